@@ -1,0 +1,40 @@
+# Everything a contributor types. `make` alone explains itself.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Set on the command line to pass arguments through: make test TEST_ARGS="-k qlik", make demo DEMO_ARGS=--help
+TEST_ARGS ?=
+DEMO_ARGS ?=
+LOCK_ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint fmt lock clean
+
+help: ## Print this list.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Make .venv and fetch the jars; quick when nothing changed.
+	@dev/setup.sh
+
+demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_ARGS passes through).
+	@$(BIN)/python -m dev.demo $(DEMO_ARGS)
+
+test: lint ## Lint, types, then every test, with a real broker and a real Spark (TEST_ARGS passes through).
+	@$(BIN)/pytest $(TEST_ARGS)
+
+lint: setup ## Check style, format and types; change nothing.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict
+
+fmt: setup ## Mend style and format where a tool can.
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+lock: ## Compile requirements.lock from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
+	@dev/lock.sh $(LOCK_ARGS)
+
+clean: ## Remove what was built in this checkout; the jars stay in the user's cache.
+	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	    artifacts metastore_db spark-warehouse derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,231 @@
+"""The jars of Spark and of the broker: fetched once into the user's cache, held against dev/jars.sha256 ever after.
+
+The list of what to fetch is dev/jars.xml; the folder in the cache is named by its hash, so two checkouts that want
+other versions do not disturb each other. Fetching goes through the Ivy that ships inside PySpark.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev.java import JavaError, find_java
+
+HERE = Path(__file__).parent
+WANTED = HERE / "jars.xml"
+CHECKSUMS = HERE / "jars.sha256"
+
+# The configurations of jars.xml, which are folders in the cache and class paths in use.
+CONFIGURATIONS = ("spark", "broker")
+
+# What was verified last: size and time of each jar, and the hash of the list it was verified against.
+MARKER = "verified.json"
+
+DELETE_AND_FETCH = "Delete that folder and run `make setup`, which fetches them again"
+
+# Sixty small downloads one after another: over a poor line one of them fails. What did arrive is not asked again.
+ATTEMPTS = 3
+
+
+class JarsError(Exception):
+    """The jars cannot be used; the message says which, and what to do."""
+
+
+def spark_jars() -> list[Path]:
+    """What Spark needs beyond the jars that PySpark ships: the value of `spark.jars`, unjoined."""
+    return sorted((jars_directory() / "spark").glob("*.jar"))
+
+
+def broker_jars() -> list[Path]:
+    """The whole class path of the Kafka broker and its tools."""
+    return sorted((jars_directory() / "broker").glob("*.jar"))
+
+
+def jars_directory() -> Path:
+    """The folder with all jars, fetched if it is not there yet, and verified.
+
+    Every jar is hashed after fetching, and again whenever the size or the time of any has changed since.
+    """
+    directory = _cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
+    with _only_one(directory):
+        if not directory.is_dir():
+            with _fetched(directory) as fresh:
+                verify(fresh, CHECKSUMS, remedy="They were thrown away; run `make setup` to fetch them again")
+        else:
+            verify(directory, CHECKSUMS)
+    return directory
+
+
+def write_checksums() -> int:
+    """For maintainers, after a change of jars.xml: fetch anew and make what came the list. Returns how many jars."""
+    directory = _cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
+    with _only_one(directory), _fetched(directory) as fresh:
+        sums = _checksums_of(fresh)
+        CHECKSUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())))
+    return len(sums)
+
+
+def verify(directory: Path, checksums: Path, remedy: str = DELETE_AND_FETCH) -> None:
+    """Hold the jars in `directory` against the list; cheap when nothing was touched since the last time."""
+    state = {"list": hashlib.sha256(checksums.read_bytes()).hexdigest(), "jars": _stamps_of(directory)}
+    marker = directory / MARKER
+    if marker.is_file() and _read_marker(marker) == state:
+        return
+    differences = _differences(_read_checksums(checksums), _checksums_of(directory))
+    if differences:
+        raise JarsError(
+            f"the jars in {directory} are not those of dev/{checksums.name} ({differences}). {remedy}; "
+            f"if the difference stays, and dev/{WANTED.name} was changed on purpose, renew the list: "
+            ".venv/bin/python -m dev.jars --write-checksums"
+        )
+    marker.write_text(json.dumps(state))
+
+
+def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
+    differences = {
+        "missing": sorted(wanted.keys() - found.keys()),
+        "not in the list": sorted(found.keys() - wanted.keys()),
+        "changed or damaged": sorted(name for name in wanted.keys() & found.keys() if wanted[name] != found[name]),
+    }
+    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in differences.items() if names)
+
+
+def _read_checksums(path: Path) -> dict[str, str]:
+    lines = path.read_text().splitlines()
+    return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+
+
+def _read_marker(path: Path) -> object:
+    try:
+        return json.loads(path.read_text())
+    except ValueError:  # cut off by a full disk, say: verify again
+        return None
+
+
+def _jars_in(directory: Path) -> Iterator[tuple[str, Path]]:
+    for configuration in CONFIGURATIONS:
+        for path in sorted((directory / configuration).glob("*")):
+            yield f"{configuration}/{path.name}", path
+
+
+def _checksums_of(directory: Path) -> dict[str, str]:
+    sums = {}
+    for name, path in _jars_in(directory):
+        with path.open("rb") as file:
+            sums[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return sums
+
+
+def _stamps_of(directory: Path) -> dict[str, list[int]]:
+    return {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in _jars_in(directory)}
+
+
+def _cache() -> Path:
+    base = os.environ.get("CDC_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    path = Path(base) / "cdc-translator"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def _only_one(directory: Path) -> Iterator[None]:
+    """A second process waits here until the first has fetched. The system frees the lock of one that died."""
+    with directory.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _fetched(directory: Path) -> Iterator[Path]:
+    """Fetch into a folder beside; it takes its place in one rename, after the caller's checks went well."""
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
+        _retrieve(Path(temporary))
+        fresh = Path(temporary) / "jars"
+        yield fresh
+        if directory.exists():
+            shutil.rmtree(directory)
+        fresh.rename(directory)
+
+
+def _retrieve(temporary: Path) -> None:
+    command = [
+        *(find_java().executable, "-jar", _ivy()),
+        *("-ivy", WANTED, "-confs", *CONFIGURATIONS, "-types", "jar", "bundle"),
+        *("-retrieve", f"{temporary}/jars/[conf]/[artifact]-[revision].[ext]", "-cache", temporary / "ivy"),
+    ]
+    total = len(_read_checksums(CHECKSUMS)) if CHECKSUMS.exists() else None
+    for attempt in range(1, ATTEMPTS + 1):
+        code, lines = _run_ivy([str(word) for word in command], total)
+        if code == 0:
+            return
+        _say(f"jars: attempt {attempt} of {ATTEMPTS} failed")
+    # Ivy repeats the decisive lines in a summary at its end, between fences of colons.
+    reasons = [line.strip(" :\t") for line in lines if "#" in line and "not found" in line] or lines[-5:]
+    raise JarsError(
+        f"could not fetch the jars of dev/{WANTED.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "
+        "central repository: check that this machine reaches it (a proxy goes into JAVA_TOOL_OPTIONS, as "
+        "-Dhttps.proxyHost=... -Dhttps.proxyPort=...), then run `make setup` again"
+    )
+
+
+def _run_ivy(command: list[str], total: int | None) -> tuple[int, list[str]]:
+    """Run Ivy and turn its chatter into one progress line; returns its exit code and all that it said."""
+    of_total = f" of {total}" if total else ""
+    on_terminal = sys.stderr.isatty()
+    _say(f"jars: fetching {total or 'the'} jars into the cache (once; a minute or two)")
+    lines: list[str] = []
+    arrived = 0
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+        for line in ivy.stdout or ():
+            lines.append(line.rstrip())
+            if "[SUCCESSFUL ]" in line:
+                arrived += 1
+                if on_terminal:
+                    print(f"\rjars: {arrived}{of_total}", end="", file=sys.stderr, flush=True)
+    if on_terminal and arrived:
+        print(file=sys.stderr)
+    return ivy.returncode, lines
+
+
+def _ivy() -> Path:
+    # find_spec does not import: PySpark takes a second to load, and only its folder is wanted.
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise JarsError("PySpark, which brings Ivy, is not installed in this Python; run `make setup`")
+    folder = Path(spec.submodule_search_locations[0]) / "jars"
+    found = sorted(folder.glob("ivy-*.jar"))
+    if not found:
+        raise JarsError(f"no ivy-*.jar in {folder}; this PySpark is damaged: delete .venv and run `make setup`")
+    return found[-1]
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Fetch and verify the jars.")
+    parser.add_argument("--write-checksums", action="store_true", help="fetch anew and renew dev/jars.sha256")
+    arguments = parser.parse_args()
+    try:
+        if arguments.write_checksums:
+            _say(f"jars: {write_checksums()} checksums written to dev/{CHECKSUMS.name}")
+        else:
+            jars_directory()
+    except (JarsError, JavaError) as error:
+        _say(f"jars: {error}")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""The broker starts, stops, survives and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import LOOPBACK, Broker, BrokerError, PortTakenError
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def own() -> Iterator[Broker]:
+    """A broker that a test may ill-treat."""
+    with Broker() as running:
+        yield running
+
+
+def test_answers(broker: Broker) -> None:
+    """Clients reach it at its bootstrap address, and that is the only broker."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    nodes = admin.list_topics(timeout=10).brokers.values()
+    assert [broker.bootstrap] == [f"{node.host}:{node.port}" for node in nodes]
+
+
+def test_loopback_only(broker: Broker) -> None:
+    """Nobody outside this machine can connect."""
+    settings = (broker.directory / "server.properties").read_text().splitlines()
+    (listeners,) = (line.partition("=")[2].split(",") for line in settings if line.startswith("listeners="))
+    assert [LOOPBACK, LOOPBACK] == [listener.split("://")[1].split(":")[0] for listener in listeners]
+
+
+def test_topics_are_not_created_by_themselves(broker: Broker) -> None:
+    """Writing to a topic that nobody created is an error, as in production."""
+    failures = []
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000})
+    producer.produce("never-created", b"x", on_delivery=lambda error, _: failures.append(error))
+    producer.flush(10)
+    assert 1 == len(failures)
+    assert failures[0] is not None
+
+
+def test_killed_and_started_again(own: Broker) -> None:
+    """After a kill it comes back at the same address with the same records."""
+    bootstrap, first_pid = own.bootstrap, own.pid
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
+    _write(bootstrap, "kept", b"before the kill")
+
+    own.kill()
+    own.start()
+
+    assert bootstrap == own.bootstrap
+    assert first_pid != own.pid
+    assert b"before the kill" == _read_one(bootstrap, "kept")
+
+
+def test_directory_is_removed() -> None:
+    """Its own directory is gone after a clean end."""
+    with Broker() as running:
+        directory = running.directory
+        assert directory.is_dir()
+    assert not directory.exists()
+
+
+def test_given_directory_stays(tmp_path: Path, free_port: int) -> None:
+    """A directory and a port that were given are used, and the directory stays."""
+    with Broker(free_port, tmp_path / "kafka") as running:
+        assert f"{LOOPBACK}:{free_port}" == running.bootstrap
+    assert (tmp_path / "kafka" / "data" / "meta.properties").is_file()
+
+
+def test_start_twice(own: Broker) -> None:
+    """A second start is refused: it would leave the first process to nobody."""
+    with pytest.raises(BrokerError, match=f"runs already \\(process {own.pid}\\); call stop"):
+        own.start()
+
+
+def test_died_by_itself() -> None:
+    """A broker that ended on its own is an error at the end, with its log, which is kept."""
+    running = Broker()
+    running.start()
+    os.kill(running.pid, signal.SIGKILL)
+    assert -signal.SIGKILL == running.wait()
+    with pytest.raises(BrokerError, match=r"ended by itself with exit code -9; its log, .*broker\.log, ends:"):
+        running.close()
+    assert running.log.is_file()
+    running.close()
+    assert not running.directory.exists()
+
+
+def test_broken_directory(tmp_path: Path) -> None:
+    """A start that fails shows the end of the log."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "meta.properties").write_text("version=77\n")
+    broken = Broker(directory=tmp_path)
+    with pytest.raises(BrokerError, match=r"(?s)ended at its start with exit code 1; its log, .*77"):
+        broken.start()
+    with pytest.raises(BrokerError, match="does not run"):
+        _ = broken.pid
+
+
+def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wanted port that another process has is named."""
+    monkeypatch.setattr("dev.broker.PORT_PAUSE_SECONDS", 0.0)
+    with socket.socket() as other:
+        other.bind((LOOPBACK, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
+            Broker(port, tmp_path).start()
+
+
+def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A free port that somebody else took in the meantime is exchanged for another."""
+    with socket.socket() as other:
+        other.bind((LOOPBACK, 0))
+        other.listen()
+        lost = other.getsockname()[1]
+        offered = [lost]
+        really_free = sys.modules["dev.broker"].free_port
+        monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop() if offered else really_free())
+        with Broker() as running:
+            assert f"{LOOPBACK}:{lost}" != running.bootstrap
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_command_ends_in_order(how: signal.Signals) -> None:
+    """`python -m dev.broker` prints its address, and on Ctrl-C or SIGTERM leaves no process and no directory."""
+    with _command() as command:
+        bootstrap, directory, java = _told_by(command)
+        assert bootstrap.startswith(f"{LOOPBACK}:")
+        command.send_signal(how)
+        assert 0 == command.wait(30)
+    assert not _alive(java)
+    assert not directory.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
+def test_parent_killed_hard() -> None:
+    """When its Python is killed without a word, the broker goes too."""
+    with _command() as command:
+        _, directory, java = _told_by(command)
+        command.kill()
+        command.wait(30)
+    _wait_until(lambda: not _alive(java))
+    for path in sorted(directory.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    directory.rmdir()
+
+
+def _command() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dev.broker"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _told_by(command: subprocess.Popen[str]) -> tuple[str, Path, int]:
+    """Address, directory and process id of the broker that the command started."""
+    assert command.stdout is not None
+    assert command.stderr is not None
+    bootstrap = command.stdout.readline().strip()
+    directory = Path(command.stderr.readline().split(" in ")[1].split(";")[0])
+    children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
+    found = children.read_text() if children.exists() else subprocess.getoutput(f"pgrep -P {command.pid}")
+    return bootstrap, directory, int(found.split()[0])
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie answers signals, but it is dead: its parent has only not asked yet.
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"still not so after {seconds:.0f} s"
+        time.sleep(0.05)
+
+
+def _write(bootstrap: str, topic: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer.produce(topic, value)
+    assert 0 == producer.flush(10)
+
+
+def _read_one(bootstrap: str, topic: str) -> bytes | None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "one", "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    try:
+        message = consumer.poll(30)
+        assert message is not None
+        assert message.error() is None
+        return message.value()
+    finally:
+        consumer.close()
