@@ -1,0 +1,121 @@
+# Two images out of one file:
+#
+#   docker build --target translator -t cdc-translator:0.1.0 .
+#   docker build --target spark-sink -t cdc-spark-sink:0.1.0 .
+#
+# Every package comes from requirements.lock, by hash; every jar is held against dev/jars.sha256; nothing is compiled.
+# Both images run as user 10001 and write only below /tmp, so the root file system may be read-only. Faust comes in no
+# wheel for arm64, so elsewhere than on amd64: docker build --platform linux/amd64.
+
+# A Debian 12 (it has Java 17) with Python 3.11 or newer. Give a digest for builds that must be the same next year:
+#   --build-arg PYTHON_IMAGE=python:3.12-slim-bookworm@sha256:...
+ARG PYTHON_IMAGE=python:3.12-slim-bookworm
+
+
+# -- what both images stand on
+
+FROM ${PYTHON_IMAGE} AS base
+# Hadoop asks the system for the name of its user and fails without one, so the user is in /etc/passwd.
+RUN groupadd --gid 10001 cdc \
+ && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin cdc
+# The bytecode was written when the packages were installed; at run time there is nowhere to write it.
+ENV PATH=/opt/cdc/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+
+
+# -- wheels, all verified; this stage stays behind
+
+FROM ${PYTHON_IMAGE} AS wheels
+WORKDIR /build
+COPY pyproject.toml requirements.lock ./
+
+# The lock holds every package of every extra, and PySpark alone is 400 MB that the translator never loads. So each
+# image installs a part of the lock: the packages that pyproject.toml names for it, and what these need in turn, which
+# the lock's own "# via" lines tell. Entries are copied whole, with versions, markers and hashes. (A hash-pinned lock
+# cannot serve pip as a constraints file: with --require-hashes pip takes no hashes from one.) `pip check` below fails
+# the build if a package were missing. Lines instead of a heredoc, which builders older than 2023 do not know.
+RUN printf '%s\n' \
+    'import re, sys, tomllib' \
+    'project = tomllib.load(open("pyproject.toml", "rb"))["project"]' \
+    'groups = {"dependencies": project["dependencies"], **project["optional-dependencies"]}' \
+    'name = lambda text: re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", text)[0].lower())' \
+    'entries = re.findall(r"^\w.*(?:\n .*)+", open("requirements.lock").read(), re.M)' \
+    'needed_by = [(name(e), {name(n) for n in re.findall(r"^ +# +(?:via +)?([\w.-]+)", e, re.M)}) for e in entries]' \
+    'wanted = {name(one) for group in sys.argv[1:] for one in groups.get(group, [group])}' \
+    'strangers = wanted - {package for package, _ in needed_by}' \
+    'if strangers: sys.exit(f"not in requirements.lock: {sorted(strangers)}; run make lock")' \
+    'before = set()' \
+    'while before != wanted:' \
+    '    before, wanted = wanted, wanted | {package for package, by in needed_by if by & wanted}' \
+    'print("\n".join(entry for entry in entries if name(entry) in wanted))' \
+    > part_of_lock.py \
+ && python3 part_of_lock.py setuptools wheel > tools.txt \
+ && python3 part_of_lock.py dependencies > translator.txt \
+ && python3 part_of_lock.py dependencies sink > spark-sink.txt
+
+# The build tools come from the lock too: without --no-build-isolation pip would fetch some of its own, unverified.
+RUN python3 -m venv /build/venv \
+ && /build/venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r tools.txt \
+ && /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --only-binary :all: \
+        --wheel-dir /build/wheels -r translator.txt
+
+COPY LICENSE ./
+COPY translator translator
+COPY spark_sink spark_sink
+RUN /build/venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/own .
+
+
+# -- translator
+
+FROM wheels AS translator-packages
+RUN python3 -m venv --without-pip /opt/cdc \
+ && /build/venv/bin/pip --python /opt/cdc/bin/python install --no-index --no-deps /build/wheels/*.whl /build/own/*.whl \
+ && /build/venv/bin/pip --python /opt/cdc/bin/python check
+
+FROM base AS translator
+LABEL org.opencontainers.image.title="CDC Translator" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=translator-packages /opt/cdc /opt/cdc
+USER 10001:10001
+EXPOSE 8080
+ENTRYPOINT ["translator"]
+CMD ["--help"]
+
+
+# -- spark-sink
+
+FROM base AS java
+# The slim base has no folder for manual pages, and the package of Java fails over a link that it wants to put there.
+RUN mkdir -p /usr/share/man/man1 \
+ && apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
+ && rm -rf /var/lib/apt/lists/*
+
+FROM wheels AS spark-sink-packages
+# PySpark is published as source only; its "build" packs the jars that it ships.
+RUN /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
+        --only-binary :all: --no-binary pyspark --wheel-dir /build/spark-wheels -r spark-sink.txt
+RUN python3 -m venv --without-pip /opt/cdc \
+ && /build/venv/bin/pip --python /opt/cdc/bin/python install --no-index --no-deps \
+        /build/spark-wheels/*.whl /build/own/*.whl \
+ && /build/venv/bin/pip --python /opt/cdc/bin/python check
+
+# dev.jars fetches through the Ivy inside PySpark and stops at any jar that is not the one of dev/jars.sha256. Laid
+# beside PySpark's own jars they are on the class path of every Spark process, with no setting that could forget one.
+FROM java AS spark-sink-jars
+WORKDIR /build
+COPY --from=spark-sink-packages /opt/cdc /opt/cdc
+COPY dev/__init__.py dev/java.py dev/jars.py dev/jars.xml dev/jars.sha256 dev/
+RUN CDC_CACHE=/build/cache python -m dev.jars \
+ && mv cache/cdc-translator/jars-*/spark/*.jar /opt/cdc/lib/python3*/site-packages/pyspark/jars/
+
+FROM java AS spark-sink
+LABEL org.opencontainers.image.title="CDC Translator: Spark sink" \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=spark-sink-jars /opt/cdc /opt/cdc
+USER 10001:10001
+# Spark drops small files into the folder that it is started from.
+WORKDIR /tmp
+ENTRYPOINT ["spark-sink"]
+CMD ["--help"]

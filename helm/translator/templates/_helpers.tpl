@@ -1,0 +1,99 @@
+{{/* Name of every object: the release's, with the chart's unless it is part of it already. */}}
+{{- define "translator.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What selects the pods; it cannot change between two versions of a release. */}}
+{{- define "translator.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "translator.labels" -}}
+{{ include "translator.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
+app.kubernetes.io/part-of: cdc-translator
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
+
+{{- define "translator.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "translator.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "translator.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+The configuration file. As JSON, which is YAML with every string in quotes: toYaml leaves a few strings bare that the
+program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+08).
+*/}}
+{{- define "translator.config" -}}
+{{- toPrettyJson .Values.config -}}
+{{- end -}}
+
+{{/* Port of probes and metrics. */}}
+{{- define "translator.port" -}}
+{{- dig "web" "port" 0 .Values.config | int -}}
+{{- end -}}
+
+{{/* How often the startup probe asks, every 5 seconds: enough to wait for the brokers, then for the catalog. */}}
+{{- define "translator.startupQuestions" -}}
+{{- $brokers := dig "timing" "broker_wait" 0 .Values.config | float64 -}}
+{{- divf (addf $brokers .Values.probes.startup.catalogSeconds) 5 | ceil | int -}}
+{{- end -}}
+
+{{/* Refuses values that are valid one by one but cannot work together. */}}
+{{- define "translator.check" -}}
+{{- $config := .Values.config -}}
+{{- if not (dig "kafka" "bootstrap_servers" "" $config) -}}
+{{- fail "config.kafka.bootstrap_servers is not set: give the brokers as host:port, separated by commas." -}}
+{{- end -}}
+{{- if not $config.sources -}}
+{{- fail "config.sources is empty: give at least one source with its name, dialect and topics." -}}
+{{- end -}}
+{{- if not (has (dig "web" "host" "" $config) (list "0.0.0.0" "::")) -}}
+{{- fail (printf "config.web.host is %q, but the kubelet and Prometheus reach a pod from outside: leave it at 0.0.0.0 (or :: for IPv6)." (dig "web" "host" "" $config | toString)) -}}
+{{- end -}}
+{{- $port := include "translator.port" . | int -}}
+{{- if or (lt $port 1) (gt $port 65535) -}}
+{{- fail "config.web.port must be a number from 1 to 65535: the probes and the Service need to know it." -}}
+{{- end -}}
+{{- $rebalance := dig "timing" "rebalance" 0 $config -}}
+{{- if le (float64 .Values.terminationGracePeriodSeconds) (float64 $rebalance) -}}
+{{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds: a pod would be killed while it hands over its partitions. Raise the first above the second." .Values.terminationGracePeriodSeconds $rebalance) -}}
+{{- end -}}
+{{- $password := dig "kafka" "sasl_password" "" $config | toString -}}
+{{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
+{{- fail "config.kafka.sasl_password holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." -}}
+{{- end -}}
+{{- $names := list -}}
+{{- range concat .Values.secretEnv .Values.env -}}
+{{- if has .name $names -}}
+{{- fail (printf "the variable %s is given twice in secretEnv and env: which one counts would be left to chance." .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- range regexFindAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}" (include "translator.config" .) -1 -}}
+{{- $name := . | trimPrefix "${" | trimSuffix "}" -}}
+{{- if not (has $name $names) -}}
+{{- fail (printf "config asks for the variable %s, which neither secretEnv nor env gives: the program would stop at start." .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
