@@ -21,15 +21,16 @@ ALLOWED: dict[str, frozenset[str]] = {
     "codecs": CORE,
     # The options of a dialect stand beside the dialect; Limits and the like are types of the core.
     "settings": frozenset({"errors", "message", "envelope", "dialects"}),
-    "translate": CORE | {"dialects", "codecs"},
-    "catalog": CORE | {"dialects", "codecs", "translate"},
-    "runtime": CORE | {"dialects", "codecs", "translate", "catalog", "settings"},
-    "commands": CORE | {"dialects", "codecs", "translate", "catalog", "settings", "runtime"},
+    "dead_letter": CORE | {"codecs"},
+    "translate": CORE | {"dialects", "codecs", "dead_letter"},
+    "catalog": CORE | {"dialects", "codecs", "dead_letter", "translate"},
+    "runtime": CORE | {"dialects", "codecs", "dead_letter", "translate", "catalog", "settings"},
+    "commands": CORE | {"dialects", "codecs", "dead_letter", "translate", "catalog", "settings", "runtime"},
     "__main__": frozenset({"commands"}),
 }
 
 # These do no I/O: what they need to look up arrives as a callable.
-PURE = CORE | {"dialects", "codecs", "translate"}
+PURE = CORE | {"dialects", "codecs", "dead_letter", "translate"}
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "requests", "socket", "ssl", "subprocess", "urllib"})
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})

@@ -1,0 +1,62 @@
+"""The laws of every codec: what is written can be read, and the same event is always the same bytes."""
+
+from collections.abc import Callable
+from typing import Protocol, cast
+
+import pytest
+from hypothesis import given
+
+from tests.translator.examples import UPDATE
+from tests.translator.strategies import events
+from translator.codecs import CODECS
+from translator.codecs.record import Record, record_headers, record_key
+from translator.envelope import ChangeEvent
+
+
+class Reversible(Protocol):
+    """A codec that reads what it writes."""
+
+    name: str
+
+    def encode(self, event: ChangeEvent) -> list[Record]: ...
+
+    def decode(self, value: bytes) -> ChangeEvent: ...
+
+
+@pytest.fixture(params=sorted(CODECS), scope="module")
+def make(request: pytest.FixtureRequest) -> Callable[[], Reversible]:
+    """Each codec of the dictionary."""
+    return cast("Callable[[], Reversible]", CODECS[request.param])
+
+
+def _value(codec: Reversible, event: ChangeEvent) -> bytes:
+    (record,) = codec.encode(event)
+    assert record.value is not None
+    return record.value
+
+
+def test_names() -> None:
+    """A codec's name is its key in the dictionary, the word of the configuration."""
+    assert list(CODECS) == [make().name for make in CODECS.values()]
+
+
+@given(event=events())
+def test_round_trip(make: Callable[[], Reversible], event: ChangeEvent) -> None:
+    """Decoding gives back the event: null, empty and absent, and the exact text of the images."""
+    codec = make()
+    assert event == codec.decode(_value(codec, event))
+
+
+@given(event=events())
+def test_same_bytes(make: Callable[[], Reversible], event: ChangeEvent) -> None:
+    """Two codecs, one after the other, write one event as the same bytes."""
+    first, second = make(), make()
+    _value(second, UPDATE)
+    assert _value(first, event) == _value(second, event)
+
+
+@given(event=events())
+def test_record(make: Callable[[], Reversible], event: ChangeEvent) -> None:
+    """One event is one record, with the key and the headers that all codecs share."""
+    (record,) = make().encode(event)
+    assert (record_key(event), record_headers(event)) == (record.key, record.headers)

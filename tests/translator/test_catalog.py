@@ -1,0 +1,70 @@
+"""What the process knows beside the messages."""
+
+import pytest
+
+from translator.catalog import Catalog
+from translator.envelope import TableSchema
+from translator.message import Message, Outcome, Skip
+
+
+class Reader:
+    """A dialect whose metadata documents are text."""
+
+    name = "reader"
+
+    def decode(self, message: Message) -> Outcome:
+        return Skip("nothing")
+
+    def learn(self, document: bytes) -> object:
+        return document.decode()
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    """A catalog that knows nothing."""
+    return Catalog()
+
+
+class TestSchemas:
+    def test_announced(self, catalog: Catalog) -> None:
+        """A row may name a schema only after the schemas topic holds it."""
+        schema = TableSchema.of("shop", "shop", None, "orders", [], "none")
+        assert not catalog.is_announced(schema)
+        catalog.announced(schema.topic_key)
+        assert catalog.is_announced(schema)
+
+    def test_of_its_table(self, catalog: Catalog) -> None:
+        """Equal columns in another table, or another source, are announced for themselves."""
+        catalog.announced(TableSchema.of("shop", "shop", None, "orders", [], "none").topic_key)
+        for source, table in (("till", "orders"), ("shop", "copies")):
+            assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none"))
+
+
+class TestMetadata:
+    def test_look_up(self, catalog: Catalog) -> None:
+        """A look-up made before learning finds what is learned later; until then it finds nothing."""
+        look_up = catalog.lookup("shop")
+        assert None is look_up("8FB9")
+        catalog.learn("shop", "8FB9", b"columns", Reader())
+        assert "columns" == look_up("8FB9")
+
+    def test_of_its_source(self, catalog: Catalog) -> None:
+        """The same id in two sources means two things."""
+        catalog.learn("shop", "1", b"orders", Reader())
+        catalog.learn("till", "1", b"receipts", Reader())
+        assert ["orders", "receipts"] == [catalog.lookup(source)("1") for source in ("shop", "till")]
+
+    def test_learned_again(self, catalog: Catalog) -> None:
+        """Learning the same document again changes nothing."""
+        for _ in range(2):
+            catalog.learn("shop", "1", b"orders", Reader())
+        assert "orders" == catalog.lookup("shop")("1")
+
+    def test_given_up(self, catalog: Catalog) -> None:
+        """After one wait in vain no message waits again, in this source, until the metadata has come."""
+        catalog.give_up("shop", "1")
+        assert [True, False, False] == [
+            catalog.is_given_up(*key) for key in (("shop", "1"), ("shop", "2"), ("till", "1"))
+        ]
+        catalog.learn("shop", "1", b"orders", Reader())
+        assert not catalog.is_given_up("shop", "1")

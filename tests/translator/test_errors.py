@@ -1,0 +1,62 @@
+"""The class of an error is the decision, and its text never surprises a terminal."""
+
+import pytest
+
+from translator.errors import (
+    CdcError,
+    ConfigError,
+    ErrorCode,
+    FatalError,
+    MessageError,
+    RetryableError,
+    quote,
+    unknown,
+)
+
+
+def test_tree() -> None:
+    """One message, the world, or the process: no error is two of them; a configuration error ends the process too."""
+    assert [(CdcError,)] * 3 == [error.__bases__ for error in (MessageError, RetryableError, FatalError)]
+    assert (FatalError,) == ConfigError.__bases__
+
+
+def test_code_is_its_name() -> None:
+    """The header `cdc-error-code` holds the name that the code and the documents use."""
+    assert [code.name for code in ErrorCode] == [code.value for code in ErrorCode]
+
+
+def test_message_error() -> None:
+    """A refusal keeps its parts and reads as one sentence."""
+    error = MessageError(ErrorCode.MISSING_FIELD, "table is missing", path="$.head.table")
+    assert "table is missing at $.head.table" == str(error)
+    assert (ErrorCode.MISSING_FIELD, "table is missing", "$.head.table") == (error.code, error.reason, error.path)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("ins", "'ins'"),
+        ("", "''"),
+        ("x" * 40, f"'{'x' * 40}'"),
+        ("x" * 41, f"'{'x' * 40}…'"),
+        ("a\n\x1b[31m", r"'a\n\x1b[31m'"),
+        ("\ud800", r"'\ud800'"),
+        (7, "'7'"),
+    ],
+)
+def test_quote(value: object, expected: str) -> None:
+    """A word of a message is bounded, and control characters do not reach the terminal."""
+    assert expected == quote(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("UPDAT", "unknown operation 'UPDAT' (did you mean UPDATE?); allowed: DELETE, INSERT, UPDATE"),
+        ("x", "unknown operation 'x'; allowed: DELETE, INSERT, UPDATE"),
+        (None, "unknown operation 'None'; allowed: DELETE, INSERT, UPDATE"),
+    ],
+)
+def test_unknown(value: object, expected: str) -> None:
+    """A word outside a closed list is told with the nearest one, when one is near, and with all of them."""
+    assert expected == unknown("operation", value, ["INSERT", "UPDATE", "DELETE"])

@@ -1,0 +1,81 @@
+"""The error tree. The class is the decision that the caller takes; nothing else decides.
+
+CdcError
+  MessageError       one message cannot be translated: dead letter, go on
+  RetryableError     the world is not ready (broker, registry): wait and try again, the offset stays
+  FatalError         going on would lose or invent something: stop with exit code 1, the offset stays
+    ConfigError      the operator must change the configuration or the call: exit code 2
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class ErrorCode(StrEnum):
+    """Why a message became a dead letter: a closed list, the value of the header `cdc-error-code`."""
+
+    FRAMING = "FRAMING"  # the first bytes belong to no layout that the dialect knows
+    MALFORMED_JSON = "MALFORMED_JSON"
+    MALFORMED_AVRO = "MALFORMED_AVRO"
+    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"  # larger, deeper or wider than the configuration allows
+    UNKNOWN_TYPE = "UNKNOWN_TYPE"  # a message type, not a row operation, that nobody has seen yet
+    UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
+    MISSING_FIELD = "MISSING_FIELD"
+    INVALID_FIELD = "INVALID_FIELD"
+    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # nothing says which table the row belongs to
+    SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message names was not learned in time
+    AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # two writers would mean different things by it
+    UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release has no faithful translation
+    KEY_MISSING = "KEY_MISSING"
+    KEY_CHANGE_INCOMPLETE = "KEY_CHANGE_INCOMPLETE"
+    HELD = "HELD"  # an earlier message of the table is a dead letter and the operator asked to hold
+    TOO_LARGE = "TOO_LARGE"  # an event does not fit the output topic
+    INTERNAL = "INTERNAL"  # an unexpected exception inside the translation of this message: our bug
+
+
+class CdcError(Exception):
+    """Base of every error that this product raises on purpose."""
+
+
+class MessageError(CdcError):
+    """One message cannot be translated.
+
+    Args:
+        reason: what came and what was allowed, without row data.
+        path: where in the message, as a JSON path from `$` (also used for Avro fields).
+    """
+
+    def __init__(self, code: ErrorCode, reason: str, *, path: str = "$") -> None:
+        super().__init__(f"{reason} at {path}")
+        self.code = code
+        self.reason = reason
+        self.path = path
+
+
+class RetryableError(CdcError):
+    """A service that is needed does not answer; the same call may succeed later."""
+
+
+class FatalError(CdcError):
+    """Going on would lose or invent something. The process stops with exit code 1; no offset advances."""
+
+
+class ConfigError(FatalError):
+    """The configuration or the command line is wrong; exit code 2."""
+
+
+def quote(value: object, limit: int = 40) -> str:
+    """A name or keyword from a message, safe to print: bounded, control characters escaped. Not for row data."""
+    text = value if isinstance(value, str) else str(value)
+    return repr(text if len(text) <= limit else text[:limit] + "…")
+
+
+def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
+    """The sentence for a value outside a closed list, with the nearest allowed name when one is near."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown {what} {quote(value)}{hint}; allowed: {', '.join(names)}"

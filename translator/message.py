@@ -1,0 +1,190 @@
+"""What goes into a dialect and what may come out of it.
+
+A dialect is `decode(Message) -> Outcome`. It says which operation, which table, old and new values and where the
+source was; everything that all dialects share (keys, image states, positions, limits, dead letters) is done once,
+in `translate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeAlias
+
+from msgspec import Struct
+
+from translator.envelope import Ddl, Issue, TableSchema, Tx
+
+Scalar: TypeAlias = str | int | float | bool | None
+"""A canonical value: what JSON can carry, already encoded by the rules of design section 4."""
+
+Image: TypeAlias = dict[str, Scalar]
+"""Column name -> canonical value, in source order. A column that was not sent is absent; null is None."""
+
+
+class Message(Struct, frozen=True):
+    """One Kafka record as it lay in the raw topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    topic_id: str = "-"
+    """Kafka's id of the topic; a recreated topic has another. `-` where there is no broker (files)."""
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True):
+    """Bounds for all input; beyond one of them a message is a dead letter LIMIT_EXCEEDED."""
+
+    value_bytes: int = 8 * 1024 * 1024
+    json_depth: int = 64
+    columns: int = 5_000
+    rows: int = 10_000
+    schema_text_bytes: int = 1024 * 1024
+    schema_depth: int = 64
+    issue_raw_chars: int = 256
+
+
+class TableName(Struct, frozen=True):
+    """A table as the source names it, case kept. `db` and `schema` are None where the source has no such level."""
+
+    db: str | None
+    schema: str | None
+    table: str
+
+
+class Writer(Struct, frozen=True):
+    """What is known about who wrote a message: envelope fields that do not depend on the row."""
+
+    variant: str | None = None
+    variant_basis: str | None = None
+    dbms: str | None = None
+    server: str | None = None
+    task: str | None = None
+
+
+class RowChange(Struct):
+    """One row of one message, before the common rules.
+
+    `before` and `after` hold only what was sent. `before_sparse` says that `before` lists just (a superset of) the
+    changed columns of a row whose other columns equal `after`: translate completes it. `after_sparse` is the mirror
+    image: columns missing from `after` but present in `before` are unchanged.
+    `schema` is set only when the complete column list is declared.
+    """
+
+    op: str
+    table: TableName
+    writer: Writer
+    before: Image | None = None
+    after: Image | None = None
+    before_sparse: bool = False
+    after_sparse: bool = False
+    schema: TableSchema | None = None
+    key_columns: tuple[str, ...] = ()
+    key_kind: str = "none"
+    changed: list[str] | None = None
+    unavailable: list[str] | None = None
+    issues: list[Issue] | None = None
+    ts_commit_us: int | None = None
+    ts_capture_us: int | None = None
+    pos_native: str | None = None
+    tx: Tx | None = None
+    notes: list[str] | None = None
+    ext: dict[str, str] | None = None
+    row: int = 0
+    rows: int = 1
+
+
+class OtherChange(Struct):
+    """What is not a row: kind `schema` (needs `ddl`), `tx` or `watermark`."""
+
+    kind: str
+    writer: Writer
+    table: TableName | None = None
+    db: str | None = None
+    ddl: Ddl | None = None
+    schema: TableSchema | None = None
+    ts_commit_us: int | None = None
+    ts_capture_us: int | None = None
+    pos_native: str | None = None
+    tx: Tx | None = None
+    notes: list[str] | None = None
+    ext: dict[str, str] | None = None
+
+
+Change: TypeAlias = RowChange | OtherChange
+
+
+class Changes(Struct):
+    """The message was understood: its changes in order. At least one."""
+
+    changes: list[Change]
+
+
+class Skip(Struct, frozen=True):
+    """The message carries nothing by design (a tombstone, a filler); counted under `reason`, a fixed word."""
+
+    reason: str
+
+
+class Learned(Struct, frozen=True):
+    """The message describes other messages. It goes to the metadata topic under `key` and teaches the catalog."""
+
+    key: str
+    document: bytes
+
+
+class Needs(Struct, frozen=True):
+    """The message cannot be read before the metadata `key` is learned."""
+
+    key: str
+
+
+Outcome: TypeAlias = Changes | Skip | Learned | Needs
+
+Lookup: TypeAlias = Callable[[str], object | None]
+"""Learned metadata by key, or None when it has not come yet."""
+
+
+def _nothing_learned(key: str) -> object | None:
+    return None
+
+
+class Dialect(Protocol):
+    """One input format with its options, built once. `decode` is pure but for its look-ups.
+
+    Raises:
+        MessageError: the message becomes a dead letter.
+    """
+
+    name: str
+
+    def decode(self, message: Message) -> Outcome: ...
+
+    def learn(self, document: bytes) -> object:
+        """Parse a document of `Learned` into what the look-up returns for its key."""
+        ...
+
+
+class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A table whose columns or key the operator declares, because its messages carry none.
+
+    `table` is a pattern over the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`.
+    `columns` maps names to canonical types, in table order; without it only the key is declared.
+    """
+
+    table: str
+    key: tuple[str, ...] = ()
+    columns: Mapping[str, str] | None = None
+
+
+class Setup(Struct, frozen=True):
+    """What a dialect is built with, beside its own options."""
+
+    source: str
+    """Configured name of the source."""
+    limits: Limits = Limits()
+    tables: tuple[DeclaredTable, ...] = ()
+    lookup: Lookup = _nothing_learned

@@ -1,0 +1,308 @@
+"""THE CORE: a message -> its events, or one dead letter. Pure: no clock, no I/O, no other message.
+
+A dialect says what changed; here stands once what holds for all of them: limits, keys, key changes, completion of
+sparse images, image states, positions, ids, dead letters.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from translator.codecs.record import Record
+from translator.dead_letter import DeadLetter
+from translator.envelope import (
+    NO_KEY,
+    ChangeEvent,
+    Context,
+    Detail,
+    ImageText,
+    Key,
+    Origin,
+    TableSchema,
+    position,
+)
+from translator.errors import ErrorCode, MessageError
+from translator.message import (
+    Change,
+    Changes,
+    Dialect,
+    Image,
+    Learned,
+    Limits,
+    Message,
+    Needs,
+    OtherChange,
+    RowChange,
+    Skip,
+    Writer,
+)
+
+T = TypeVar("T")
+_PACKAGE = Path(__file__).parent
+
+MAX_REASON = 1_000
+"""Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
+
+
+class Events(Struct, frozen=True):
+    """The message was translated: its events in order, and the schemas that they name."""
+
+    events: list[ChangeEvent]
+    schemas: list[TableSchema]
+
+
+Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
+
+
+class Encoder(Protocol):
+    """What is asked of a codec here."""
+
+    def encode(self, event: ChangeEvent) -> list[Record]: ...
+
+
+class Translator:
+    """Translates the messages of one source."""
+
+    def __init__(self, source: str, dialect: Dialect, limits: Limits) -> None:
+        self.source = source
+        self.dialect = dialect
+        self._limits = limits
+
+    def translate(self, message: Message) -> Result:
+        """The result for one message. Never raises: an unexpected exception is a dead letter INTERNAL."""
+        try:
+            self._check_size(message)
+            outcome = self.dialect.decode(message)
+            if isinstance(outcome, Changes):
+                return self._events(message, outcome.changes)
+            return outcome
+        except MessageError as error:
+            return self._dead(message, error.code, str(error))
+        except Exception as error:
+            return self._internal(message, error)
+
+    def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
+        """The records of all events of a message: whole before the first of them is written."""
+        try:
+            return [record for event in events.events for record in codec.encode(event)]
+        except Exception as error:
+            return self._internal(message, error)
+
+    def _internal(self, message: Message, error: Exception) -> DeadLetter:
+        # The text of a foreign exception may quote row data; its type and our line do not.
+        return self._dead(message, ErrorCode.INTERNAL, f"{type(error).__name__} in {_our_line(error)}")
+
+    def missing(self, message: Message, needs: Needs) -> DeadLetter:
+        """The dead letter of a message whose metadata did not come in time."""
+        reason = f"metadata {needs.key!r} was not learned in time; replay when its metadata message has arrived"
+        return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
+
+    def too_large(self, message: Message, size: int, allowed: int) -> DeadLetter:
+        """The dead letter of a message of which one event does not fit the output topic."""
+        return self._dead(message, ErrorCode.TOO_LARGE, f"an event has {size} bytes, the output topic allows {allowed}")
+
+    def _dead(self, message: Message, code: ErrorCode, reason: str) -> DeadLetter:
+        place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
+        bounded = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
+        return DeadLetter(code, f"{self.dialect.name}: {bounded} ({place})")
+
+    def _check_size(self, message: Message) -> None:
+        size = len(message.value or b"")
+        if size > self._limits.value_bytes:
+            allowed = f"{self._limits.value_bytes} are allowed (limits.value_bytes)"
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"the value has {size} bytes, {allowed}")
+
+    def _events(self, message: Message, changes: Iterable[Change]) -> Events:
+        schemas: dict[str, TableSchema] = {}
+        events = []
+        for n, change in enumerate(changes):
+            if change.schema is not None:
+                schemas[change.schema.topic_key] = change.schema
+            events.append(self._event(message, n, change))
+        if not events:
+            raise ValueError("a dialect gave no changes")
+        return Events(events, list(schemas.values()))
+
+    def _event(self, message: Message, n: int, change: Change) -> ChangeEvent:
+        at = self._context(message, n, change)
+        if isinstance(change, RowChange):
+            return _ROWS[change.op](at, change)
+        return _OTHERS[change.kind](at, change)
+
+    def _context(self, message: Message, n: int, change: Change) -> Context:
+        writer: Writer = change.writer
+        table = change.table
+        row, rows = (change.row, change.rows) if isinstance(change, RowChange) else (0, 0)
+        return Context(
+            id=f"{self.source}/{message.topic}/{message.partition}/{message.offset}/{n}",
+            source=self.source,
+            dialect=self.dialect.name,
+            variant=writer.variant,
+            variant_basis=writer.variant_basis,
+            dbms=writer.dbms,
+            server=writer.server,
+            task=writer.task,
+            db=table.db if table else change.db if isinstance(change, OtherChange) else None,
+            schema=table.schema if table else None,
+            table=table.table if table else None,
+            pos=position(message.offset, n),
+            pos_scope=f"{message.topic}:{message.partition}@{message.topic_id}",
+            pos_native=change.pos_native,
+            ts_commit_us=change.ts_commit_us,
+            ts_capture_us=change.ts_capture_us,
+            ts_origin_us=message.timestamp_ms * 1000,
+            schema_id=change.schema.id if change.schema else None,
+            tx=change.tx,
+            origin=Origin(message.topic, message.partition, message.offset, row, rows),
+        )
+
+
+# -- one builder per operation; a miss in these tables is a bug of the dialect and becomes INTERNAL
+
+
+def _snapshot(at: Context, change: RowChange) -> ChangeEvent:
+    after = _require(change.after, "after")
+    key = _key(change, after, None)
+    return ChangeEvent.snapshot(at, key, _text(after, _state(after, change)), _detail(change))
+
+
+def _insert(at: Context, change: RowChange) -> ChangeEvent:
+    after = _require(change.after, "after")
+    key = _key(change, after, None)
+    return ChangeEvent.insert(at, key, _text(after, _state(after, change)), _detail(change))
+
+
+def _update(at: Context, change: RowChange) -> ChangeEvent:
+    sent_before, sent_after = change.before, _require(change.after, "after")
+    before, after = sent_before, sent_after
+    before_state, after_state = "none", ""
+    if sent_before is not None and change.before_sparse:
+        before, before_state = _completed(sent_before, sent_after, change), "merged"
+        change.notes = [*(change.notes or ()), "BEFORE_MERGED"]
+    elif sent_before is not None:
+        before_state = _state(sent_before, change)
+    if sent_before is not None and change.after_sparse:
+        after = _completed(sent_after, sent_before, change)
+        after_state = "merged"
+    state = _state(after, change)
+    # An update's after image is full exactly when it names every column of the schema, however it came about.
+    after_state = state if state == "full" or not after_state else after_state
+    key = _key(change, after, before)
+    image = _text(before, before_state) if before is not None else None
+    return ChangeEvent.update(at, key, image, _text(after, after_state), _detail(change))
+
+
+def _delete(at: Context, change: RowChange) -> ChangeEvent:
+    before = change.before
+    key = _key(change, before or {}, None)
+    image = _text(before, _state(before, change)) if before is not None else None
+    return ChangeEvent.delete(at, key, image, _detail(change))
+
+
+def _truncate(at: Context, change: RowChange) -> ChangeEvent:
+    return ChangeEvent.truncate(at, _detail(change))
+
+
+def _schema_change(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.schema_change(at, _require(change.ddl, "ddl"), _detail(change))
+
+
+def _transaction(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.transaction(at, _detail(change))
+
+
+def _watermark(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.watermark(at, _detail(change))
+
+
+_ROWS: Mapping[str, Callable[[Context, RowChange], ChangeEvent]] = {
+    "r": _snapshot,
+    "c": _insert,
+    "u": _update,
+    "d": _delete,
+    "t": _truncate,
+}
+_OTHERS: Mapping[str, Callable[[Context, OtherChange], ChangeEvent]] = {
+    "schema": _schema_change,
+    "tx": _transaction,
+    "watermark": _watermark,
+}
+
+
+def _require(value: T | None, what: str) -> T:
+    if value is None:
+        raise ValueError(f"a dialect gave no {what}")
+    return value
+
+
+def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
+    """`other` overlaid with `sparse`, in the order of `other`. What has an issue or was withheld is not filled in."""
+    unknown = {issue.col for issue in change.issues or ()}.union(change.unavailable or ())
+    image = {name: sparse.get(name, value) for name, value in other.items() if name in sparse or name not in unknown}
+    image.update((name, value) for name, value in sparse.items() if name not in image)
+    return image
+
+
+def _state(image: Image, change: RowChange) -> str:
+    schema = change.schema
+    if schema is not None and all(column.name in image for column in schema.columns):
+        return "full"
+    if change.key_columns and image.keys() == set(change.key_columns):
+        return "key"
+    return "partial"
+
+
+def _text(image: Image, state: str) -> ImageText:
+    return ImageText(msgspec.json.encode(image).decode(), state)
+
+
+def _detail(change: Change) -> Detail:
+    if isinstance(change, OtherChange):
+        return Detail(notes=change.notes, ext=change.ext)
+    return Detail(change.changed, change.unavailable, change.issues, change.notes, change.ext)
+
+
+def _key(change: RowChange, image: Image, before: Image | None) -> Key:
+    """The key out of `image`; key columns that it lacks are taken from `before`.
+
+    An image without a key column is not an error: the row is translated without a key and says so.
+    """
+    names = change.key_columns
+    if not names:
+        return NO_KEY
+    for issue in change.issues or ():
+        if issue.col in names:
+            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+    fallback = before or {}
+    missing = [name for name in names if name not in image and name not in fallback]
+    if missing:
+        change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
+        return NO_KEY
+    new = {name: image[name] if name in image else fallback[name] for name in names}
+    old = {name: fallback[name] for name in names if name in fallback}
+    if all(new[name] == value for name, value in old.items()):
+        return Key(_json(new), change.key_kind)
+    if len(old) < len(names):
+        lacking = next(name for name in names if name not in old)
+        reason = f"the key changed, but the before image lacks its column {lacking!r}"
+        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
+    change.notes = [*(change.notes or ()), "PK_CHANGED"]
+    return Key(_json(new), change.key_kind, _json(old))
+
+
+def _json(image: Image) -> str:
+    return msgspec.json.encode(image).decode()
+
+
+def _our_line(error: BaseException) -> str:
+    """The innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    return f"{Path(ours[-1].filename).relative_to(_PACKAGE)}:{ours[-1].lineno}"
