@@ -1,0 +1,74 @@
+"""A case: a folder `cases/<dialect>/<name>` with a message and what must come out of it.
+
+message.*      the Kafka value, byte for byte (.json, .txt, .bin)
+expected.json  the outcome, written by `write_expected` and reviewed by a person
+about.md       where the message comes from and what is special about it
+options.json   options of the dialect (optional)
+tables.json    declared tables, as in `tables:` of the configuration (optional)
+metadata*      messages that are learned first, in the order of their names (optional)
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from translator.dialects import build
+from translator.errors import MessageError
+from translator.message import Changes, DeclaredTable, Dialect, Learned, Message, Needs, Outcome, Setup, Skip
+
+CASES = Path(__file__).with_name("cases")
+EXPECTED = "expected.json"
+
+
+def find_cases() -> list[Path]:
+    """All case folders; what they are is seen from where they lie."""
+    return sorted(path for path in CASES.glob("*/*") if path.is_dir())
+
+
+def outcome_of(case: Path) -> Any:
+    """What the dialect makes of the case, as JSON shows it."""
+    learned: dict[str, object] = {}
+    dialect = build(case.parent.name, _setup(case, learned), _json(case / "options.json", {}))
+    for path in sorted(case.glob("metadata*")):
+        _learn(dialect, path, learned)
+    (path,) = case.glob("message.*")
+    try:
+        outcome = dialect.decode(_message(path))
+    except MessageError as error:
+        return {"dead_letter": error.code.value, "reason": error.reason, "path": error.path}
+    return json.loads(msgspec.json.encode(_described(outcome)))
+
+
+def _setup(case: Path, learned: dict[str, object]) -> Setup:
+    tables = msgspec.convert(_json(case / "tables.json", []), tuple[DeclaredTable, ...])
+    return Setup("source", tables=tables, lookup=learned.get)
+
+
+def _learn(dialect: Dialect, path: Path, learned: dict[str, object]) -> None:
+    outcome = dialect.decode(_message(path))
+    assert isinstance(outcome, Learned), f"{path} is no metadata message"
+    learned[outcome.key] = dialect.learn(outcome.document)
+
+
+def _message(path: Path) -> Message:
+    return Message("topic", 0, 0, 0, None, path.read_bytes())
+
+
+def _json(path: Path, default: Any) -> Any:
+    return json.loads(path.read_bytes()) if path.exists() else default
+
+
+def _described(outcome: Outcome) -> Any:
+    match outcome:
+        case Changes(changes):
+            return changes
+        case Skip(reason):
+            return {"skip": reason}
+        case Learned(key):
+            return {"learned": key}
+        case Needs(key):
+            return {"needs": key}

@@ -1,0 +1,489 @@
+"""What the dialects share: exact JSON within limits, fields, rows, options and declared tables."""
+
+import json
+import re
+from datetime import timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from translator.dialects import DIALECTS, build
+from translator.dialects._json import check_distinct, field, json_type, one_of, parse, parse_object, parse_sequence
+from translator.dialects._options import parse_options
+from translator.dialects._rows import build_image
+from translator.dialects._tables import DeclaredTables
+from translator.envelope import Column, Issue, TableSchema
+from translator.errors import ConfigError, ErrorCode, MessageError
+from translator.message import DeclaredTable, Limits, Setup, TableName
+from translator.values import Converter, converter
+
+LIMITS = Limits()
+
+
+def refused(value: bytes, limits: Limits = LIMITS) -> MessageError:
+    """The error for a value that is not an object within the limits."""
+    with pytest.raises(MessageError) as caught:
+        parse_object(value, limits)
+    return caught.value
+
+
+def nested(depth: int, opening: bytes = b'{"a":', core: bytes = b"1", closing: bytes = b"}") -> bytes:
+    """A JSON value with that many containers around its core."""
+    return opening * depth + core + closing * depth
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("9223372036854775808", 9223372036854775808),
+            ("-123456789012345678901234567890", -123456789012345678901234567890),
+            ("1.10", Decimal("1.10")),
+            ("0.1000000000000000055511151231257827", Decimal("0.1000000000000000055511151231257827")),
+            ("1E+2", Decimal("1E+2")),
+            ("-0.0", Decimal("-0.0")),
+            ("1e999999999", Decimal("1E+999999999")),
+        ],
+    )
+    def test_exact(self, text: str, expected: object) -> None:
+        """A number is an int, or a Decimal with the digits and the exponent that were sent; never a float."""
+        found = parse_object(b'{"a":%s}' % text.encode(), LIMITS)["a"]
+        assert (type(expected), str(expected)) == (type(found), str(found))
+
+    @given(st.integers() | st.decimals(allow_nan=False, allow_infinity=False))
+    def test_any(self, number: int | Decimal) -> None:
+        """Any number comes out as the number that was written."""
+        assert number == parse(str(number).encode(), LIMITS)
+
+    @pytest.mark.parametrize("text", ["1e99999999999999999999", "1" * 5_000], ids=["exponent", "digits"])
+    def test_beyond_all_limits(self, text: str) -> None:
+        """A number that nothing can hold is over a limit; the JSON around it is not malformed."""
+        assert ErrorCode.LIMIT_EXCEEDED == refused(b'{"a":%s}' % text.encode()).code
+
+
+class TestParse:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b"",
+            b"{",
+            b'{"a":1',
+            b'{"a":1}}',
+            b'{"a":1} {"a":2}',
+            b"{'a':1}",
+            b'{"a":01}',
+            b'{"a":1,}',
+            b'{"a":NaN}',
+            b'{"a":Infinity}',
+            b'{"a":"\xff"}',
+            b'{"\xff":1}',
+            b'{"a":"\\ud800"}',
+            b'{"a":"\n"}',
+            b'\xef\xbb\xbf\xef\xbb\xbf{"a":1}',
+            b'{"a":1}\x00',
+        ],
+    )
+    def test_malformed(self, value: bytes) -> None:
+        """What is not exactly one JSON value, in UTF-8, is malformed."""
+        assert ErrorCode.MALFORMED_JSON == refused(value).code
+
+    def test_never_row_data(self) -> None:
+        """The reason says where the text breaks, not what stands there."""
+        error = refused(b'{"card":"4111-1111-1111-1111",}')
+        assert "4111" not in str(error)
+        assert "byte" in error.reason
+
+    def test_byte_order_mark(self) -> None:
+        """One byte order mark before the text is passed over."""
+        assert {"a": 1} == parse_object(b'\xef\xbb\xbf{"a":1}', LIMITS)
+
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [(b"[]", "array"), (b'"x"', "string"), (b"1", "number"), (b"true", "boolean"), (b"null", "null")],
+    )
+    def test_not_an_object(self, value: bytes, name: str) -> None:
+        """Where an object is expected, another JSON value is told by its name."""
+        error = refused(value)
+        assert (ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {name}, not an object at $") == (
+            error.code,
+            str(error),
+        )
+
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (b"", []),
+            (b" \n ", []),
+            (b'{"a":1}', [{"a": 1}]),
+            (b'{"a":1}\n{"a":2}\n', [{"a": 1}, {"a": 2}]),
+            (b'{"a":1}{"a":2}', [{"a": 1}, {"a": 2}]),
+            (b"\xef\xbb\xbf1\r\n[2]", [1, [2]]),
+        ],
+    )
+    def test_sequence(self, value: bytes, expected: list[Any]) -> None:
+        """A text may hold several values, one a line or end to end, or none."""
+        assert expected == parse_sequence(value, LIMITS)
+
+    def test_sequence_is_whole(self) -> None:
+        """One value that breaks off spoils the whole text."""
+        with pytest.raises(MessageError) as caught:
+            parse_sequence(b'{"a":1}\n{"a":', LIMITS)
+        assert ErrorCode.MALFORMED_JSON == caught.value.code
+
+
+class TestDepth:
+    @pytest.mark.parametrize("limit", [2, 64, 500])
+    @pytest.mark.parametrize("brackets", [(b'{"a":', b"1", b"}"), (b"[", b"", b"]"), (b'[{"a":0},{"a":', b"1", b"}]")])
+    def test_limit(self, limit: int, brackets: tuple[bytes, bytes, bytes]) -> None:
+        """As many containers inside each other as the limit says are read; with one more it is LIMIT_EXCEEDED."""
+        opening, _, closing = brackets
+        levels = opening.count(b"[") + closing.count(b"}")
+        value = nested(limit // levels, *brackets)
+        parse(value, Limits(json_depth=limit))
+        with pytest.raises(MessageError, match=rf"JSON nested deeper than {limit} \(limits.json_depth\)") as caught:
+            parse(b"[" + value + b"]", Limits(json_depth=limit))
+        assert ErrorCode.LIMIT_EXCEEDED == caught.value.code
+
+    def test_wide_is_not_deep(self) -> None:
+        """A thousand containers side by side are three deep."""
+        value = b'{"a":[' + b",".join([b"{}"] * 1000) + b"]}"
+        assert 1000 == len(parse_object(value, Limits(json_depth=3))["a"])
+
+    def test_brackets_in_text_do_not_count(self) -> None:
+        """Brackets inside a string are text."""
+        assert {"a": "[" * 1000} == parse_object(b'{"a":"%s"}' % (b"[" * 1000), Limits(json_depth=1))
+
+    @pytest.mark.parametrize("depth", [10_000, 1_000_000])
+    def test_any_depth(self, depth: int) -> None:
+        """Nesting beyond what the parser can follow is the same refusal, not a crash."""
+        assert ErrorCode.LIMIT_EXCEEDED == refused(nested(depth)).code
+
+    def test_sequence(self) -> None:
+        """Values beside each other do not add up; each has the whole depth."""
+        limits = Limits(json_depth=2)
+        assert 100 == len(parse_sequence(nested(2) * 100, limits))
+        with pytest.raises(MessageError, match="nested deeper"):
+            parse_sequence(nested(1) + nested(3), limits)
+
+
+class TestDistinct:
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b'{"a":1,"b":{"a":2}}',
+            b'[{"a":1},{"a":2}]',
+            b'{"a":1}{"a":2}',
+            b'{"a":"\\"a\\":1,\\"a\\":2"}',
+            b'{"a:":1,"a::":"a\\t:"}',
+            b'\xef\xbb\xbf {"a" : 1, "b" : "a : b"}',
+            b'{"":1}',
+            b"[]",
+            b"",
+        ],
+    )
+    def test_clean(self, value: bytes) -> None:
+        """The same name in two objects, or in a text, is no name used twice."""
+        check_distinct(value, parse_sequence(value, LIMITS))
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b'{"a":1,"a":1}',
+            b'{"a":1,"a":2}',
+            b'{"b":[{"a":1 , "a" : 2}]}',
+            b'{"a":{},"a":{}}',
+            b'{"a":1,"\\u0061":2}',
+            b'{"x":"y"}\n{"a":1,"a":2}',
+        ],
+    )
+    def test_twice(self, value: bytes) -> None:
+        """An object that names a member twice says two things; which one is meant nobody knows."""
+        with pytest.raises(MessageError, match="member 'a' is named twice in one object") as caught:
+            check_distinct(value, parse_sequence(value, LIMITS))
+        assert ErrorCode.INVALID_FIELD == caught.value.code
+
+    @given(
+        st.recursive(
+            st.text('":\\ \t\na') | st.integers() | st.none(),
+            lambda inner: (
+                st.lists(inner, max_size=3) | st.dictionaries(st.text('":\\ \t\na', max_size=3), inner, max_size=3)
+            ),
+            max_leaves=12,
+        ),
+        st.sampled_from([None, 1]),
+    )
+    def test_never_a_false_alarm(self, value: Any, indent: int | None) -> None:
+        """Whatever its texts hold and however it is laid out, a clean value passes."""
+        text = json.dumps(value, indent=indent).encode()
+        check_distinct(text, parse_sequence(text, LIMITS))
+
+
+PARENT = {"text": "x", "int": 1, "exact": Decimal("1.5"), "yes": True, "list": [], "object": {}, "null": None}
+
+
+class TestField:
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [
+            ("text", str),
+            ("int", int),
+            ("exact", Decimal),
+            ("yes", bool),
+            ("list", list),
+            ("object", dict),
+            ("int", (str, int)),
+        ],
+    )
+    def test_expected(self, name: str, expected: type | tuple[type, ...]) -> None:
+        """A member of the expected type is given as it is."""
+        assert PARENT[name] is field(PARENT, name, expected, "$")
+
+    @pytest.mark.parametrize(
+        ("name", "expected", "reason"),
+        [
+            ("text", int, "text is a JSON string, not integer at $.head.text"),
+            ("int", str, "int is a JSON number, not string at $.head.int"),
+            ("exact", int, "exact is a JSON number, not integer at $.head.exact"),
+            ("yes", int, "yes is a JSON boolean, not integer at $.head.yes"),
+            ("yes", (int, Decimal), "yes is a JSON boolean, not number at $.head.yes"),
+            ("int", bool, "int is a JSON number, not boolean at $.head.int"),
+            ("list", (dict, str), "list is a JSON array, not object or string at $.head.list"),
+            ("object", list, "object is a JSON object, not array at $.head.object"),
+        ],
+    )
+    def test_wrong_type(self, name: str, expected: type | tuple[type, ...], reason: str) -> None:
+        """The error names what came, what was allowed and where; true is not a number."""
+        with pytest.raises(MessageError, match=f"^{re.escape(reason)}$") as caught:
+            field(PARENT, name, expected, "$.head", optional=True)
+        assert ErrorCode.INVALID_FIELD == caught.value.code
+
+    @pytest.mark.parametrize("name", ["null", "absent"])
+    def test_missing(self, name: str) -> None:
+        """A required member that is missing or null is named; an optional one is None."""
+        with pytest.raises(MessageError, match=rf"^{name} is missing or null at \$\.{name}$") as caught:
+            field(PARENT, name, str, "$")
+        assert ErrorCode.MISSING_FIELD == caught.value.code
+        assert None is field(PARENT, name, str, "$", optional=True)
+
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [
+            ("", "string"),
+            (True, "boolean"),
+            (1, "number"),
+            (Decimal(1), "number"),
+            ([], "array"),
+            ({}, "object"),
+            (None, "null"),
+        ],
+    )
+    def test_json_type(self, value: object, name: str) -> None:
+        """Parsed values are told by their JSON names."""
+        assert name == json_type(value)
+
+    def test_one_of(self) -> None:
+        """A word of a closed list gives what stands behind it."""
+        assert "u" == one_of("UPDATE", {"UPDATE": "u"}, "operation", "$.type", ErrorCode.UNKNOWN_OPERATION)
+
+    def test_not_one_of(self) -> None:
+        """A word outside the list is named with its place, the nearest word and all that are allowed."""
+        with pytest.raises(MessageError) as caught:
+            one_of("UPDAT", {"UPDATE": "u", "DELETE": "d"}, "operation", "$.type", ErrorCode.UNKNOWN_OPERATION)
+        assert ErrorCode.UNKNOWN_OPERATION == caught.value.code
+        expected = "unknown operation 'UPDAT' (did you mean UPDATE?); allowed: DELETE, UPDATE at $.type"
+        assert expected == str(caught.value)
+
+    def test_a_strange_word_is_bounded(self) -> None:
+        """A word from a message is quoted up to 40 characters, control characters escaped."""
+        with pytest.raises(MessageError) as caught:
+            one_of("\n" + "x" * 1000, {"a": 1}, "word", "$", ErrorCode.UNKNOWN_TYPE)
+        assert f"unknown word '\\n{'x' * 39}…'; allowed: a at $" == str(caught.value)
+
+
+class TestBuildImage:
+    @staticmethod
+    def build(*cells: tuple[str, object], issue_raw_chars: int = 256) -> tuple[dict[str, Any], list[Issue]]:
+        """The image and the issues of cells whose column names are their types."""
+        issues: list[Issue] = []
+        return build_image(cells, converter, issues, Limits(issue_raw_chars=issue_raw_chars)), issues
+
+    def test_order_and_null(self) -> None:
+        """Columns keep their order; null is a value; nothing else is added."""
+        image, issues = self.build(("string", "x"), ("int8", None), ("decimal(9,2)", "1"))
+        assert [("string", "x"), ("int8", None), ("decimal(9,2)", "1.00")] == list(image.items())
+        assert [] == issues
+
+    def test_issue(self) -> None:
+        """A value without a faithful form is absent from the image and reported with its raw text; others stay."""
+        image, issues = self.build(("date", "0000-00-00"), ("bytes", b"\xff"), ("string", b"\xff"))
+        assert {"bytes": "/w=="} == image
+        assert [Issue("date", "ZERO_DATE", "0000-00-00"), Issue("string", "NOT_TEXT", "/w==")] == issues
+
+    @pytest.mark.parametrize(("limit", "expected"), [(0, ""), (3, "xxx"), (10, "x" * 10), (11, "x" * 10)])
+    def test_raw_is_bounded(self, limit: int, expected: str) -> None:
+        """The raw text of an issue is cut to its limit."""
+        _, issues = self.build(("int8", "x" * 10), issue_raw_chars=limit)
+        assert [expected] == [issue.raw for issue in issues]
+
+    def test_null_needs_no_converter(self) -> None:
+        """Null has no type, so nobody is asked for one."""
+
+        def nobody(column: str) -> Converter:
+            raise AssertionError(column)
+
+        assert {"a": None} == build_image([("a", None)], nobody, [], LIMITS)
+
+
+class Toy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of every kind that a dialect may have."""
+
+    preset: Literal["one", "two"] = "one"
+    depth: Annotated[int, msgspec.Meta(ge=1)] = 1
+    lenient: bool = False
+    wait: timedelta = timedelta(0)
+    topics: tuple[str, ...] = ()
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({}, Toy()),
+            ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", 3, True)),
+            ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", 3, True, timedelta(minutes=5))),
+            ({"topics": ["a", "b"]}, Toy(topics=("a", "b"))),
+        ],
+    )
+    def test_read(self, given: dict[str, Any], expected: Toy) -> None:
+        """Options come typed from the configuration, or as text from the command line."""
+        assert expected == parse_options(Toy, given, "toy")
+
+    @pytest.mark.parametrize(
+        ("given", "reason"),
+        [
+            ({"prest": "one"}, "toy: unknown option 'prest' (did you mean preset?); allowed: depth, lenient, preset"),
+            ({"zzz": 1}, "toy: unknown option 'zzz'; allowed: depth, lenient, preset, topics, wait"),
+            ({"preset": "three"}, "toy: option not valid: Invalid enum value 'three' - at `$.preset`"),
+            ({"depth": 0}, "toy: option not valid: Expected `int` >= 1 - at `$.depth`"),
+            ({"depth": "many"}, "toy: option not valid: Expected `int`, got `str` - at `$.depth`"),
+            ({"topics": "a"}, "toy: option not valid: Expected `array`, got `str` - at `$.topics`"),
+        ],
+    )
+    def test_wrong(self, given: dict[str, Any], reason: str) -> None:
+        """A wrong name or value is a mistake of the operator, told with dialect, place and what is allowed."""
+        with pytest.raises(ConfigError) as caught:
+            parse_options(Toy, given, "toy")
+        assert str(caught.value).startswith(reason)
+
+
+SHOP = TableName("shop", None, "orders")
+
+
+def schema_of(table: TableName, *columns: Column, kind: str = "configured") -> TableSchema:
+    """The schema of a declared table."""
+    return TableSchema.of("source", table.db, table.schema, table.table, columns, kind)
+
+
+class TestDeclaredTables:
+    def test_columns_and_key(self) -> None:
+        """A declaration with columns makes a schema: columns in their order, the key as configured."""
+        declared = DeclaredTable("shop.orders", ("b", "a"), {"a": "int64", "x": "decimal(9,2)", "b": "string"})
+        expected = schema_of(
+            SHOP, Column("a", "int64", key=2), Column("x", "decimal(9,2)"), Column("b", "string", key=1)
+        )
+        assert (declared, expected) == DeclaredTables("source", [declared]).find(SHOP)
+        assert ("b", "a") == expected.key_columns
+
+    def test_without_a_key(self) -> None:
+        """Columns without a key make a schema without a key."""
+        declared = DeclaredTable("shop.orders", (), {"a": "int64"})
+        assert schema_of(SHOP, Column("a", "int64"), kind="none") == DeclaredTables("source", [declared]).find(SHOP)[1]
+
+    def test_key_only(self) -> None:
+        """A declaration without columns declares the key and no schema."""
+        declared = DeclaredTable("shop.orders", ("id",))
+        assert (declared, None) == DeclaredTables("source", [declared]).find(SHOP)
+
+    def test_of_its_own_table(self) -> None:
+        """Two tables under one pattern have a schema each."""
+        tables = DeclaredTables("source", [DeclaredTable("*", (), {"a": "int64"})])
+        found = [tables.find(TableName("shop", None, name))[1] for name in ("a", "b", "a")]
+        assert ["a", "b", "a"] == [schema.table for schema in found if schema]
+
+    @pytest.mark.parametrize(
+        ("pattern", "table", "matches"),
+        [
+            ("shop.orders", SHOP, True),
+            ("orders", SHOP, False),
+            ("*.orders", SHOP, True),
+            ("shop.*", SHOP, True),
+            ("shop.order?", SHOP, True),
+            ("SHOP.ORDERS", SHOP, False),
+            ("*", SHOP, True),
+            ("shop.dbo.orders", TableName("shop", "dbo", "orders"), True),
+            ("OWNER.T", TableName(None, "OWNER", "T"), True),
+            ("T", TableName(None, None, "T"), True),
+            ("log[1]", TableName(None, None, "log[1]"), True),
+            ("log[1]", TableName(None, None, "log1"), False),
+        ],
+    )
+    def test_pattern(self, pattern: str, table: TableName, matches: bool) -> None:
+        """A pattern is compared with the whole dotted name, case kept; only * and ? are special in it."""
+        declared = DeclaredTable(pattern, ("id",))
+        assert (declared if matches else None, None) == DeclaredTables("source", [declared]).find(table)
+
+    def test_first_wins(self) -> None:
+        """Of several patterns that match, the first counts."""
+        first, second = DeclaredTable("shop.*", ("a",)), DeclaredTable("*", ("b",))
+        tables = DeclaredTables("source", [first, second])
+        assert [first, second] == [tables.find(name)[0] for name in (SHOP, TableName("till", None, "orders"))]
+
+    def test_many_tables(self) -> None:
+        """A message may name any table: what is kept of them is bounded, and the answers stay right."""
+        declared = DeclaredTable("shop.*", ("id",))
+        tables = DeclaredTables("source", [declared])
+        for number in range(10_000):
+            assert (declared, None) == tables.find(TableName("shop", None, f"t{number}"))
+        assert (declared, None) == tables.find(TableName("shop", None, "t0"))
+
+    @pytest.mark.parametrize(
+        ("declared", "reason"),
+        [
+            (
+                DeclaredTable("T", (), {"a": "varchar"}),
+                "tables: T: column a: unknown type 'varchar'; allowed: boolean,",
+            ),
+            (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is not among its columns"),
+            (DeclaredTable("T", ("id",), {}), "tables: T: columns is empty"),
+        ],
+    )
+    def test_wrong(self, declared: DeclaredTable, reason: str) -> None:
+        """A declaration that cannot hold is told at the start, by table and column."""
+        with pytest.raises(ConfigError) as caught:
+            DeclaredTables("source", [DeclaredTable("U", ("id",)), declared])
+        assert str(caught.value).startswith(reason)
+
+
+class TestDictionary:
+    @pytest.mark.parametrize("name", DIALECTS)
+    def test_names(self, name: str) -> None:
+        """A dialect calls itself as the dictionary does: one word in code, configuration, metrics and documents."""
+        assert name == build(name, Setup("source"), {}).name
+
+    def test_unknown(self) -> None:
+        """A dialect that does not exist is named with the nearest one."""
+        with pytest.raises(
+            ConfigError, match=r"unknown dialect 'cannal' \(did you mean canal\?\); allowed: canal, dts_avro"
+        ):
+            build("cannal", Setup("source"), {})
+
+    @pytest.mark.parametrize("name", DIALECTS)
+    def test_unknown_option(self, name: str) -> None:
+        """Every dialect refuses an option that it does not know, under its own name."""
+        with pytest.raises(ConfigError, match=rf"^{name}: unknown option 'no_such_option'"):
+            build(name, Setup("source"), {"no_such_option": 1})

@@ -1,0 +1,231 @@
+"""MySQL column type -> canonical type, and the converter of the text that canal prints for it (section 7.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from translator.dialects.canal.mysql_type import MysqlType
+from translator.dialects.canal.values import (
+    bit1,
+    enum_label,
+    json_text,
+    padded_bytes,
+    set_labels,
+    time_of_day,
+    wide_bit,
+    within,
+    without_labels,
+    wkb,
+)
+from translator.values import INTEGER_BOUNDS, Converter, bytes_from_latin1, converter, timestamptz_in
+
+
+class Spelling(Struct, frozen=True):
+    """How the writer of a source prints values, as far as the options and the profile tell."""
+
+    timezone: str | None = None
+    tinyint1_as_boolean: bool = False
+    documented: bool = True
+    """False for DTS, which documents neither labels nor binary (section 6.3): labels are met beside indexes."""
+
+
+class Coding(Struct, frozen=True):
+    """The canonical type of a column, its converter, and the assumption that every row of the table must mention."""
+
+    type: str
+    convert: Converter
+    note: str | None = None
+
+
+def plain(canonical: str) -> Coding:
+    """The coding of a canonical type whose values are spelled as everywhere."""
+    return Coding(canonical, converter(canonical))
+
+
+UNKNOWN = plain("unknown")
+
+
+def coding(type_: MysqlType | None, spelling: Spelling) -> Coding:
+    """How a column of that type is read; UNKNOWN for a type that nobody has described."""
+    rule = _RULES.get(type_.name) if type_ is not None else None
+    return rule(type_, spelling) if rule is not None and type_ is not None else UNKNOWN
+
+
+def declared_coding(canonical: str, spelling: Spelling) -> Coding:
+    """How a column is read whose canonical type the operator declares, and whose MySQL type was not sent."""
+    rule = _DECLARED.get(canonical)
+    return rule(canonical, spelling) if rule is not None else plain(canonical)
+
+
+# -- numbers
+
+_BITS = {8: "int8", 16: "int16", 24: "int32", 32: "int32", 64: "int64"}
+
+
+def _integer(bits: int, type_: MysqlType, spelling: Spelling) -> Coding:
+    if spelling.tinyint1_as_boolean and _is_tinyint1(type_):
+        return plain("boolean")
+    canonical = _BITS[bits]
+    if type_.unsigned:
+        canonical = "u" + canonical
+    if bits != 24:
+        return plain(canonical)
+    low, high = (0, 2**24 - 1) if type_.unsigned else (-(2**23), 2**23 - 1)
+    return Coding(canonical, partial(within, low, high, converter(canonical)))
+
+
+def _is_tinyint1(type_: MysqlType) -> bool:
+    """BOOL and BOOLEAN are names of tinyint(1)."""
+    return type_.name in ("bool", "boolean") or (
+        type_.name == "tinyint" and type_.numbers == (1,) and not type_.unsigned
+    )
+
+
+def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
+    return plain("uint64")
+
+
+def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
+    """Without parameters the scale is unknown, not 0: some writers leave them out (section 6.5 A)."""
+    if not type_.numbers:
+        return plain("decimal")
+    precision, scale = (*type_.numbers, 0)[:2]
+    if len(type_.numbers) > 2 or not 1 <= precision <= 65 or scale > min(30, precision):
+        return UNKNOWN
+    return plain(f"decimal({precision},{scale})")
+
+
+def _float(type_: MysqlType, spelling: Spelling) -> Coding:
+    """FLOAT(p) with more than 24 bits of precision is MySQL's other name of DOUBLE."""
+    return plain("float64" if len(type_.numbers) == 1 and type_.numbers[0] > 24 else "float32")
+
+
+def _double(type_: MysqlType, spelling: Spelling) -> Coding:
+    return plain("float64")
+
+
+def _bit(type_: MysqlType, spelling: Spelling) -> Coding:
+    """BIT without parameters is BIT(1) to MySQL, but a writer may leave parameters out."""
+    width = type_.numbers[0] if type_.numbers else 64
+    if not 1 <= width <= 64:
+        return UNKNOWN
+    if width == 1:
+        return Coding("boolean", bit1)
+    for name in ("uint8", "uint16", "uint32"):
+        high = INTEGER_BOUNDS[name][1]
+        if 2**width - 1 <= high:
+            return Coding(name, partial(within, 0, 2**width - 1, converter(name)))
+    return Coding("uint64", partial(wide_bit, width))
+
+
+def _year(type_: MysqlType, spelling: Spelling) -> Coding:
+    return Coding("int16", partial(within, 0, 2155, converter("int16")))
+
+
+# -- text and bytes
+
+
+def _text(type_: MysqlType, spelling: Spelling) -> Coding:
+    # Text of the character set `binary` is bytes to MySQL; which of the two canal prints is not known.
+    return plain("string") if type_.charset != "binary" else UNKNOWN
+
+
+def _bytes(type_: MysqlType, spelling: Spelling) -> Coding:
+    note = None if spelling.documented else "BINARY_ASSUMED=latin1"
+    if type_.name == "binary" and type_.numbers:
+        return Coding("bytes", partial(padded_bytes, type_.numbers[0]), note)
+    return Coding("bytes", bytes_from_latin1, note)
+
+
+def _json(type_: MysqlType, spelling: Spelling) -> Coding:
+    return Coding("json", json_text)
+
+
+def _geometry(type_: MysqlType, spelling: Spelling) -> Coding:
+    return Coding("geometry", wkb, None if spelling.documented else "BINARY_ASSUMED=latin1")
+
+
+# -- enum and set
+
+
+def _labelled(read: Callable[[Sequence[str], bool, object], str], type_: MysqlType, spelling: Spelling) -> Coding:
+    if type_.labels is None:
+        return UNKNOWN
+    return Coding(type_.name, partial(read, type_.labels, not spelling.documented))
+
+
+def _no_labels(canonical: str, spelling: Spelling) -> Coding:
+    """canal prints numbers for labels that the declaration cannot carry."""
+    return Coding(canonical, without_labels)
+
+
+# -- dates and times
+
+
+def _time(type_: MysqlType, spelling: Spelling) -> Coding:
+    return Coding("time", time_of_day)
+
+
+def _timestamp(type_: MysqlType, spelling: Spelling) -> Coding:
+    """An instant, printed in the zone of the writer's JVM; without that zone it is a local time and no more."""
+    if spelling.timezone is None:
+        return Coding("timestamp", converter("timestamp"), "TZ_UNKNOWN")
+    return _instant("timestamptz", spelling)
+
+
+def _instant(canonical: str, spelling: Spelling) -> Coding:
+    note = None if spelling.timezone is None else f"TZ_ASSUMED={spelling.timezone}"
+    return Coding(canonical, timestamptz_in(spelling.timezone), note)
+
+
+# -- the tables
+
+Rule: TypeAlias = Callable[[MysqlType, Spelling], Coding]
+
+
+def _as(canonical: str) -> Rule:
+    return lambda type_, spelling: plain(canonical)
+
+
+def _each(names: str, rule: Rule) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), rule)
+
+
+_RULES: Mapping[str, Rule] = {
+    **_each("tinyint bool boolean", partial(_integer, 8)),
+    **_each("smallint", partial(_integer, 16)),
+    **_each("mediumint", partial(_integer, 24)),
+    **_each("int integer", partial(_integer, 32)),
+    **_each("bigint", partial(_integer, 64)),
+    "serial": _serial,
+    **_each("decimal dec numeric fixed", _decimal),
+    "float": _float,
+    "double precision": _double,
+    **_each("double real", _double),
+    "bit": _bit,
+    "year": _year,
+    **_each("char nchar character varchar nvarchar tinytext text mediumtext longtext", _text),
+    **_each("binary varbinary tinyblob blob mediumblob longblob", _bytes),
+    "json": _json,
+    "enum": partial(_labelled, enum_label),
+    "set": partial(_labelled, set_labels),
+    "date": _as("date"),
+    "datetime": _as("timestamp"),
+    "timestamp": _timestamp,
+    "time": _time,
+    **_each("geometry point linestring polygon multipoint multilinestring multipolygon", _geometry),
+    **_each("geometrycollection geomcollection", _geometry),
+}
+
+_DECLARED: Mapping[str, Callable[[str, Spelling], Coding]] = {
+    "bytes": lambda canonical, spelling: Coding(canonical, bytes_from_latin1),
+    "geometry": lambda canonical, spelling: Coding(canonical, wkb),
+    "json": lambda canonical, spelling: Coding(canonical, json_text),
+    "timestamptz": _instant,
+    "enum": _no_labels,
+    "set": _no_labels,
+}

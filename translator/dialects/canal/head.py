@@ -1,0 +1,61 @@
+"""What all changes of one message share: operation, table, writer, times, positions (formats/canal.md section 1)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from translator.dialects._json import JsonObject, field
+from translator.dialects.canal.variant import Era, EraOf
+from translator.envelope import Tx
+from translator.errors import ErrorCode, MessageError
+from translator.message import TableName, Writer
+
+DBMS = "mysql"
+_MAX_MS = (2**63 - 1) // 1000
+
+
+class Head(Struct, frozen=True):
+    """The members of a message that do not depend on its rows. An empty name or text is None: there is none."""
+
+    type: str
+    db: str | None
+    table: TableName | None
+    sql: str | None
+    era: Era
+    ts_commit_us: int | None
+    ts_capture_us: int | None
+    pos_native: str | None
+    tx: Tx | None
+
+    @property
+    def declared_writer(self) -> Writer:
+        """The writer where the shape of the message adds nothing to the declaration."""
+        return Writer(self.era.variant, self.era.basis, DBMS)
+
+
+def read_head(type_: str, body: JsonObject, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
+    """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing."""
+    db = field(body, "database", str, "$", optional=True) or None
+    table = field(body, "table", str, "$", optional=True)
+    es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
+    number = field(body, "id", int, "$", optional=True)
+    gtid = field(body, "gtid", str, "$", optional=True)
+    return Head(
+        type=type_,
+        db=db,
+        table=TableName(db, None, table) if table else None,
+        sql=field(body, "sql", str, "$", optional=True) or None,
+        era=era_of(ts),
+        ts_commit_us=None if es is None else es * 1000,
+        ts_capture_us=None if ts is None else ts * 1000,
+        pos_native=None if number is None else str(number),
+        tx=Tx(gtid) if gtid and gtid_names_transaction else None,
+    )
+
+
+def _milliseconds(body: JsonObject, name: str) -> int | None:
+    value: int | None = field(body, name, int, "$", optional=True)
+    if value is not None and not 0 <= value <= _MAX_MS:
+        reason = f"{name} is not a time in milliseconds: outside 0 to {_MAX_MS}"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
+    return value

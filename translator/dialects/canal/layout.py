@@ -1,0 +1,101 @@
+"""What a table's messages have in common, compiled once: a converter per column, the key, the schema, the notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from translator.dialects._tables import DeclaredTables
+from translator.dialects.canal.codings import UNKNOWN, Coding, Spelling, coding, declared_coding
+from translator.dialects.canal.mysql_type import MysqlType, parse
+from translator.envelope import Column, TableSchema
+from translator.message import DeclaredTable, TableName
+from translator.values import Converter
+
+LAYOUTS = 1024
+"""Compiled tables that are kept. A table whose messages spell its types in two ways counts twice."""
+
+UNTYPED = "UNTYPED"
+"""Note on a row: no type is known for any column, or `UNTYPED=col`, for that one."""
+
+Types = tuple[tuple[str, str], ...]
+"""`mysqlType` in its order: column and type text, "" where the writer knew none."""
+
+
+class Layout(Struct, frozen=True):
+    """How the rows of a table are read."""
+
+    converters: Mapping[str, Converter]
+    key_columns: tuple[str, ...]
+    key_kind: str
+    schema: TableSchema | None
+    notes: tuple[str, ...]
+
+    def converter_of(self, column: str) -> Converter:
+        """The converter of a column, declared or not."""
+        return self.converters.get(column, UNKNOWN.convert)
+
+
+class Layouts:
+    """The layouts of a source. `complete`: whether `mysqlType` lists all columns of the table."""
+
+    def __init__(self, source: str, tables: DeclaredTables, spelling: Spelling, *, complete: bool) -> None:
+        self._source = source
+        self._tables = tables
+        self._spelling = spelling
+        self._complete = complete
+        self.of = lru_cache(maxsize=LAYOUTS)(self._compile)
+
+    def _compile(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
+        declared, declared_schema = self._tables.find(table)
+        key, kind = _key(pk_names, declared)
+        parsed = {name: parse(text) for name, text in types}
+        codings = {name: coding(type_, self._spelling) for name, type_ in parsed.items()}
+        schema = None
+        # The operator's columns stand in where the message cannot list them, and give way where it does.
+        if declared is not None and declared.columns is not None and not (types and self._complete):
+            codings |= self._declared(declared.columns, codings)
+            schema = declared_schema
+        elif types and self._complete and set(key) <= parsed.keys():
+            columns = [_column(name, parsed[name], codings[name], key) for name in codings]
+            schema = TableSchema.of(self._source, table.db, table.schema, table.table, columns, kind)
+        converters = {name: found.convert for name, found in codings.items()}
+        return Layout(converters, key, kind, schema, _notes(codings))
+
+    def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
+        """Codings of the declared types; the sent type is the better reader where it leads to the same one."""
+        return {
+            name: sent[name]
+            if name in sent and sent[name].type == canonical
+            else declared_coding(canonical, self._spelling)
+            for name, canonical in columns.items()
+        }
+
+
+def _key(pk_names: tuple[str, ...], declared: DeclaredTable | None) -> tuple[tuple[str, ...], str]:
+    if pk_names:
+        return pk_names, "primary"
+    if declared is not None and declared.key:
+        return tuple(declared.key), "configured"
+    return (), "none"
+
+
+_LENGTH_TYPES = frozenset({"char", "nchar", "character", "varchar", "nvarchar", "binary", "varbinary"})
+
+
+def _column(name: str, type_: MysqlType | None, found: Coding, key: tuple[str, ...]) -> Column:
+    position = key.index(name) + 1 if name in key else None
+    if type_ is None:
+        return Column(name, found.type, key=position)
+    length = type_.numbers[0] if type_.name in _LENGTH_TYPES and type_.numbers else None
+    return Column(name, found.type, key=position, native=type_.text, length=length, charset=type_.charset)
+
+
+def _notes(codings: Mapping[str, Coding]) -> tuple[str, ...]:
+    if not codings:
+        return (UNTYPED,)
+    assumptions = dict.fromkeys(found.note for found in codings.values() if found.note is not None)
+    untyped = [f"{UNTYPED}={name}" for name, found in codings.items() if found is UNKNOWN]
+    return (*assumptions, *untyped)

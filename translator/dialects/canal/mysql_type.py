@@ -1,0 +1,127 @@
+"""The grammar of `mysqlType`: free text out of `SHOW CREATE TABLE`, or of canal's own DDL parser (section 7.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+from msgspec import Struct
+
+
+class MysqlType(Struct, frozen=True):
+    """A declared column type, taken apart.
+
+    `text` is the spelling with case and blanks normalised, so that `DECIMAL(8, 0)` and `decimal(8,0)` are one type;
+    labels keep theirs. `labels` is None where none were sent, or none that can be trusted.
+    """
+
+    text: str
+    name: str
+    numbers: tuple[int, ...] = ()
+    labels: tuple[str, ...] | None = None
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def unsigned(self) -> bool:
+        """MySQL makes every ZEROFILL column unsigned."""
+        return "unsigned" in self.attributes or "zerofill" in self.attributes
+
+    @property
+    def charset(self) -> str | None:
+        """The character set that the text names: `CHARACTER SET x` or `CHARSET x`."""
+        words = self.attributes
+        for index, word in enumerate(words[:-1]):
+            if word == "charset" or (word == "set" and index and words[index - 1] == "character"):
+                return words[index + 1]
+        return None
+
+
+# Labels double their quotes. The loops are possessive: no text makes the match try twice.
+_TOKEN = re.compile(r"\s*+(?:(?P<label>'(?:[^']|'')*+')|(?P<word>[A-Za-z_][\w$]*+)|(?P<number>\d++)|(?P<mark>[(),]))")
+_TWO_WORDS = frozenset({("double", "precision")})
+_DIGITS = 5
+"""No number in a MySQL type has more: the longest is the length of a VARCHAR, 65535."""
+
+Token = tuple[str, str]
+"""Its kind (a group of _TOKEN) and its text; words in lower case, labels without their quotes."""
+
+
+class _Malformed(Exception):
+    """The text is outside the grammar."""
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> MysqlType | None:
+    """A type text taken apart; None when it is empty or outside the grammar."""
+    try:
+        name, rest = _name(_tokens(text))
+        arguments, rest = _arguments(rest)
+        return _assembled(name, arguments, tuple(word for _, word in rest))
+    except _Malformed:
+        return None
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens = []
+    end = 0
+    text = text.strip()
+    while end < len(text):
+        match = _TOKEN.match(text, end)
+        if match is None or match.lastgroup is None:
+            raise _Malformed
+        word = match[match.lastgroup]
+        tokens.append((match.lastgroup, _UNQUOTED[match.lastgroup](word)))
+        end = match.end()
+    return tokens
+
+
+_UNQUOTED: Mapping[str, Callable[[str], str]] = {
+    "label": lambda text: text[1:-1].replace("''", "'"),
+    "word": str.lower,
+    "number": str,
+    "mark": str,
+}
+
+
+def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
+    """The word or words that name the type, and what follows them."""
+    if not tokens or tokens[0][0] != "word":
+        raise _Malformed
+    words = tuple(text for _, text in tokens[:2])
+    length = 2 if words in _TWO_WORDS else 1
+    return " ".join(words[:length]), tokens[length:]
+
+
+def _arguments(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """The bracketed, comma-separated arguments, and what follows them."""
+    if not tokens or tokens[0] != ("mark", "("):
+        return [], tokens
+    if ("mark", ")") not in tokens:
+        raise _Malformed
+    close = tokens.index(("mark", ")"))
+    inside = tokens[1:close]
+    arguments, commas = inside[::2], inside[1::2]
+    if len(inside) % 2 == 0 or any(comma != ("mark", ",") for comma in commas):
+        raise _Malformed
+    return arguments, tokens[close + 1 :]
+
+
+def _assembled(name: str, arguments: Sequence[Token], attributes: tuple[str, ...]) -> MysqlType:
+    kinds = {kind for kind, _ in arguments}
+    texts = tuple(text for _, text in arguments)
+    if kinds <= {"number"}:
+        if any(len(text) > _DIGITS for text in texts):
+            raise _Malformed
+        spelled = ",".join(texts)
+        return MysqlType(_text(name, spelled, attributes), name, tuple(map(int, texts)), None, attributes)
+    if kinds == {"label"}:
+        spelled = ",".join("'" + text.replace("'", "''") + "'" for text in texts)
+        # A backslash is an escape in the server's text and a character in canal's: such labels have two readings.
+        labels = None if any("\\" in text for text in texts) else texts
+        return MysqlType(_text(name, spelled, attributes), name, (), labels, attributes)
+    raise _Malformed
+
+
+def _text(name: str, arguments: str, attributes: Sequence[str]) -> str:
+    return " ".join([f"{name}({arguments})" if arguments else name, *attributes])

@@ -1,0 +1,64 @@
+"""The options of the canal dialect (docs/dialects/canal.md)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from translator.errors import ConfigError, unknown
+from translator.values import zone
+
+Moment = Annotated[datetime, Meta(tz=True)]
+"""A time with its zone: without one, which side of a restart a message lies on would depend on this machine."""
+
+PROFILES = ("oss", "dts", "dts_legacy")
+NOT_IN_THIS_RELEASE = ("ticdc", "flink_cdc", "auto")
+
+
+class Instance(Struct, frozen=True, forbid_unknown_fields=True):
+    """The life of a DTS instance: what decides when it changed its form (design section 5, canal)."""
+
+    created: Moment
+    restarted: tuple[Moment, ...] = ()
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the writer of a source is declared."""
+
+    profile: str = "oss"
+    instance: Instance | None = None
+    restart_tolerance: timedelta = timedelta(minutes=10)
+    """DTS stamps messages with its own clock; this near to the restart, its stamp decides nothing."""
+
+    legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
+    """The vendor says `data_is_before` of legacy instances; its own older manual shows the other (section 6.2)."""
+
+    timezone: str | None = None
+    """The zone in which the writer printed TIMESTAMP columns: that of its JVM (section 7.1)."""
+
+    tinyint1_as_boolean: bool = False
+    row_image: Literal["full", "partial"] = "full"
+    """The server's `binlog_row_image`; `partial` stands for MINIMAL and NOBLOB, and for a column filter in canal."""
+
+
+def check(options: Options) -> None:
+    """Refuse what the types alone allow.
+
+    Raises:
+        ConfigError: a profile that is unknown or not in this release, an instance without DTS, or an unknown zone.
+    """
+    if options.profile in NOT_IN_THIS_RELEASE:
+        raise ConfigError(f"canal: profile {options.profile} is not in this release; allowed: {', '.join(PROFILES)}")
+    if options.profile not in PROFILES:
+        raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")
+    if options.instance is not None and options.profile != "dts":
+        raise ConfigError(f"canal: instance belongs to profile dts, not {options.profile}")
+    if options.restart_tolerance < timedelta(0):
+        raise ConfigError("canal: restart_tolerance is negative")
+    if options.timezone is not None:
+        try:
+            zone(options.timezone)
+        except ValueError as error:
+            raise ConfigError(f"canal: timezone: {error}") from None

@@ -1,0 +1,93 @@
+"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (formats/canal.md section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import NoneType
+from typing import Any
+
+from translator.dialects._json import JsonObject, field, json_type
+from translator.dialects.canal.layout import Types
+from translator.dialects.canal.variant import OldRow, Row
+from translator.errors import ErrorCode, MessageError, quote
+from translator.message import Limits
+
+_TEXT_OR_NULL = frozenset({str, NoneType})
+
+
+def read_data(body: JsonObject, limits: Limits) -> list[Row]:
+    """The rows of `data`; `[]` when there is nothing in it."""
+    rows: list[Row] = []
+    sent = _array(body, "data", limits)
+    for index, row in enumerate(sent):
+        path = f"$.data[{index}]"
+        if not isinstance(row, dict):
+            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
+        rows.append(_checked(row, path, limits))
+    if not any(rows):
+        return []
+    if not all(rows):
+        # canal leaves rows without columns out (section 4.4), so that this one was emptied on the way.
+        raise MessageError(ErrorCode.INVALID_FIELD, "a row has no columns", path=f"$.data[{rows.index({})}]")
+    return rows
+
+
+def read_old(body: JsonObject, limits: Limits) -> list[OldRow]:
+    """The entries of `old`; null and `{}` are entries in which nothing is known to have changed."""
+    rows: list[OldRow] = []
+    for index, row in enumerate(_array(body, "old", limits)):
+        path = f"$.old[{index}]"
+        if row is not None and not isinstance(row, dict):
+            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
+        rows.append(row and _checked(row, path, limits))
+    return rows
+
+
+def _array(body: JsonObject, name: str, limits: Limits) -> list[Any]:
+    rows: list[Any] = field(body, name, list, "$", optional=True) or []
+    if len(rows) > limits.rows:
+        reason = f"{name} has {len(rows)} rows, {limits.rows} are allowed (limits.rows)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=f"$.{name}")
+    return rows
+
+
+def _checked(row: Mapping[str, object], path: str, limits: Limits) -> Row:
+    """A row within the limits, all of whose cells are text or null (section 7.1)."""
+    _check_width(row, path, limits)
+    if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
+        name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
+        reason = f"column {quote(name)} is a JSON {json_type(cell)}; canal and DTS write strings and null only"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
+    return row
+
+
+def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> None:
+    if len(columns) > limits.columns:
+        reason = f"{len(columns)} columns, {limits.columns} are allowed (limits.columns)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=path)
+
+
+def read_types(body: JsonObject, limits: Limits) -> Types:
+    """`mysqlType` in its order. It may be missing, and so may be the type of one column (section 7.3)."""
+    types = field(body, "mysqlType", dict, "$", optional=True) or {}
+    _check_width(types, "$.mysqlType", limits)
+    if not _TEXT_OR_NULL.issuperset(map(type, types.values())):
+        name, text = next((name, text) for name, text in types.items() if type(text) not in _TEXT_OR_NULL)
+        reason = f"the type of column {quote(name)} is a JSON {json_type(text)}, not string"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.mysqlType")
+    return tuple((name, text or "") for name, text in types.items())
+
+
+def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
+    """`pkNames`: null where the table has no key, or its columns are not in the image (section 2)."""
+    names = field(body, "pkNames", list, "$", optional=True) or []
+    for index, name in enumerate(names):
+        if not isinstance(name, str):
+            reason = f"the name of a key column is a JSON {json_type(name)}, not string"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.pkNames[{index}]")
+    if len(set(names)) < len(names):
+        raise MessageError(ErrorCode.INVALID_FIELD, "a key column is named twice", path="$.pkNames")
+    if len(names) > limits.columns:
+        reason = f"{len(names)} key columns, {limits.columns} are allowed (limits.columns)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path="$.pkNames")
+    return tuple(names)

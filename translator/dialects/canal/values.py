@@ -1,0 +1,114 @@
+"""What canal prints in a cell -> canonical scalar, where it differs from the plain spelling (section 7.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from translator.message import Scalar
+from translator.values import Converter, Unrepresentable, bytes_from_latin1, converter
+
+# -- numbers
+
+
+def within(low: int, high: int, convert: Converter, value: object) -> Scalar:
+    number = convert(value)
+    if not isinstance(number, int) or not low <= number <= high:
+        raise Unrepresentable("OUT_OF_RANGE", value)
+    return number
+
+
+def bit1(value: object) -> bool:
+    return within(0, 1, converter("uint8"), value) == 1
+
+
+def wide_bit(width: int, value: object) -> Scalar:
+    text = converter("uint64")(value)
+    if int(str(text)) >> width:
+        raise Unrepresentable("OUT_OF_RANGE", value)
+    return text
+
+
+# -- bytes and documents
+
+
+def padded_bytes(length: int, value: object) -> Scalar:
+    """A BINARY(n) has n bytes always; canal leaves the 0x00 at its end out."""
+    if isinstance(value, str) and len(value) > length:
+        raise Unrepresentable("LENGTH_EXCEEDED", value)
+    return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
+
+
+_PARTIAL_JSON = re.compile(r"\s*JSON_(REPLACE|INSERT|ARRAY_INSERT|REMOVE|SET)\s*\(", re.IGNORECASE)
+_check_json = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def json_text(value: object) -> str:
+    """The text as sent. A server that logs partial JSON sends a function call in place of the document."""
+    if not isinstance(value, str):
+        raise Unrepresentable("NOT_TEXT", value)
+    if _PARTIAL_JSON.match(value):
+        raise Unrepresentable("JSON_PARTIAL_UPDATE", value)
+    try:
+        _check_json(value)
+    except (msgspec.DecodeError, RecursionError):
+        raise Unrepresentable("NOT_JSON", value) from None
+    return value
+
+
+def wkb(value: object) -> Scalar:
+    """WKB behind four bytes of SRID; the canonical form has no place for an SRID other than 0."""
+    if not isinstance(value, str) or len(value) < 9:
+        raise Unrepresentable("NOT_A_GEOMETRY", value)
+    if value[:4] != "\0\0\0\0":
+        raise Unrepresentable("GEOMETRY_SRID", value)
+    return bytes_from_latin1(value[4:])
+
+
+# -- labels
+
+_INDEX = re.compile(r"[0-9]{1,20}\Z")
+
+
+def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
+    """The label text that all readings agree on; none is an issue, and so are two that differ."""
+    found = {reading for reading in readings if reading is not None}
+    if len(found) != 1:
+        raise Unrepresentable("LABEL_AMBIGUOUS" if found else code, value)
+    return found.pop()
+
+
+def enum_label(labels: Sequence[str], text_too: bool, value: object) -> str:
+    """A 1-based index; 0 is the empty text that MySQL stores for a value it refused."""
+    text = str(value)
+    by_index = None
+    if _INDEX.match(text) and int(text) <= len(labels):
+        by_index = labels[int(text) - 1] if int(text) else ""
+    by_text = text if text_too and (text in labels or not text) else None
+    return _one_reading(value, (by_index, by_text), "ENUM_UNKNOWN")
+
+
+def set_labels(labels: Sequence[str], text_too: bool, value: object) -> str:
+    """A bit mask, bit 0 the first label."""
+    text = str(value)
+    by_mask = None
+    if _INDEX.match(text) and not int(text) >> len(labels):
+        by_mask = ",".join(label for bit, label in enumerate(labels) if int(text) >> bit & 1)
+    by_text = text if text_too and (not text or set(text.split(",")) <= set(labels)) else None
+    return _one_reading(value, (by_mask, by_text), "SET_UNKNOWN")
+
+
+def without_labels(value: object) -> Scalar:
+    raise Unrepresentable("LABELS_MISSING", value)
+
+
+# -- times
+
+
+def time_of_day(value: object) -> Scalar:
+    text = converter("time")(value)
+    if int(str(text).lstrip("-").partition(":")[0]) > 838:
+        raise Unrepresentable("OUT_OF_RANGE", value)
+    return text

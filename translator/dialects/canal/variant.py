@@ -1,0 +1,229 @@
+"""Which field of a message holds which image of its rows: the rules of formats/canal.md section 6.5, as tables.
+
+Two things decide. The *era*: what the operator declared about the writer, for the time of the message. And the
+*shape*: the type, and which of `data` and `old` hold rows. A single image cannot be misread whichever field holds it;
+two images of the same columns can, and only the era tells them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from translator.dialects.canal.options import Options
+from translator.errors import ErrorCode, MessageError
+
+Row: TypeAlias = Mapping[str, object]
+OldRow: TypeAlias = Row | None
+"""An entry of `old` may be null or empty: nothing is known to have changed (section 4.1)."""
+
+FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
+"""A DTS instance created before this and not restarted since writes the legacy form (section 6.1)."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+FOREIGN_MARKS: Mapping[str, str] = {
+    "_tidb": "TiCDC",
+    "pgType": "Volcengine DTS",
+    "opType": "InLong",
+    "updateBefore": "InLong",
+}
+"""Members that only one writer sends, none of the declared ones (section 6.5 A)."""
+
+VARIANT_CONFLICT = "VARIANT_CONFLICT"
+SWAP_OLD_DATA = "SWAP_OLD_DATA"
+OLD_LENGTH_MISMATCH = "OLD_LENGTH_MISMATCH"
+IMAGE_IN_OLD = "IMAGE_IN_OLD"
+
+
+class Era(Struct, frozen=True):
+    """What the declaration says of a message before its shape is looked at.
+
+    `data_is` is the image that `data` holds in an update with two full images: `after`, `before`, or None where the
+    declaration cannot tell.
+    """
+
+    variant: str
+    basis: str
+    data_is: str | None
+
+
+EraOf: TypeAlias = Callable[[int | None], Era]
+"""From the `ts` of a message (milliseconds), None where it has none."""
+
+_CURRENT = Era("dts", "declared", "after")
+_LEGACY: Mapping[str, Era] = {
+    "data_is_before": Era("dts_legacy", "declared", "before"),
+    "old_is_before": Era("dts_legacy", "declared", "after"),
+}
+
+
+def era_of(options: Options) -> EraOf:
+    """The rule that the options declare."""
+    legacy = _LEGACY[options.legacy_update_direction]
+    instance = options.instance
+    if options.profile == "oss":
+        return partial(_always, Era("oss", "declared", "after"))
+    if options.profile == "dts_legacy":
+        return partial(_always, legacy)
+    if instance is None or instance.created >= FORM_CHANGED:
+        return partial(_always, _CURRENT)
+    # Only the first restart changes the form; later ones change nothing.
+    switches = [restart for restart in instance.restarted if restart >= FORM_CHANGED]
+    if not switches:
+        return partial(_always, legacy)
+    tolerance = options.restart_tolerance // timedelta(milliseconds=1)
+    return partial(_around, legacy, _milliseconds(min(switches)), tolerance)
+
+
+def _always(era: Era, ts: int | None) -> Era:
+    return era
+
+
+def _around(legacy: Era, switch: int, tolerance: int, ts: int | None) -> Era:
+    if ts is None or abs(ts - switch) <= tolerance:
+        # Where both forms read alike (`old_is_before`), nearness takes nothing away.
+        return Era("dts", "inferred", "after" if legacy.data_is == "after" else None)
+    return legacy if ts < switch else _CURRENT
+
+
+def _milliseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+class Images(Struct, frozen=True):
+    """The images of the rows of a message: lists of equal length, None for an image that it does not have."""
+
+    before: Sequence[OldRow] | None
+    after: Sequence[Row] | None
+    variant: str
+    basis: str
+    notes: tuple[str, ...] = ()
+
+
+def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    """Which image is where. At least one of `data` and `old` must hold rows.
+
+    Raises:
+        MessageError: no documented writer writes this shape, or two would mean different things by it.
+    """
+    return _RULES[type_, bool(data), has_rows(old)](data, old, era)
+
+
+def has_rows(rows: Sequence[OldRow]) -> bool:
+    """Whether there is anything in it: `[]`, `[null]` and `[{}]` hold no rows (section 6.5 B)."""
+    return any(rows)
+
+
+Rule: TypeAlias = Callable[[Sequence[Row], Sequence[OldRow], Era], Images]
+
+
+def _after_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    return Images(None, data, era.variant, era.basis)
+
+
+def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    """Documented of no writer, but a new row has one image only, so that there is nothing to mistake it for."""
+    return Images(None, _complete(old), "dts_legacy", "inferred", (*_conflict(era, "dts_legacy"), IMAGE_IN_OLD))
+
+
+def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if era.variant == "oss":
+        return Images(data, None, "oss", era.basis)
+    return Images(data, None, "dts", "certain", _conflict(era, "dts"))
+
+
+def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    return Images(_complete(old), None, "dts_legacy", "certain", _conflict(era, "dts_legacy"))
+
+
+def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if list(data) != list(old):
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, "a DELETE has two different images, in data and in old")
+    return Images(data, None, era.variant, era.basis)
+
+
+def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    """canal up to 1.1.6, or MINIMAL row images; a legacy instance would mean the image before by it."""
+    if era.data_is != "after":
+        reason = "an UPDATE has rows in data only, and its writer may mean the row before the change by that"
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
+    return Images(None, data, era.variant, era.basis)
+
+
+def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if len(old) != len(data):
+        # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (section 4.2).
+        images = _update_without_old(data, old, era)
+        return Images(None, images.after, era.variant, era.basis, (OLD_LENGTH_MISMATCH,))
+    if _all_columns(data, old):
+        return _two_full_images(data, old, era)
+    if era.data_is == "after":
+        return Images(old, data, era.variant, era.basis)
+    # Changed columns only: the legacy form has all columns in both images (section 6.5 B).
+    return Images(old, data, "dts", "inferred", _conflict(era, "dts"))
+
+
+def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
+    """Whether every entry of `old` names the columns of its row, all of them."""
+    same = True
+    for index, (row, old_row) in enumerate(zip(data, old, strict=True)):
+        columns = old_row.keys() if old_row is not None else frozenset[str]()
+        if not columns <= row.keys():
+            reason = "old has columns that data lacks in the same row"
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.old[{index}]")
+        same = same and len(columns) == len(row)
+    return same
+
+
+def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if era.data_is == "after":
+        return Images(old, data, era.variant, era.basis)
+    if era.data_is == "before":
+        return Images(data, _complete(old), era.variant, era.basis, (SWAP_OLD_DATA,))
+    reason = "an UPDATE has two full images, and its ts is missing or too near to the restart to tell which is which"
+    raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason)
+
+
+def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
+    """The rows of `old` where they stand for rows of their own, so that none may be empty."""
+    rows = [row for row in old if row]
+    if len(rows) != len(old):
+        raise MessageError(ErrorCode.INVALID_FIELD, "old holds rows, and an empty one among them", path="$.old")
+    return rows
+
+
+def _conflict(era: Era, met: str) -> tuple[str, ...]:
+    """The note that a message contradicts what was declared; no note where the declaration left it open."""
+    return (VARIANT_CONFLICT,) if era.data_is is not None and era.variant != met else ()
+
+
+def _refuse(code: ErrorCode, reason: str) -> Rule:
+    def rule(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+        raise MessageError(code, reason)
+
+    return rule
+
+
+_TWO_IMAGES = "a new row has two images, in data and in old; no writer is known that means something by it"
+_OLD_ONLY = "an UPDATE has rows in old only; no writer is known that means something by it"
+
+_RULES: Mapping[tuple[str, bool, bool], Rule] = {
+    # (type, rows in data, rows in old)
+    ("INSERT", True, False): _after_in_data,
+    ("INSERT", False, True): _after_in_old,
+    ("INSERT", True, True): _refuse(ErrorCode.UNSUPPORTED_SHAPE, _TWO_IMAGES),
+    ("INIT", True, False): _after_in_data,
+    ("INIT", False, True): _after_in_old,
+    ("INIT", True, True): _refuse(ErrorCode.UNSUPPORTED_SHAPE, _TWO_IMAGES),
+    ("UPDATE", True, False): _update_without_old,
+    ("UPDATE", False, True): _refuse(ErrorCode.AMBIGUOUS_VARIANT, _OLD_ONLY),
+    ("UPDATE", True, True): _update,
+    ("DELETE", True, False): _before_in_data,
+    ("DELETE", False, True): _before_in_old,
+    ("DELETE", True, True): _before_in_both,
+}
