@@ -1,0 +1,72 @@
+"""`meta.table` -> table name, and what is known about that table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from translator.dialects._tables import DeclaredTables
+from translator.envelope import TableSchema
+from translator.errors import ErrorCode, MessageError, quote
+from translator.message import TableName
+from translator.values import Converter, converter
+
+_PART = r'"[^"]+"|[^".]+'
+_TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
+
+
+def split_table(raw: str, path: str) -> TableName:
+    """`OWNER.TABLE`, split at the first dot outside quotes; without a dot there is no owner.
+
+    Quotes are SQL notation around a name that keeps its case, not part of it (formats/shareplex.md section 6: the
+    route may map to `"MySchema2"."MyTable2"`).
+
+    Raises:
+        MessageError: INVALID_FIELD, an empty part or an unpaired quote.
+    """
+    match = _TABLE.fullmatch(raw)
+    if match is None:
+        reason = f'table {quote(raw)} is not a name such as OWNER.TABLE or "Owner"."Table"'
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
+    owner, table, alone = match.groups()
+    return TableName(None, owner and owner.strip('"'), (table or alone).strip('"'))
+
+
+class Table(Struct, frozen=True):
+    """A table with its declaration, compiled: one look-up per message, one call per cell."""
+
+    name: TableName
+    key: tuple[str, ...]
+    schema: TableSchema | None
+    key_set: frozenset[str]
+    columns: frozenset[str]
+    """The declared columns; empty when `schema` is None."""
+
+    converter_of: Callable[[str], Converter]
+
+
+class _Converters(dict[str, Converter]):
+    """Converters by column; a column that nobody declares keeps its text (type `unknown`)."""
+
+    def __missing__(self, column: str) -> Converter:
+        return _UNKNOWN
+
+
+_UNKNOWN = converter("unknown")
+
+
+def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
+    """The table with what `tables:` declares about it."""
+    declared, schema = declared_tables.find(name)
+    columns = schema.columns if schema else ()
+    key = declared.key if declared else ()
+    return Table(
+        name=name,
+        key=key,
+        key_set=frozenset(key),
+        schema=schema,
+        columns=frozenset(column.name for column in columns),
+        converter_of=_Converters((column.name, converter(column.type)) for column in columns).__getitem__,
+    )

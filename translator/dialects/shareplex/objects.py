@@ -1,0 +1,31 @@
+"""The bytes of a Kafka value -> the JSON objects in it, each with distinct member names."""
+
+from __future__ import annotations
+
+from translator.dialects._json import JsonObject, check_distinct, json_type, parse_sequence
+from translator.errors import ErrorCode, MessageError
+from translator.message import Limits
+
+_SPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
+
+
+def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
+    """The objects in a value: one, or several end to end or one a line (formats/shareplex.md section 10, Accept).
+
+    Raises:
+        MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for what is not an object, INVALID_FIELD for
+            a member named twice, LIMIT_EXCEEDED.
+    """
+    if value[:1] != b"{" and value.lstrip(_SPACE_AND_BOM)[:1] == b"<":
+        raise MessageError(ErrorCode.FRAMING, "the XML record format is not JSON; set the writer to JSON")
+    objects = parse_sequence(value, limits)
+    if not objects:
+        raise MessageError(ErrorCode.MALFORMED_JSON, "white space only, no JSON object")
+    if len(objects) > limits.rows:
+        reason = f"{len(objects)} objects in one value, {limits.rows} are allowed (limits.rows)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+    for found in objects:
+        if not isinstance(found, dict):
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"a JSON {json_type(found)} at the root, not an object")
+    check_distinct(value, objects)
+    return objects

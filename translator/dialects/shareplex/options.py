@@ -1,0 +1,133 @@
+"""What the operator says about the writer: presets as rows of a table, options over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import tzinfo
+from typing import Any
+
+from msgspec import Struct
+
+from translator.dialects._options import parse_options
+from translator.dialects.shareplex.names import split_table
+from translator.errors import ConfigError, MessageError, unknown
+from translator.values import zone
+
+OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
+"""The three codes seen on the wire and the four words that only prose knows (formats/shareplex.md section 3)."""
+
+ALIASES: Mapping[str, str] = {
+    "INSERT": "ins",
+    "UPDATE": "upd",
+    "DELETE": "del",
+    "TRUNCATE": "TRUNCATE",
+    "DROPCOLUMN": "DROP COLUMN",
+    "UPDATEBEFORE": "UPDATE BEFORE",
+    "UPDATEAFTER": "UPDATE AFTER",
+}
+"""The documented words, folded: upper case, no spaces, no underscores."""
+
+
+class Preset(Struct, frozen=True):
+    """How one writer fills the common skeleton."""
+
+    key_is_key: bool
+    """The `key` of an update holds the key columns only, not a wide old image (section 4)."""
+
+    timezone: str | None
+    """Zone of `time` and `posttime` when they carry none; None: nobody knows (section 2)."""
+
+    decimal_scn: bool
+    """`scn` is decimal digits, as Oracle's is; otherwise any text is the source's own token (section 6)."""
+
+    strict: bool
+    """Optional metadata that is not valid refuses the message; otherwise it is kept as text and noted."""
+
+
+PRESETS: Mapping[str, Preset] = {
+    "quest": Preset(key_is_key=True, timezone=None, decimal_scn=True, strict=True),
+    "dts": Preset(key_is_key=False, timezone="UTC", decimal_scn=False, strict=True),
+    "lenient": Preset(key_is_key=False, timezone=None, decimal_scn=False, strict=False),
+}
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """The options as the operator writes them."""
+
+    preset: str = "quest"
+    timezone: str | None = None
+    """Offset or name of the zone of `time` and `posttime`; over the preset's."""
+
+    default_table: str | None = None
+    """Table of the messages whose `meta` names none, as `OWNER.TABLE`."""
+
+    operations: Mapping[str, str] = {}
+    """Further spellings of `meta.op`, exact, and the operation each one means."""
+
+
+class Rules(Struct, frozen=True):
+    """Preset and options in one, checked."""
+
+    preset: str
+    key_is_key: bool
+    decimal_scn: bool
+    strict: bool
+    zone: tzinfo | None
+    zone_note: str
+    """What an event says whose time carried no zone."""
+
+    default_table: str | None
+    operations: Mapping[str, str]
+    """Exact spelling -> one of OPERATIONS; ALIASES come after it."""
+
+
+def rules_of(given: Mapping[str, Any]) -> Rules:
+    """The rules that the options of a source make.
+
+    Raises:
+        ConfigError: an option that is unknown or not valid.
+    """
+    options = parse_options(Options, given, "shareplex")
+    if options.preset not in PRESETS:
+        raise ConfigError(f"shareplex: {unknown('preset', options.preset, PRESETS)}")
+    preset = PRESETS[options.preset]
+    timezone = preset.timezone if options.timezone is None else options.timezone
+    return Rules(
+        preset=options.preset,
+        key_is_key=preset.key_is_key,
+        decimal_scn=preset.decimal_scn,
+        strict=preset.strict,
+        zone=_zone(timezone),
+        zone_note="TZ_UNKNOWN" if timezone is None else f"TZ_ASSUMED={timezone}",
+        default_table=_default_table(options.default_table),
+        operations=_operations(options.operations),
+    )
+
+
+def _zone(name: str | None) -> tzinfo | None:
+    if name is None:
+        return None
+    try:
+        return zone(name)
+    except ValueError as error:
+        raise ConfigError(f"shareplex: timezone: {error}") from None
+
+
+def _default_table(name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        split_table(name, "$")
+    except MessageError as error:
+        raise ConfigError(f"shareplex: default_table: {error.reason}") from None
+    return name
+
+
+def _operations(further: Mapping[str, str]) -> Mapping[str, str]:
+    seen = dict.fromkeys(("ins", "upd", "del"))
+    for word, meaning in further.items():
+        if meaning not in OPERATIONS:
+            raise ConfigError(f"shareplex: operations: {word}: {unknown('operation', meaning, OPERATIONS)}")
+        if word in seen:
+            raise ConfigError(f"shareplex: operations: {word} has its meaning already")
+    return {**{word: word for word in seen}, **further}
