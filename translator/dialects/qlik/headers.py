@@ -1,0 +1,124 @@
+"""The headers of a data message (formats/qlik.md sections 1 and 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from translator.dialects._json import field, one_of
+from translator.dialects.qlik.masks import read_mask
+from translator.envelope import Tx
+from translator.errors import ErrorCode, MessageError
+
+OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
+MAX_COUNTER = 2**63 - 1
+
+
+class Headers(Struct, frozen=True):
+    """What the headers say. Null, missing and `""` are the same in every one of them (section 4, Full load)."""
+
+    path: str
+    op: str
+    change_sequence: str | None
+    ts_commit_us: int | None
+    tx: Tx | None
+    change_mask: int | None
+    column_mask: int | None
+    notes: tuple[str, ...]
+
+
+def read_headers(body: Mapping[str, Any], path: str) -> Headers:
+    """The headers of a message body; unknown ones are left alone, as the writer adds some in time.
+
+    Raises:
+        MessageError: UNKNOWN_OPERATION, MISSING_FIELD or INVALID_FIELD.
+    """
+    headers = field(body, "headers", dict, path)
+    path = f"{path}.headers"
+    operation = field(headers, "operation", str, path)
+    notes: list[str] = []
+    return Headers(
+        path,
+        one_of(operation.upper(), OPERATIONS, "operation", f"{path}.operation", ErrorCode.UNKNOWN_OPERATION),
+        _change_sequence(headers, path, notes),
+        _timestamp(headers, path, notes),
+        _transaction(headers, path),
+        read_mask(headers, "changeMask", path),
+        read_mask(headers, "columnMask", path),
+        tuple(notes),
+    )
+
+
+def _text(headers: Mapping[str, Any], name: str, path: str) -> str | None:
+    return field(headers, name, str, path, optional=True) or None
+
+
+_CHANGE_SEQUENCE = re.compile(r"[0-9]{35}\Z")
+
+
+def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) -> str | None:
+    sequence = _text(headers, "changeSequence", path)
+    if sequence is not None and not _CHANGE_SEQUENCE.match(sequence):
+        notes.append("CHANGE_SEQUENCE_IRREGULAR")
+    return sequence
+
+
+def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
+    """No size: the counter of the last event is not one where filters or other topics take events away."""
+    transaction = _text(headers, "transactionId", path)
+    counter = field(headers, "transactionEventCounter", int, path, optional=True)
+    last = field(headers, "transactionLastEvent", bool, path, optional=True)
+    if counter is not None and not 1 <= counter <= MAX_COUNTER:
+        raise MessageError(
+            ErrorCode.INVALID_FIELD,
+            f"transactionEventCounter is outside 1 to {MAX_COUNTER}",
+            path=f"{path}.transactionEventCounter",
+        )
+    return None if transaction is None else Tx(transaction, seq=counter, last=last)
+
+
+# -- timestamp: UTC, with or without saying so
+
+_TIMESTAMP = re.compile(
+    r"(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))?\Z",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def _timestamp(headers: Mapping[str, Any], path: str, notes: list[str]) -> int | None:
+    """Microseconds since 1970, UTC. Digits below the microsecond are cut: the envelope has no place for them."""
+    value = field(headers, "timestamp", (str, int, Decimal), path, optional=True)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        # A number has no stated unit (the samples of michelin's README carry 1000).
+        notes.append("TIMESTAMP_UNREADABLE")
+        return None
+    match = _TIMESTAMP.match(value)
+    try:
+        if match is not None:
+            return _micros(match)
+    except ValueError:
+        pass
+    raise MessageError(
+        ErrorCode.INVALID_FIELD, "timestamp is no time; allowed: YYYY-MM-DDTHH:MM:SS.fff", path=f"{path}.timestamp"
+    )
+
+
+def _micros(match: re.Match[str]) -> int:
+    year, month, day, hour, minute, second = map(int, match.group(1, 2, 3, 4, 5, 6))
+    fraction, sign, zone_hours, zone_minutes = match.group(7, 8, 9, 10)
+    micros = (datetime(year, month, day, hour, minute, second) - _EPOCH) // _MICROSECOND
+    if fraction:
+        micros += int(fraction[:6].ljust(6, "0"))
+    if sign:
+        offset = (int(zone_hours) * 60 + int(zone_minutes)) * 60_000_000
+        micros += offset if sign == "-" else -offset
+    return micros

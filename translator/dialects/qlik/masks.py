@@ -1,0 +1,73 @@
+"""changeMask and columnMask: hex text, most significant byte first; bit n-1 is ordinal n (qlik.md section 5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from translator.dialects._json import field
+from translator.errors import ErrorCode, MessageError
+
+Ordinals: TypeAlias = dict[str, int]
+_HEX = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)\Z")
+
+
+def read_mask(headers: Mapping[str, Any], name: str, path: str) -> int | None:
+    """The mask as a number; None when it is missing, null or empty, which means unknown and not "no column".
+
+    Read from the right, so that neither an odd length nor cut or added leading zeros change it.
+    """
+    text = field(headers, name, str, path, optional=True)
+    if not text:
+        return None
+    digits = _HEX.match(text)
+    if digits is None:
+        raise MessageError(ErrorCode.INVALID_FIELD, f"{name} is not hex digits", path=f"{path}.{name}")
+    return int(digits[1], 16)
+
+
+class Masks(Struct, frozen=True):
+    """Both masks of a message with the ordinals of its columns, in rising order."""
+
+    column: int | None
+    change: int | None
+    ordinals: Ordinals
+
+    def check(self, path: str) -> None:
+        """Refuse bits above the highest ordinal: the mask is not of this table, or its bytes lie the other way round.
+
+        Bits of ordinals that no column has are fine: columns were removed.
+        """
+        for name, mask in (("columnMask", self.column), ("changeMask", self.change)):
+            if mask is not None and mask.bit_length() > self._highest:
+                raise MessageError(
+                    ErrorCode.INVALID_FIELD,
+                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self._highest}",
+                    path=f"{path}.{name}",
+                )
+
+    @property
+    def _highest(self) -> int:
+        return next(reversed(self.ordinals.values()))
+
+    def uncaptured(self, row: Mapping[str, object]) -> list[str]:
+        """Columns of a row without a bit in the columnMask; none where there is no such mask."""
+        mask, ordinals = self.column, self.ordinals
+        if mask is None or mask + 1 == 1 << self._highest:
+            return []
+        return [name for name in row if not mask >> ordinals[name] - 1 & 1]
+
+    def withheld(self, row: Mapping[str, object]) -> list[str]:
+        """Columns that were not captured: JSON sends them all the same, with value null (section 0.3).
+
+        A value beside a clear bit speaks for itself and is kept.
+        """
+        return [name for name in self.uncaptured(row) if row[name] is None]
+
+    def changed(self) -> list[str]:
+        """Columns with a bit in the changeMask."""
+        mask = self.change or 0
+        return [name for name, ordinal in self.ordinals.items() if mask >> ordinal - 1 & 1]

@@ -1,0 +1,165 @@
+"""From the sections `data` and `beforeData` to a row change (formats/qlik.md sections 5 and 7)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from translator.dialects._json import JsonObject, field
+from translator.dialects._rows import build_image
+from translator.dialects.qlik.frame import Frame
+from translator.dialects.qlik.headers import Headers
+from translator.dialects.qlik.masks import Masks, Ordinals
+from translator.dialects.qlik.tables import Table
+from translator.envelope import Issue, TableSchema
+from translator.errors import ErrorCode, MessageError, quote
+from translator.message import Image, Limits, RowChange, Writer
+
+
+class Sections(Struct, frozen=True):
+    """The row as sent, before and after the change; `row` is the one that the operation is about."""
+
+    before: JsonObject | None
+    after: JsonObject | None
+    row: JsonObject
+
+
+def read_sections(frame: Frame, op: str, limits: Limits) -> Sections:
+    """Before and after out of `data` and `beforeData`, as the operation has them. An empty object says nothing.
+
+    A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (section 7).
+
+    Raises:
+        MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
+    """
+    data, before = _section(frame, "data", limits), _section(frame, "beforeData", limits)
+    if op == "d":
+        row = before or data
+        if row is None:
+            raise MessageError(
+                ErrorCode.MISSING_FIELD, "a DELETE has its row neither in beforeData nor in data", path=frame.path
+            )
+        return Sections(row, None, row)
+    if data is None:
+        raise MessageError(ErrorCode.MISSING_FIELD, "data is missing, null or empty", path=f"{frame.path}.data")
+    if before is not None and op != "u":
+        raise MessageError(
+            ErrorCode.INVALID_FIELD,
+            "beforeData holds a row, which only an UPDATE or a DELETE can have",
+            path=f"{frame.path}.beforeData",
+        )
+    return Sections(before, data, data)
+
+
+def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
+    section: JsonObject | None = field(frame.body, name, dict, frame.path, optional=True)
+    if section and len(section) > limits.columns:
+        raise MessageError(
+            ErrorCode.LIMIT_EXCEEDED,
+            f"{len(section)} columns; allowed: {limits.columns} (limits.columns)",
+            path=f"{frame.path}.{name}",
+        )
+    return section or None
+
+
+def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table, limits: Limits) -> RowChange:
+    """The row change of a table.
+
+    Raises:
+        MessageError: INVALID_FIELD when a mask or a column does not belong to the table.
+    """
+    notes = list(headers.notes)
+    masks = Masks(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
+    masks.check(headers.path)
+    _check_columns(sections, masks.ordinals, frame.path)
+    unavailable = _unavailable(headers.op, sections.row, masks, notes)
+    issues: list[Issue] = []
+    before = _image(sections.before, masks, table, issues, limits)
+    after = _image(sections.after, masks, table, issues, limits)
+    changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
+    return RowChange(
+        headers.op,
+        table.name,
+        Writer(frame.variant, "certain", server=table.server, task=table.task),
+        before=before,
+        after=after,
+        schema=_schema(sections.row, table, notes),
+        key_columns=table.key_columns,
+        key_kind=table.key_kind,
+        changed=changed,
+        unavailable=unavailable or None,
+        issues=issues or None,
+        ts_commit_us=headers.ts_commit_us,
+        pos_native=headers.change_sequence,
+        tx=headers.tx,
+        notes=notes or None,
+    )
+
+
+def _image(section: JsonObject | None, masks: Masks, table: Table, issues: list[Issue], limits: Limits) -> Image | None:
+    if section is None:
+        return None
+    withheld = masks.withheld(section)
+    cells = [cell for cell in section.items() if cell[0] not in withheld] if withheld else section.items()
+    return build_image(cells, table.converters.__getitem__, issues, limits)
+
+
+def _schema(row: JsonObject, table: Table, notes: list[str]) -> TableSchema | None:
+    """The schema; None where the row has columns that the operator did not declare, as the list is not complete."""
+    if table.schema is None or row.keys() <= table.converters.keys():
+        return table.schema
+    notes.append("COLUMNS_UNDECLARED")
+    return None
+
+
+def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[str]) -> Ordinals:
+    """Ordinals by metadata, else the places in the row (all samples agree), else none where no mask asks for them."""
+    if table.ordinals is not None:
+        return table.ordinals
+    if headers.column_mask is None and headers.change_mask is None:
+        return {}
+    notes.append("MASK_ORDINALS_ASSUMED")
+    return {name: place for place, name in enumerate(sections.row, 1)}
+
+
+def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
+    """A column without an ordinal is one of another table version: no mask can tell whether its null is one."""
+    for name, section in (("data", sections.after), ("beforeData", sections.before)):
+        if ordinals and section is not None and not section.keys() <= ordinals.keys():
+            stray = next(column for column in section if column not in ordinals)
+            raise MessageError(
+                ErrorCode.INVALID_FIELD,
+                f"column {quote(stray)} has no ordinal; {len(ordinals)} other columns have one",
+                path=f"{path}.{name}",
+            )
+
+
+def _unavailable(op: str, row: JsonObject, masks: Masks, notes: list[str]) -> list[str]:
+    """Columns of the row whose value the source withheld."""
+    if masks.column is None:
+        # A full load has no mask and sends every column; elsewhere a null may be what was not captured.
+        if op != "r" and None in row.values():
+            notes.append("NULLS_ASSUMED")
+        return []
+    withheld = masks.withheld(row)
+    if len(withheld) < len(masks.uncaptured(row)):
+        notes.append("COLUMN_MASK_CONTRADICTED")
+    return withheld
+
+
+def _changed(
+    before: Image | None, after: Image | None, masks: Masks, table: Table, notes: list[str]
+) -> list[str] | None:
+    """The columns that an UPDATE changed, by its changeMask; None where the mask is not the whole truth.
+
+    LOB columns have no bit in it (section 5). Where both images are there and differ in a column without its bit, the
+    mask is not believed, and not corrected either.
+    """
+    if masks.change is None or table.lobs:
+        return None
+    changed = masks.changed()
+    if before is not None and after is not None:
+        silent = (before.keys() & after.keys()).difference(changed)
+        if any(before[name] != after[name] for name in silent):
+            notes.append("CHANGE_MASK_CONTRADICTED")
+            return None
+    return changed
