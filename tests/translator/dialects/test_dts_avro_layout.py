@@ -1,0 +1,109 @@
+"""What the rows of a table share: key, schema, and the memory of both (formats/dts_avro.md sections 5 and 6)."""
+
+from typing import Any
+
+import pytest
+
+from tests.translator.dialects._dts_avro import refused, row_of
+from tests.translator.dialects.dts_avro_composer import (
+    NONE,
+    binary,
+    character,
+    compose,
+    fields,
+    integer,
+    local,
+    row,
+    text,
+)
+from translator.dialects.dts_avro import DtsAvro
+from translator.message import DeclaredTable, Message, Setup
+
+A, B = integer(1), integer(2)
+COLUMNS = fields(a=3, b=3)
+TWO_KEYS = {"pk_uk_info": '{"uk":["b"],"PRIMARY":["b","a"]}'}
+UNIQUE_ONLY = {"pk_uk_info": '{"uk_b":["b"],"uk_a":["a"]}'}
+CONFIGURED = DeclaredTable("shop.*", key=("a",))
+
+
+@pytest.mark.parametrize(
+    ("expected", "tags", "given"),
+    [
+        (("primary", ("b", "a"), None), TWO_KEYS, {}),
+        (("primary", ("b", "a"), None), TWO_KEYS, {"tables": [CONFIGURED], "unique_key_as_key": True}),
+        (("none", (), None), UNIQUE_ONLY, {}),
+        (("unique", ("b",), None), UNIQUE_ONLY, {"unique_key_as_key": True}),
+        (("configured", ("a",), None), UNIQUE_ONLY, {"tables": [CONFIGURED]}),
+        (("configured", ("a",), None), {}, {"tables": [CONFIGURED]}),
+        (("none", (), None), {}, {"tables": [DeclaredTable("shop.*", key=("z",))]}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": "PRIMARY"}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":"a"}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":["z"]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":[]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": "[" * 100_000}, {}),
+    ],
+)
+def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: dict[str, Any]) -> None:
+    """PRIMARY in its order, else by option the first unique key, else the declared key; a useless tag is noted."""
+    change = row_of(compose("INSERT", fields=COLUMNS, afterImages=[A, B], tags=tags), **given)
+    assert expected == (change.key_kind, change.key_columns, change.notes)
+    assert change.schema is not None
+    assert expected[:2] == (change.schema.key_kind, change.schema.key_columns)
+
+
+def test_the_schema_lists_every_column() -> None:
+    """Names in order of `fields`, types by number, the source's names of the types."""
+    columns = fields(id=8, name=253, mystery=4242)
+    schema = row_of(compose("INSERT", fields=columns, afterImages=[A, None, NONE], tags=TWO_KEYS)).schema
+    assert schema is not None
+    expected = [
+        ("id", "int64", "INT64"),
+        ("name", "string", "VAR_STRING"),
+        ("mystery", "unknown", "dataTypeNumber 4242"),
+    ]
+    assert expected == [(column.name, column.type, column.native) for column in schema.columns]
+    assert ("src", "shop", None, "orders") == (schema.source, schema.db, schema.schema, schema.table)
+
+
+def test_a_schema_does_not_depend_on_values() -> None:
+    """Rows of one table name one schema: null, withheld and broken values change nothing."""
+    columns: dict[str, Any] = {"fields": fields(a=3, t=12, s=253)}
+    rows = [
+        [A, local(2023, 10, 17, 0, 0, 0), character("x")],
+        [None, None, None],
+        [NONE, local(0, 0, 0, 0, 0, 0), character(b"\xff", "swe7")],
+    ]
+    schemas = {row_of(compose("INSERT", afterImages=cells, **columns)).schema for cells in rows}
+    assert 1 == len(schemas)
+
+
+def test_text_or_bytes_is_told_by_the_values_of_the_message() -> None:
+    """VARBINARY has the number of VARCHAR: either image may tell, and a declaration makes it the same for nulls."""
+    columns: dict[str, Any] = {"fields": fields(a=3, v=253)}
+    blob = binary(b"\xff", "BINARY")
+    null = compose("INSERT", afterImages=[A, None], **columns)
+    told = compose("UPDATE", beforeImages=[A, blob], afterImages=[A, None], **columns)
+    assert ["string", "bytes"] == [_type_of_v(row_of(value)) for value in (null, told)]
+    declared = [DeclaredTable("*", columns={"v": "bytes"})]
+    assert ["bytes", "bytes"] == [_type_of_v(row_of(value, tables=declared)) for value in (null, told)]
+    assert {"a": 1, "v": "/w=="} == row_of(told).before
+
+
+def _type_of_v(change: Any) -> str:
+    return str(change.schema.columns[1].type)
+
+
+def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
+    """No column holds both."""
+    images: dict[str, Any] = {"beforeImages": [text("x")], "afterImages": [binary(b"x")]}
+    assert ("INVALID_FIELD", "$.afterImages") == refused(compose("UPDATE", fields=fields(v=253), **images))
+
+
+def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of layouts is bounded, and forgetting changes no outcome."""
+    monkeypatch.setattr("translator.dialects.dts_avro.layout.MAX_LAYOUTS", 2)
+    dialect = DtsAvro(Setup("src"), {})
+    values = [row("INSERT", {"a": (3, A)}, objectName=f"shop.t{n}") for n in range(5)] * 2
+    outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for value in values]
+    assert outcomes[:5] == outcomes[5:]
+    assert len(dialect._layouts._known) <= 2

@@ -1,0 +1,59 @@
+"""Zones and units of time (formats/dts_avro.md section 4.4)."""
+
+from typing import Any
+
+import pytest
+
+from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, value_of
+from tests.translator.dialects.dts_avro_composer import local, zoned
+
+
+@pytest.mark.parametrize(
+    ("expected", "zone"),
+    [
+        ("2023-10-17T07:02:00Z", "+08:00"),
+        ("2023-10-17T07:02:00Z", "GMT+8"),
+        ("2023-10-17T18:32:00Z", "UTC-03:30"),
+        ("2023-10-17T06:59:45Z", "+8:02:15"),
+        ("2023-10-17T07:02:00Z", "8"),
+        ("2023-10-17T15:02:00Z", "UTC"),
+        ("2023-10-17T15:02:00Z", "GMT"),
+        ("2023-10-17T07:02:00Z", "Asia/Shanghai"),
+        (("UNKNOWN_ZONE", "2023-10-17T15:02:00Mars/Base"), "Mars/Base"),
+        (("UNKNOWN_ZONE", "2023-10-17T15:02:00+99"), "+99"),
+        (("UNKNOWN_ZONE", "2023-10-17T15:02:00" + "x" * 237), "x" * 5000),
+        (("UNKNOWN_ZONE", "2023-10-17T15:02:00"), ""),
+    ],
+)
+def test_zones(expected: object, zone: str) -> None:
+    """The zone is applied in every spelling that the vendor's code accepts; an unknown one is an issue."""
+    cell = zoned(zone, year=2023, month=10, day=17, hour=15, minute=2, second=0)
+    assert ("timestamptz", expected) == value_of(POSTGRESQL, 1184, cell)
+
+
+@pytest.mark.parametrize(("month", "day"), [(10, 29), (3, 26)])
+def test_a_local_time_that_is_not_one_moment_is_an_issue(month: int, day: int) -> None:
+    """When clocks are set back an hour comes twice, when set forward never: nothing says which moment is meant."""
+    cell = zoned("Europe/Berlin", year=2023, month=month, day=day, hour=2, minute=30, second=0)
+    raw = f"2023-{month:02d}-{day}T02:30:00Europe/Berlin"
+    assert ("timestamptz", ("LOCAL_TIME_AMBIGUOUS", raw)) == value_of(POSTGRESQL, 1184, cell)
+
+
+@pytest.mark.parametrize(
+    ("expected", "source", "given"),
+    [
+        ("000008", MYSQL, {}),
+        ("000008", POSTGRESQL, {}),
+        ("000000008", ORACLE, {}),
+        ("000000008", ("DB2", "11"), {}),
+        ("000000008", POSTGRESQL, {"sourcePosition": "1<->2"}),
+        ("000000008", MYSQL, {"options": {"fraction_unit": "nanos"}}),
+        ("000008", ORACLE, {"options": {"fraction_unit": "micros"}}),
+    ],
+)
+def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: dict[str, Any]) -> None:
+    """Micros for MySQL and PostgreSQL but for the physical-log reader, nanos else; the operator may force it."""
+    cell = local(2023, 10, 17, 15, 2, 0, 8)
+    assert ("timestamp", f"2023-10-17T15:02:00.{expected}") == value_of(
+        source, 77_777, cell, declared="timestamp", **given
+    )

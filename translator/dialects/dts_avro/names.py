@@ -1,0 +1,48 @@
+"""objectName -> where the change happened (formats/dts_avro.md section 6, Names)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from translator.errors import ErrorCode, MessageError
+from translator.message import TableName
+
+_ESCAPED_DOT = "\\u002E"
+_PATH = "$.objectName"
+
+
+class Place(NamedTuple):
+    """What an objectName says: a table, or the database alone (DDL), or nothing."""
+
+    db: str | None
+    table: TableName | None
+
+
+def place(object_name: str | None) -> Place:
+    """`db`, `db.table` or `db.schema.table`; a dot inside a name is written as six characters.
+
+    Raises:
+        MessageError: INVALID_FIELD for more than three parts, or an empty one.
+    """
+    if not object_name:
+        return Place(None, None)
+    parts = [part.replace(_ESCAPED_DOT, ".") for part in object_name.split(".")]
+    if not all(parts) or len(parts) > 3:
+        reason = f"objectName has {len(parts)} parts, {parts.count('')} of them empty; allowed: 1 to 3, none empty"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
+    if len(parts) == 1:
+        return Place(parts[0], None)
+    return Place(parts[0], TableName(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
+
+
+def table_of_row(object_name: str | None) -> TableName:
+    """The table that a row belongs to.
+
+    Raises:
+        MessageError: TABLE_UNKNOWN when the name is missing or names a database only.
+    """
+    table = place(object_name).table
+    if table is None:
+        what = "names a database only" if object_name else "is missing"
+        raise MessageError(ErrorCode.TABLE_UNKNOWN, f"objectName {what}; a row needs its table", path=_PATH)
+    return table

@@ -1,0 +1,36 @@
+"""The one record schema of DTS (formats/dts_avro.md section 1), kept in `record.v3.avsc`.
+
+Version 3 is version 2 plus the last field; version 1 has shorter lists in two enums and one union. So this one schema
+reads all three, when the reader tolerates that the last field is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+LAST_FIELD_OF_V3 = "bornTimestamp"
+NAMESPACE = "com.alibaba.dts.formats.avro"
+
+_RECORD: dict[str, Any] = json.loads(Path(__file__).with_name("record.v3.avsc").read_text(encoding="utf-8"))
+_FIELDS_OF_V2 = [field for field in _RECORD["fields"] if field["name"] != LAST_FIELD_OF_V3]
+
+V3 = fastavro.parse_schema(_RECORD)
+V2 = fastavro.parse_schema({**_RECORD, "fields": _FIELDS_OF_V2})
+
+# Branches of an image element, as fastavro names them with `return_named_type`. Branch 0 is Avro's null.
+INTEGER = f"{NAMESPACE}.Integer"
+CHARACTER = f"{NAMESPACE}.Character"
+DECIMAL = f"{NAMESPACE}.Decimal"
+FLOAT = f"{NAMESPACE}.Float"
+TIMESTAMP = f"{NAMESPACE}.Timestamp"
+DATE_TIME = f"{NAMESPACE}.DateTime"
+TIMESTAMP_WITH_TIME_ZONE = f"{NAMESPACE}.TimestampWithTimeZone"
+BINARY_GEOMETRY = f"{NAMESPACE}.BinaryGeometry"
+TEXT_GEOMETRY = f"{NAMESPACE}.TextGeometry"
+BINARY_OBJECT = f"{NAMESPACE}.BinaryObject"
+TEXT_OBJECT = f"{NAMESPACE}.TextObject"
+EMPTY_OBJECT = f"{NAMESPACE}.EmptyObject"

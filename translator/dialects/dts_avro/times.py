@@ -1,0 +1,237 @@
+"""DateTime, TimestampWithTimeZone and Timestamp -> text (formats/dts_avro.md section 4.4).
+
+A null component is not applicable, not zero: which components are there says what the value is. `millis` is never
+milliseconds: micros in a Timestamp, micros or nanos (`digits` 6 or 9) in a DateTime.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from translator.values import Unrepresentable, clock_text, date_text, utc_text, zone
+
+Parts: TypeAlias = Mapping[str, Any]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_HOURS = 838
+_COMPONENTS = ("year", "month", "day", "hour", "minute", "second", "millis")
+
+
+def timestamp_text(value: Parts, *, zero_is_no_date: bool) -> str:
+    """Seconds and micros since 1970 as UTC text.
+
+    `zero_is_no_date`: MySQL's TIMESTAMP starts at one second past the epoch; 0 is how it stores `0000-00-00 00:00:00`.
+    """
+    seconds = value["timestamp"]
+    raw = f"{seconds} s {value['millis']} micros"
+    if zero_is_no_date and seconds == 0:
+        raise Unrepresentable("ZERO_DATE", raw)
+    fraction = _fraction(value["millis"], 6, raw)
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        raise Unrepresentable("OUT_OF_RANGE", raw) from None
+    return moment.isoformat()[:19] + (f".{fraction}" if fraction else "") + "Z"
+
+
+def natural_text(parts: Parts, digits: int) -> str:
+    """The text that the components themselves suggest, without a check of the calendar: `0000-00-00` stays."""
+    shape = _shape(parts)
+    if shape is None:
+        raise Unrepresentable("INVALID_DATETIME", _components(parts))
+    return _NATURAL[shape](parts, digits)
+
+
+def date_of(parts: Parts, digits: int) -> str:
+    """A date; a time that is sent along must be midnight."""
+    shape, raw = _shape(parts), _Raw(parts, digits)
+    midnight = shape == "datetime" and not any(parts[name] for name in _COMPONENTS[3:])
+    if shape != "date" and not midnight:
+        raise Unrepresentable("INVALID_DATE", raw)
+    return date_text(parts["year"], parts["month"], parts["day"], raw)
+
+
+def time_of(parts: Parts, digits: int) -> str:
+    """A time of day, or a MySQL TIME of up to 838 hours either way: then every component has the sign."""
+    if _shape(parts) != "time":
+        raise Unrepresentable("INVALID_TIME", _Raw(parts, digits))
+    if abs(parts["hour"]) > _MAX_HOURS or abs(parts["minute"]) > 59 or abs(parts["second"]) > 59:
+        raise Unrepresentable("INVALID_TIME", _Raw(parts, digits))
+    return _time(parts, digits)
+
+
+def local_of(parts: Parts, digits: int) -> str:
+    """A local timestamp. A date alone is not filled up with zeros."""
+    raw = _Raw(parts, digits)
+    if _shape(parts) != "datetime":
+        raise Unrepresentable("INVALID_TIMESTAMP", raw)
+    fraction = _fraction(parts["millis"], digits, raw)
+    day = date_text(parts["year"], parts["month"], parts["day"], raw)
+    return f"{day}T{clock_text(parts['hour'], parts['minute'], parts['second'], fraction, raw)}"
+
+
+def interval_of(parts: Parts, digits: int) -> str:
+    """Oracle's intervals: `[-]Y-MM` and `[-]D HH:MM:SS[.f...]`."""
+    if _shape(parts) not in ("year_month", "day_second"):
+        raise Unrepresentable("INVALID_INTERVAL", _Raw(parts, digits))
+    return natural_text(parts, digits)
+
+
+def zoned_text(value: Parts, digits: int) -> str:
+    """The local text with the zone as sent: what is left when no canonical type holds both."""
+    return f"{natural_text(value['value'], digits)}{value['timezone']}"
+
+
+def utc_of(value: Parts, digits: int) -> str:
+    """A timestamp in UTC. A local time that its zone has twice, or never, is an issue."""
+    parts, name = value["value"], value["timezone"]
+    raw = _Raw(parts, digits, name)
+    if _shape(parts) != "datetime":
+        raise Unrepresentable("INVALID_TIMESTAMP", raw)
+    try:
+        found = _zone(name)
+    except ValueError:
+        raise Unrepresentable("UNKNOWN_ZONE", raw) from None
+    try:
+        moment = datetime(*(parts[component] for component in _COMPONENTS[:6]), tzinfo=found)  # type: ignore[misc]
+    except (ValueError, OverflowError):
+        code = "ZERO_DATE" if 0 in (parts["year"], parts["month"], parts["day"]) else "INVALID_TIMESTAMP"
+        raise Unrepresentable(code, raw) from None
+    if moment.utcoffset() != moment.replace(fold=1).utcoffset():
+        raise Unrepresentable("LOCAL_TIME_AMBIGUOUS", raw)
+    return utc_text(moment, _fraction(parts["millis"], digits, raw), raw)
+
+
+# -- which components are there
+
+_SHAPES: Mapping[tuple[bool, ...], str] = {
+    # year month day hour minute second; the fraction goes with the second
+    (True, True, True, False, False, False): "date",
+    (True, True, True, True, True, True): "datetime",
+    (False, False, False, True, True, True): "time",
+    (True, False, False, False, False, False): "year",
+    (True, True, False, False, False, False): "year_month",
+    (False, False, True, True, True, True): "day_second",
+}
+_SIGNED_SHAPES = frozenset({"time", "year_month", "day_second"})
+
+
+def _shape(parts: Parts) -> str | None:
+    """What the value is; None for components that belong to nothing, or whose signs differ where there is one sign."""
+    shape = _SHAPES.get(
+        (
+            parts["year"] is not None,
+            parts["month"] is not None,
+            parts["day"] is not None,
+            parts["hour"] is not None,
+            parts["minute"] is not None,
+            parts["second"] is not None,
+        )
+    )
+    if parts["millis"] and parts["second"] is None:
+        return None
+    if shape in _SIGNED_SHAPES and len({value > 0 for value in parts.values() if value}) > 1:
+        return None
+    return shape
+
+
+def _date(parts: Parts, digits: int) -> str:
+    if parts["month"] < 0 or parts["day"] < 0:
+        raise Unrepresentable("INVALID_DATETIME", _components(parts))
+    sign = "-" if parts["year"] < 0 else ""
+    return f"{sign}{abs(parts['year']):04d}-{parts['month']:02d}-{parts['day']:02d}"
+
+
+def _time(parts: Parts, digits: int) -> str:
+    hour, minute, second, fraction = parts["hour"], parts["minute"], parts["second"], parts["millis"] or 0
+    sign = "-" if hour < 0 or minute < 0 or second < 0 or fraction < 0 else ""
+    tail = _fraction(abs(fraction), digits, _Raw(parts))
+    return f"{sign}{abs(hour):02d}:{abs(minute):02d}:{abs(second):02d}" + (f".{tail}" if tail else "")
+
+
+def _datetime(parts: Parts, digits: int) -> str:
+    clock = _time(parts, digits)
+    if clock.startswith("-"):
+        raise Unrepresentable("INVALID_DATETIME", _components(parts))
+    return f"{_date(parts, digits)}T{clock}"
+
+
+def _year(parts: Parts, digits: int) -> str:
+    return str(parts["year"])
+
+
+def _year_month(parts: Parts, digits: int) -> str:
+    sign = "-" if parts["year"] < 0 or parts["month"] < 0 else ""
+    return f"{sign}{abs(parts['year'])}-{abs(parts['month']):02d}"
+
+
+def _day_second(parts: Parts, digits: int) -> str:
+    clock = _time(parts, digits)
+    sign = "-" if parts["day"] < 0 or clock.startswith("-") else ""
+    return f"{sign}{abs(parts['day'])} {clock.removeprefix('-')}"
+
+
+_NATURAL: Mapping[str, Callable[[Parts, int], str]] = {
+    "date": _date,
+    "datetime": _datetime,
+    "time": _time,
+    "year": _year,
+    "year_month": _year_month,
+    "day_second": _day_second,
+}
+
+
+def _fraction(value: int | None, digits: int, raw: object) -> str:
+    """The digits after the point; none for zero, which writers send for columns without a fraction too."""
+    if not value:
+        return ""
+    if not 0 < value < 10**digits:
+        raise Unrepresentable("FRACTION_OUT_OF_RANGE", raw)
+    return str(value).rjust(digits, "0")
+
+
+class _Raw:
+    """The raw text of an issue, made only when there is one: natural text where the components make one."""
+
+    __slots__ = ("digits", "parts", "zone")
+
+    def __init__(self, parts: Parts, digits: int | None = None, zone: str = "") -> None:
+        self.parts, self.digits, self.zone = parts, digits, zone
+
+    def __str__(self) -> str:
+        if self.digits is None:
+            return _components(self.parts)
+        try:
+            return natural_text(self.parts, self.digits) + self.zone
+        except Unrepresentable:
+            return _components(self.parts) + self.zone
+
+
+def _components(parts: Parts) -> str:
+    """All components from year to fraction, an absent one as `-`."""
+    return " ".join("-" if parts[name] is None else str(parts[name]) for name in _COMPONENTS)
+
+
+# -- zones
+
+_OFFSET = re.compile(r"(?:GMT|UTC)?([+-]?)(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\Z", re.ASCII)
+
+
+@lru_cache(maxsize=1024)
+def _zone(name: str) -> tzinfo:
+    """A zone by any spelling that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    match = _OFFSET.match(name)
+    if match is None:
+        return UTC if name == "GMT" else zone(name)
+    sign, hours, minutes, seconds = match.groups()
+    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        raise ValueError(name)
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
+    return timezone(-offset if sign == "-" else offset)

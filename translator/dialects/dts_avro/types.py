@@ -1,0 +1,156 @@
+"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (formats/dts_avro.md section 5).
+
+The numbers are per source type. One that no table lists has the type `unknown`: its values are read by their branch.
+
+MySQL's integers: their sign is not in the record, so each maps to the smallest signed type that holds the signed and
+the unsigned form; BIGINT stays int64, because a decimal would change every BIGINT key. An unsigned value beyond it is
+an issue OUT_OF_RANGE until `tables:` declares the column uint64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class NativeType(NamedTuple):
+    """The source's name of a type and the canonical type that holds its values."""
+
+    name: str
+    canonical: str
+
+
+def _table(types: Mapping[int, tuple[str, str]]) -> Mapping[int, NativeType]:
+    return {number: NativeType(*pair) for number, pair in types.items()}
+
+
+_MYSQL = _table(
+    {
+        0: ("DECIMAL", "decimal"),
+        1: ("INT8", "int16"),
+        2: ("INT16", "int32"),
+        3: ("INT32", "int64"),
+        4: ("FLOAT", "float32"),
+        5: ("DOUBLE", "float64"),
+        7: ("TIMESTAMP", "timestamptz"),
+        8: ("INT64", "int64"),
+        9: ("INT24", "int32"),
+        10: ("DATE", "date"),
+        11: ("TIME", "time"),
+        12: ("DATETIME", "timestamp"),
+        13: ("YEAR", "int16"),
+        14: ("DATE_NEW", "date"),
+        15: ("VARCHAR", "string"),
+        16: ("BIT", "uint64"),
+        17: ("TIMESTAMP_NEW", "timestamptz"),
+        18: ("DATETIME_NEW", "timestamp"),
+        19: ("TIME_NEW", "time"),
+        245: ("JSON", "json"),
+        246: ("DECIMAL_NEW", "decimal"),
+        247: ("ENUM", "enum"),
+        248: ("SET", "set"),
+        249: ("TINY_BLOB", "bytes"),
+        250: ("MEDIUM_BLOB", "bytes"),
+        251: ("LONG_BLOB", "bytes"),
+        252: ("BLOB", "bytes"),
+        253: ("VAR_STRING", "string"),
+        254: ("STRING", "string"),
+        255: ("GEOMETRY", "geometry"),
+    }
+)
+
+_ORACLE = _table(
+    {
+        1: ("VARCHAR2", "string"),
+        2: ("NUMBER", "decimal"),
+        8: ("LONG", "string"),
+        12: ("DATE", "timestamp"),
+        23: ("RAW", "bytes"),
+        24: ("LONG RAW", "bytes"),
+        58: ("XMLTYPE", "string"),
+        69: ("ROWID", "string"),
+        96: ("CHAR", "string"),
+        100: ("BINARY_FLOAT", "float32"),
+        101: ("BINARY_DOUBLE", "float64"),
+        112: ("CLOB", "string"),
+        113: ("BLOB", "bytes"),
+        114: ("BFILE", "string"),
+        180: ("TIMESTAMP", "timestamp"),
+        181: ("TIMESTAMP WITH TIME ZONE", "timestamptz"),
+        182: ("INTERVAL YEAR TO MONTH", "interval"),
+        183: ("INTERVAL DAY TO SECOND", "interval"),
+        208: ("UROWID", "string"),
+        231: ("TIMESTAMP WITH LOCAL TIME ZONE", "timestamptz"),
+    }
+)
+
+# The type's OID. No canonical type holds a time of day with a zone, so timetz is text.
+_POSTGRESQL = _table(
+    {
+        16: ("bool", "boolean"),
+        17: ("bytea", "bytes"),
+        18: ("char", "string"),
+        20: ("int8", "int64"),
+        21: ("int2", "int16"),
+        23: ("int4", "int32"),
+        25: ("text", "string"),
+        114: ("json", "json"),
+        142: ("xml", "string"),
+        600: ("point", "string"),
+        601: ("lseg", "string"),
+        602: ("path", "string"),
+        603: ("box", "string"),
+        604: ("polygon", "string"),
+        628: ("line", "string"),
+        650: ("cidr", "string"),
+        700: ("float4", "float32"),
+        701: ("float8", "float64"),
+        718: ("circle", "string"),
+        790: ("money", "string"),
+        829: ("macaddr", "string"),
+        869: ("inet", "string"),
+        1042: ("bpchar", "string"),
+        1043: ("varchar", "string"),
+        1082: ("date", "date"),
+        1083: ("time", "time"),
+        1114: ("timestamp", "timestamp"),
+        1184: ("timestamptz", "timestamptz"),
+        1186: ("interval", "interval"),
+        1266: ("timetz", "string"),
+        1560: ("bit", "string"),
+        1561: ("bit[]", "string"),
+        1700: ("numeric", "decimal"),
+        2950: ("uuid", "uuid"),
+        2970: ("txid_snapshot", "string"),
+        3220: ("pg_lsn", "string"),
+        3614: ("tsvector", "string"),
+        3615: ("tsquery", "string"),
+        3802: ("jsonb", "json"),
+    }
+)
+
+# For the other source types no map was ever published (section 5.4).
+_TABLES: Mapping[str, Mapping[int, NativeType]] = {
+    "MySQL": _MYSQL,
+    "DRDS": _MYSQL,
+    "Oracle": _ORACLE,
+    "PostgreSQL": _POSTGRESQL,
+}
+
+MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
+MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})
+"""Their DateTime fractions are micros, those of every other source nanos (section 4.4)."""
+
+TEXT_OR_BYTES = frozenset({15, 249, 250, 251, 252, 253, 254})
+"""MySQL gives one number to CHAR and BINARY, to VARCHAR and VARBINARY, to TEXT and BLOB: see `layout`."""
+
+
+def column_type(source_type: str, number: int) -> NativeType:
+    """The type of a column by its number."""
+    found = _TABLES.get(source_type, {}).get(number)
+    return found if found is not None else NativeType(f"dataTypeNumber {number}", "unknown")
+
+
+def text_or_bytes(source_type: str, number: int) -> bool:
+    """Whether the number leaves open if the column holds text or bytes."""
+    return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

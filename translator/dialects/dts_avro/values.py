@@ -1,0 +1,177 @@
+"""One cell -> canonical scalar: the column's type chooses the encoding, the branch says how the value was sent.
+
+Every branch has a plain reading (`_PLAIN`); the converter of the column's type takes it from there. Where a pair of
+branch and type has a meaning of its own, or needs no second look, `_PAIRS` names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from translator.dialects.dts_avro import charsets, times
+from translator.dialects.dts_avro.schema import (
+    BINARY_GEOMETRY,
+    BINARY_OBJECT,
+    CHARACTER,
+    DATE_TIME,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    TEXT_GEOMETRY,
+    TEXT_OBJECT,
+    TIMESTAMP,
+    TIMESTAMP_WITH_TIME_ZONE,
+)
+from translator.dialects.dts_avro.wkb import wkb
+from translator.message import Scalar
+from translator.values import Converter, Unrepresentable, converter
+
+Payload: TypeAlias = Mapping[str, Any]
+CellReader: TypeAlias = Callable[["Reading", Payload], Any]
+
+
+class Reading(Struct, frozen=True):
+    """What the source decides about the reading of its values."""
+
+    mysql: bool
+    """MySQL's names of charsets, and its zero TIMESTAMP."""
+    digits: int
+    """6 or 9: whether `DateTime.millis` are micros or nanos (formats/dts_avro.md section 4.4)."""
+
+
+@lru_cache(maxsize=1024)
+def cell_converter(canonical_type: str, reading: Reading) -> Converter:
+    """The converter of a column's cells, which are pairs (branch, payload) as fastavro returns them."""
+    by_branch = {branch: _reader(branch, canonical_type) for branch in _PLAIN}
+
+    def convert(cell: Any) -> Scalar:
+        branch, payload = cell
+        result: Scalar = by_branch[branch](reading, payload)
+        return result
+
+    return convert
+
+
+def _reader(branch: str, canonical_type: str) -> CellReader:
+    special = _PAIRS.get((branch, canonical_type))
+    if special is not None:
+        return special
+    plain, convert = _PLAIN[branch], converter(canonical_type)
+    return lambda reading, payload: convert(plain(reading, payload))
+
+
+# -- plain readings
+
+_INTEGER_TEXT = re.compile(r"-?[0-9]{1,2000}\Z")
+
+
+def _integer(reading: Reading, payload: Payload) -> int:
+    text = payload["value"]
+    if not _INTEGER_TEXT.match(text):
+        raise Unrepresentable("NOT_AN_INTEGER", text)
+    return int(text)
+
+
+def _value(reading: Reading, payload: Payload) -> Any:
+    return payload["value"]
+
+
+def _character(reading: Reading, payload: Payload) -> str | bytes:
+    charset, data = payload["charset"].lower(), payload["value"]
+    if charset == charsets.BINARY:
+        return bytes(data)
+    decode = (charsets.MYSQL if reading.mysql else charsets.OTHERS).get(charset)
+    if decode is None:
+        raise Unrepresentable("UNKNOWN_CHARSET", data)
+    try:
+        return decode(data)
+    except UnicodeDecodeError:
+        raise Unrepresentable("UNDECODABLE", data) from None
+
+
+def _timestamp(reading: Reading, payload: Payload) -> str:
+    return times.timestamp_text(payload, zero_is_no_date=reading.mysql)
+
+
+def _by_digits(read: Callable[[Payload, int], str]) -> CellReader:
+    return lambda reading, payload: read(payload, reading.digits)
+
+
+_date_time = _by_digits(times.natural_text)
+_zoned = _by_digits(times.zoned_text)
+
+_PLAIN: Mapping[str, CellReader] = {
+    INTEGER: _integer,
+    CHARACTER: _character,
+    DECIMAL: _value,
+    FLOAT: _value,
+    TIMESTAMP: _timestamp,
+    DATE_TIME: _date_time,
+    TIMESTAMP_WITH_TIME_ZONE: _zoned,
+    BINARY_GEOMETRY: _value,
+    TEXT_GEOMETRY: _value,
+    BINARY_OBJECT: _value,
+    TEXT_OBJECT: _value,
+}
+
+# -- pairs with a meaning of their own
+
+_base64 = converter("bytes")
+_float64 = converter("float64")
+
+
+def _bytes(reading: Reading, payload: Payload) -> Scalar:
+    return _base64(payload["value"])
+
+
+def _undeclared_character(reading: Reading, payload: Payload) -> Scalar:
+    text = _character(reading, payload)
+    return text if isinstance(text, str) else _base64(text)
+
+
+def _float_text(reading: Reading, payload: Payload) -> str:
+    return str(_float64(payload["value"]))
+
+
+def _utf8_json(reading: Reading, payload: Payload) -> str:
+    """PostgreSQL sends jsonb as bytes of UTF-8 text (formats/dts_avro.md section 4.5)."""
+    try:
+        return str(payload["value"], "utf-8")
+    except UnicodeDecodeError:
+        raise Unrepresentable("UNDECODABLE", payload["value"]) from None
+
+
+def _label_missing(reading: Reading, payload: Payload) -> Scalar:
+    """A number in a column of labels would be the place of the label, not the label."""
+    raise Unrepresentable("LABEL_MISSING", payload["value"])
+
+
+def _geometry(reading: Reading, payload: Payload) -> Scalar:
+    return _base64(wkb(payload["value"]))
+
+
+_PAIRS: Mapping[tuple[str, str], CellReader] = {
+    **{(TEXT_OBJECT, type_): _value for type_ in ("string", "json", "enum", "set", "uuid", "interval", "unknown")},
+    (INTEGER, "enum"): _label_missing,
+    (INTEGER, "set"): _label_missing,
+    (CHARACTER, "bytes"): _bytes,  # as sent: no charset stands between the source and a column declared as bytes
+    (CHARACTER, "unknown"): _undeclared_character,
+    (FLOAT, "string"): _float_text,
+    (FLOAT, "unknown"): _float_text,
+    (TIMESTAMP, "timestamptz"): _timestamp,
+    (DATE_TIME, "date"): _by_digits(times.date_of),
+    (DATE_TIME, "time"): _by_digits(times.time_of),
+    (DATE_TIME, "timestamp"): _by_digits(times.local_of),
+    (DATE_TIME, "interval"): _by_digits(times.interval_of),
+    (DATE_TIME, "unknown"): _date_time,
+    (TIMESTAMP_WITH_TIME_ZONE, "timestamptz"): _by_digits(times.utc_of),
+    (BINARY_OBJECT, "json"): _utf8_json,
+    (BINARY_OBJECT, "unknown"): _bytes,
+    (BINARY_GEOMETRY, "geometry"): _geometry,
+    (BINARY_GEOMETRY, "unknown"): _bytes,
+}
