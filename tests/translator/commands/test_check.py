@@ -1,0 +1,61 @@
+"""`translator check`: a configuration that `run` would refuse is refused here, without brokers."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from translator.commands import main
+
+Check = Callable[[str], tuple[int, str, str]]
+
+FINE = """
+kafka: {bootstrap_servers: "nobody:1"}
+sources:
+  - {name: shop, dialect: canal, topics: [raw.shop], options: {profile: oss}}
+  - name: erp
+    dialect: shareplex
+    topics: [raw.erp]
+    tables: [{table: "OWNER.*", key: [ID]}]
+"""
+
+
+@pytest.fixture
+def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Check:
+    """Checks a text as a file: exit code, standard output, standard error."""
+
+    def check_text(text: str) -> tuple[int, str, str]:
+        path = tmp_path / "config.yaml"
+        path.write_text(text, encoding="utf-8")
+        monkeypatch.setattr(sys, "argv", ["translator", "check", "-c", str(path)])
+        with pytest.raises(SystemExit) as exited:
+            main()
+        out, err = capsys.readouterr()
+        return int(exited.value.code or 0), out.replace(str(path), "FILE"), err.replace(str(path), "FILE")
+
+    return check_text
+
+
+def test_fine(check: Check) -> None:
+    """A configuration that `run` would take is said to be fine, though no broker answers."""
+    assert (0, "FILE: ok, 2 source(s)\n", "") == check(FINE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("kafka:", "kafak:", "translator: FILE:\n"),
+        ("dialect: canal", "dialect: cannal", "translator: unknown dialect 'cannal' (did you mean canal?)"),
+        ("profile: oss", "profle: oss", "translator: canal: unknown option 'profle' (did you mean profile?)"),
+        ("profile: oss", "profile: os", "translator: canal: unknown profile 'os' (did you mean oss?)"),
+        ("key: [ID]", "columns: {ID: number}", "translator: tables: OWNER.*: column ID: unknown type 'number'"),
+        ("nobody:1", "${NO_SUCH_VARIABLE}", "translator: FILE: environment variable NO_SUCH_VARIABLE is not set"),
+    ],
+    ids=["setting", "dialect", "option", "value", "table", "variable"],
+)
+def test_refused(check: Check, old: str, new: str, reason: str) -> None:
+    """A mistake in settings, dialect, options or tables is told, and the exit code is 2."""
+    code, out, err = check(FINE.replace(old, new))
+    assert (2, "") == (code, out)
+    assert err.startswith(reason)

@@ -1,0 +1,161 @@
+"""Record files: the rules of design section 8, one by one."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from translator.commands.record_file import BadRecordFile, read_raw, read_records
+from translator.message import Message
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the file of the test lies."""
+    return tmp_path / "records.jsonl"
+
+
+def read(path: Path, *lines: str | bytes | dict[str, Any]) -> list[Message]:
+    """The messages of a file with these lines."""
+    texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
+    path.write_bytes(b"".join(text.encode() + b"\n" if isinstance(text, str) else text + b"\n" for text in texts))
+    return list(read_records(path))
+
+
+def test_every_field(path: Path) -> None:
+    """A record with everything is the Kafka record that it describes."""
+    line = {
+        "topic": "raw.shop",
+        "partition": 3,
+        "offset": 42,
+        "timestamp": 1_700_000_000_500,
+        "key": "k",
+        "value": '{"a":1}',
+        "headers": {"operation": "INSERT", "empty": None},
+    }
+    headers = (("operation", b"INSERT"), ("empty", None))
+    assert [Message("raw.shop", 3, 42, 1_700_000_000_500, b"k", b'{"a":1}', headers)] == read(path, line)
+
+
+def test_only_a_value(path: Path) -> None:
+    """Everything but the value is filled in: topic "file", partition 0, offset by line, timestamp 0, no key."""
+    assert [Message("file", 0, 0, 0, None, b"x"), Message("file", 0, 1, 0, None, b"y")] == read(
+        path, {"value": "x"}, {"value": "y"}
+    )
+
+
+def test_offset_is_the_line_number(path: Path) -> None:
+    """The default offset is the number of the line from 0, empty lines and given offsets notwithstanding."""
+    messages = read(path, {"value": "a"}, "", "  ", {"value": "b"}, {"value": "c", "offset": 100}, {"value": "d"})
+    assert [0, 3, 100, 5] == [message.offset for message in messages]
+
+
+def test_no_records(path: Path) -> None:
+    """An empty file has no records, and is none."""
+    assert [] == read(path)
+
+
+def test_no_last_line_break(path: Path) -> None:
+    """The last line needs no line break, and lines may end as on Windows."""
+    path.write_bytes(b'{"value":"a"}\r\n{"value":"b"}')
+    assert [b"a", b"b"] == [message.value for message in read_records(path)]
+
+
+class TestValue:
+    @pytest.mark.parametrize(
+        ("members", "expected"),
+        [
+            ('"value":"text"', b"text"),
+            ('"value":"\\u540d \\"q\\" \\n"', '名 "q" \n'.encode()),
+            ('"value":""', b""),
+            ('"value":null', None),
+            ('"value_base64":"w28BAA=="', b"\xc3\x6f\x01\x00"),
+            ('"value_base64":""', b""),
+            ('"value_base64":null', None),
+            ('"value": {"b": 1.10, "a":[null] }', b'{"b": 1.10, "a":[null] }'),
+            ('"value": [ 1e5 ]', b"[ 1e5 ]"),
+        ],
+    )
+    def test_forms(self, path: Path, members: str, expected: bytes | None) -> None:
+        """Text, bytes as base64, null for a tombstone; other JSON is the message itself, as it lies there."""
+        assert [expected] == [message.value for message in read(path, f"{{{members}}}")]
+
+    @given(content=st.binary())
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+    def test_any_bytes(self, path: Path, content: bytes) -> None:
+        """Any key and any value, as base64, come out as they went in."""
+        encoded = base64.b64encode(content).decode()
+        (message,) = read(path, {"key_base64": encoded, "value_base64": encoded})
+        assert (content, content) == (message.key, message.value)
+
+
+class TestKey:
+    @pytest.mark.parametrize(
+        ("members", "expected"),
+        [
+            ({}, None),
+            ({"key": None}, None),
+            ({"key": ""}, b""),
+            ({"key": "名"}, "名".encode()),
+            ({"key_base64": "/w=="}, b"\xff"),
+        ],
+    )
+    def test_forms(self, path: Path, members: dict[str, Any], expected: bytes | None) -> None:
+        """No key is not an empty key."""
+        assert [expected] == [message.key for message in read(path, {"value": "x", **members})]
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        ("headers", "expected"),
+        [
+            (None, ()),
+            ({}, ()),
+            ({"b": "1", "a": None}, (("b", b"1"), ("a", None))),
+            ([["a", "1"], ["a", "2"]], (("a", b"1"), ("a", b"2"))),
+        ],
+    )
+    def test_forms(self, path: Path, headers: Any, expected: tuple[tuple[str, bytes | None], ...]) -> None:
+        """Headers are an object, or a list of pairs where a name repeats; their order is kept."""
+        assert [expected] == [message.headers for message in read(path, {"value": "x", "headers": headers})]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "truncated"),
+        ("[]", "Expected `object`, got `array`"),
+        ("{}", "value or value_base64 is required"),
+        ('{"key":"x"}', "value or value_base64 is required"),
+        ('{"value":"x","valu_base64":"eA=="}', "unknown field `valu_base64`"),
+        ('{"value":"x","value_base64":"eA=="}', "both value and value_base64 are given"),
+        ('{"value":"x","key":"k","key_base64":"eA=="}', "both key and key_base64 are given"),
+        ('{"value_base64":"e"}', "is not base64"),
+        ('{"value_base64":"eA==\\n"}', "is not base64"),
+        ('{"value":"x","key_base64":"名"}', "is not base64"),
+        ('{"value":"x","offset":"1"}', "Expected `int | null`, got `str`"),
+        ('{"value":"x","key":1}', "Expected `str | null`, got `int`"),
+        ('{"value":"x","headers":5}', "got `int`"),
+        ('{"value":"x","headers":{"a":1}}', "got `int`"),
+        ('{"value":"x","headers":[["a"]]}', "length 2"),
+        ('{"value":' + "[" * 100_000 + "]" * 100_000 + "}", "recursion"),
+        (b'{"value":"\xff"}', "utf-8"),
+    ],
+    ids=lambda part: ascii(part)[:40],
+)
+def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
+    """A line that is no record is named by its number from 0, with the reason."""
+    with pytest.raises(BadRecordFile) as caught:
+        read(path, {"value": "x"}, line)
+    assert str(caught.value).startswith(f"{path}: line 1 is not a record: ")
+    assert reason in str(caught.value)
+
+
+def test_raw(path: Path) -> None:
+    """A whole file as it is, line breaks included, is the value of one message."""
+    path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n')
+    assert [Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n')] == list(read_raw(path))

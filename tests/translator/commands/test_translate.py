@@ -1,0 +1,328 @@
+"""`translator translate`, from the command line to the exit code, with nothing replaced."""
+
+import base64
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from translator.codecs.json import JsonCodec
+from translator.commands import main
+from translator.commands.translate import parse_cli_options
+from translator.errors import ConfigError
+
+INSERT = '{"meta":{"op":"ins","table":"OWNER.ORDERS"},"data":{"ID":7,"NAME":"x"}}'
+UNKNOWN = '{"meta":{"op":"upsert","table":"OWNER.ORDERS"},"data":{"ID":7,"CARD":"4111-1111-1111-1111"}}'
+CANAL = {
+    "data": [{"id": "7", "name": "x"}, {"id": "8", "name": None}],
+    "database": "shop",
+    "es": 1_700_000_000_000,
+    "id": 5,
+    "isDdl": False,
+    "mysqlType": {"id": "bigint", "name": "varchar(10)"},
+    "old": None,
+    "pkNames": ["id"],
+    "sql": "",
+    "sqlType": {"id": -5, "name": 12},
+    "table": "orders",
+    "ts": 1_700_000_000_500,
+    "type": "INSERT",
+}
+QLIK_METADATA = Path(__file__).parents[1] / "dialects" / "cases" / "qlik"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left behind."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The events on standard output: one a line, and nothing else."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def dead_letters(self) -> list[dict[str, Any]]:
+        """The dead letters on standard error: all its lines but the last."""
+        return [json.loads(line) for line in self.err.splitlines()[:-1]]
+
+    @property
+    def summary(self) -> str:
+        """The last line on standard error."""
+        return self.err.splitlines()[-1]
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
+    """The console command in this process: arguments and standard input in, exit code and both outputs out."""
+
+    def run_once(*arguments: object, stdin: bytes = b"") -> Ran:
+        monkeypatch.setattr(sys, "argv", ["translator", "translate", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as exited:
+            main()
+        captured = capsysbinary.readouterr()
+        return Ran(int(exited.value.code or 0), captured.out, captured.err.decode())
+
+    return run_once
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a record file with these values."""
+
+    def write(*values: str | None, name: str = "records.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps({"value": value}) + "\n" for value in values))
+        return path
+
+    return write
+
+
+FileOf = Callable[..., Path]
+
+
+class TestOutput:
+    def test_events(self, run: Run, file: FileOf) -> None:
+        """One event a line, in order, with the images as nested objects; the summary is all that is said else."""
+        ran = run("-d", "canal", file(json.dumps(CANAL)))
+        assert 0 == ran.code
+        assert ["file/file/0/0/0", "file/file/0/0/1"] == [event["id"] for event in ran.events]
+        assert [{"id": 7, "name": "x"}, {"id": 8, "name": None}] == [event["after"] for event in ran.events]
+        assert [{"id": 7}, {"id": 8}] == [event["key"] for event in ran.events]
+        assert "records=1 translated=1 dead=0 skipped=0 learned=0 events=2\n" == ran.err
+
+    def test_lines_are_the_contract(self, run: Run, file: FileOf) -> None:
+        """Every line is an event of the JSON codec, byte for byte."""
+        codec = JsonCodec()
+        for line in run("-d", "canal", file(json.dumps(CANAL))).out.splitlines():
+            assert [line] == [record.value for record in codec.encode(codec.decode(line))]
+
+    def test_dead_letter(self, run: Run, file: FileOf) -> None:
+        """A dead letter is one JSON object on standard error: code, message and origin, and no row data."""
+        ran = run("-d", "shareplex", file(INSERT, UNKNOWN, INSERT))
+        (dead,) = ran.dead_letters
+        assert ["code", "message", "origin"] == list(dead)
+        assert "UNKNOWN_OPERATION" == dead["code"]
+        assert {"topic": "file", "partition": 0, "offset": 1} == dead["origin"]
+        assert dead["message"].startswith("shareplex: unknown operation 'upsert'")
+        assert "4111" not in ran.err
+        assert [0, 2] == [event["origin"]["offset"] for event in ran.events]
+        assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=2" == ran.summary
+
+    def test_skipped(self, run: Run, file: FileOf) -> None:
+        """A tombstone is accounted for too."""
+        ran = run("-d", "canal", file(None, json.dumps(CANAL)))
+        assert (0, "records=2 translated=1 dead=0 skipped=1 learned=0 events=2") == (ran.code, ran.summary)
+
+    def test_nothing(self, run: Run, file: FileOf) -> None:
+        """An empty file is translated whole: nothing in, nothing out."""
+        ran = run("-d", "canal", file())
+        assert (0, b"", "records=0 translated=0 dead=0 skipped=0 learned=0 events=0\n") == (ran.code, ran.out, ran.err)
+
+    def test_several_files(self, run: Run, file: FileOf) -> None:
+        """Files are read one after the other into one account; each counts its own lines."""
+        ran = run("-d", "shareplex", file(INSERT, INSERT, name="a"), file(INSERT, name="b"))
+        assert [0, 1, 0] == [event["origin"]["offset"] for event in ran.events]
+        assert "records=3 translated=3 dead=0 skipped=0 learned=0 events=3" == ran.summary
+
+    def test_learned(self, run: Run, tmp_path: Path) -> None:
+        """Metadata teaches, wherever it stands: a row before its own metadata is translated all the same."""
+        data, metadata = _qlik_pair()
+        path = tmp_path / "records.jsonl"
+        path.write_text("".join(json.dumps({"value_base64": value}) + "\n" for value in (data, metadata, data)))
+        ran = run("-d", "qlik", path)
+        assert 0 == ran.code
+        assert "records=3 translated=2 dead=0 skipped=0 learned=1 events=2" == ran.summary
+
+    def test_metadata_missing(self, run: Run, tmp_path: Path) -> None:
+        """A row whose metadata is in no file is a dead letter that says what to wait for."""
+        data, _ = _qlik_pair()
+        path = tmp_path / "records.jsonl"
+        path.write_text(json.dumps({"value_base64": data}))
+        ran = run("-d", "qlik", path)
+        assert ["SCHEMA_MISSING"] == [dead["code"] for dead in ran.dead_letters]
+        assert "records=1 translated=0 dead=1 skipped=0 learned=0 events=0" == ran.summary
+
+    def test_same_bytes(self, run: Run, file: FileOf) -> None:
+        """The same files give the same bytes."""
+        path = file(json.dumps(CANAL))
+        assert run("-d", "canal", path).out == run("-d", "canal", path).out
+
+
+def _qlik_pair() -> tuple[str, str]:
+    """A data message and the metadata message that it needs, as base64."""
+    case = next(path.parent for path in sorted(QLIK_METADATA.glob("*/metadata*")))
+    (data,), (metadata, *_) = case.glob("message.*"), sorted(case.glob("metadata*"))
+    return base64.b64encode(data.read_bytes()).decode(), base64.b64encode(metadata.read_bytes()).decode()
+
+
+class TestInput:
+    def test_record_fields(self, run: Run, tmp_path: Path) -> None:
+        """Where a record lay is where its event says it comes from."""
+        path = tmp_path / "records.jsonl"
+        record = {"topic": "raw", "partition": 3, "offset": 42, "timestamp": 1500, "value": INSERT}
+        path.write_text(json.dumps(record))
+        (event,) = run("-d", "shareplex", path).events
+        assert {"topic": "raw", "partition": 3, "offset": 42, "row": 0, "rows": 1} == event["origin"]
+        assert ("file/raw/3/42/0", "raw:3@-", 1_500_000) == (event["id"], event["pos_scope"], event["ts_origin_us"])
+
+    def test_base64(self, run: Run, tmp_path: Path) -> None:
+        """A value as base64 is the same message as its text."""
+        text, encoded = tmp_path / "text", tmp_path / "encoded"
+        text.write_text(json.dumps({"value": INSERT}))
+        encoded.write_text(json.dumps({"value_base64": base64.b64encode(INSERT.encode()).decode()}))
+        assert run("-d", "shareplex", text).out == run("-d", "shareplex", encoded).out != b""
+
+    def test_standard_input(self, run: Run, file: FileOf) -> None:
+        """`-` is standard input."""
+        path = file(INSERT, UNKNOWN)
+        ran = run("-d", "shareplex", "-", stdin=path.read_bytes())
+        assert run("-d", "shareplex", path) == ran
+
+    def test_raw(self, run: Run, tmp_path: Path) -> None:
+        """With --raw a file is one message, over several lines as it may be."""
+        path = tmp_path / "message.json"
+        path.write_text(json.dumps(json.loads(INSERT), indent=2))
+        (event,) = run("-d", "shareplex", "--raw", path).events
+        assert {"ID": "7", "NAME": "x"} == event["after"]
+
+    def test_raw_standard_input(self, run: Run) -> None:
+        """Both together: one message from standard input."""
+        ran = run("-d", "shareplex", "--raw", "-", stdin=INSERT.encode())
+        assert (0, 1) == (ran.code, len(ran.events))
+
+    def test_source(self, run: Run, file: FileOf) -> None:
+        """The source's name is part of every event, as in the configuration."""
+        (event,) = run("-d", "shareplex", "--source", "erp", file(INSERT)).events
+        assert ("erp", "erp/file/0/0/0") == (event["source"], event["id"])
+
+
+class TestOptions:
+    def test_tables(self, run: Run, file: FileOf) -> None:
+        """Tables are declared as in the configuration, as one YAML value."""
+        tables = "tables=[{table: 'OWNER.*', key: [ID], columns: {ID: int64, NAME: string}}]"
+        (event,) = run("-d", "shareplex", "-o", tables, file(INSERT)).events
+        assert ({"ID": 7}, {"ID": 7, "NAME": "x"}, "full") == (event["key"], event["after"], event["after_state"])
+
+    def test_of_the_dialect(self, run: Run, file: FileOf) -> None:
+        """The dialect's options are given one by one."""
+        for preset in ("quest", "dts"):
+            (event,) = run("-d", "shareplex", "-o", f"preset={preset}", file(INSERT)).events
+            assert preset in event["variant"]
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ([], {}),
+            (["profile=dts"], {"profile": "dts"}),
+            (["a=1", "b=true", "c="], {"a": "1", "b": "true", "c": None}),
+            (["a=b=c"], {"a": "b=c"}),
+            (
+                ["instance={created: 2021-01-01T00:00:00+08:00, restarted: [2022-05-01T00:00:00Z]}"],
+                {"instance": {"created": "2021-01-01T00:00:00+08:00", "restarted": ["2022-05-01T00:00:00Z"]}},
+            ),
+        ],
+    )
+    def test_yaml(self, given: list[str], expected: dict[str, Any]) -> None:
+        """A value is YAML, its scalars text or null: the dialect's own types read numbers and times."""
+        assert expected == parse_cli_options(given)
+
+    @pytest.mark.parametrize(
+        ("pair", "reason"),
+        [
+            ("profile", "option 'profile' is not NAME=VALUE"),
+            ("=x", "is not NAME=VALUE"),
+            ("a=[", "option a: the value is not YAML"),
+        ],
+    )
+    def test_not_an_option(self, pair: str, reason: str) -> None:
+        """What is no option is named."""
+        with pytest.raises(ConfigError, match=reason):
+            parse_cli_options([pair])
+
+
+class TestExitCodes:
+    @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
+    def test_dead_letters(self, run: Run, file: FileOf, strict: list[str], code: int) -> None:
+        """Every record accounted for is 0; with --strict a dead letter makes it 1, and the output is the same."""
+        path = file(INSERT, UNKNOWN)
+        ran = run("-d", "shareplex", *strict, path)
+        assert code == ran.code
+        assert (1, 1) == (len(ran.events), len(ran.dead_letters))
+
+    def test_strict_without_dead_letters(self, run: Run, file: FileOf) -> None:
+        """--strict has nothing against skipped records."""
+        assert 0 == run("-d", "canal", "--strict", file(None, json.dumps(CANAL))).code
+
+    @pytest.mark.parametrize(
+        ("arguments", "reason"),
+        [
+            (["-d", "cannal"], "translator: unknown dialect 'cannal' (did you mean canal?)"),
+            (["-d", "canal", "-o", "profil=oss"], "translator: canal: unknown option 'profil' (did you mean profile?)"),
+            (["-d", "canal", "-o", "profile=mine"], "translator: canal: unknown profile 'mine'"),
+            (["-d", "canal", "-o", "oss"], "translator: option 'oss' is not NAME=VALUE"),
+            (["-d", "canal", "-o", "tables=[{tabel: x}]"], "translator: canal: option not valid: "),
+            (
+                ["-d", "canal", "-o", "tables=[{table: x, columns: {a: b}}]"],
+                "translator: tables: x: column a: unknown type",
+            ),
+        ],
+    )
+    def test_configuration(self, run: Run, file: FileOf, arguments: list[str], reason: str) -> None:
+        """A wrong configuration is 2, with the mistake on standard error and no traceback."""
+        ran = run(*arguments, file(json.dumps(CANAL)))
+        assert (2, b"") == (ran.code, ran.out)
+        assert ran.err.startswith(reason)
+        assert 1 == len(ran.err.splitlines())
+
+    @pytest.mark.parametrize("arguments", [[], ["-d", "canal"], ["-d", "canal", "no such file"], ["--no-such-option"]])
+    def test_usage(self, run: Run, arguments: list[str]) -> None:
+        """Bad usage is 2."""
+        ran = run(*arguments)
+        assert (2, b"") == (ran.code, ran.out)
+        assert "Usage: " in ran.err
+
+    def test_not_a_record_file(self, run: Run, tmp_path: Path) -> None:
+        """A file that is no record file is 1: its records cannot be accounted for, so nothing is translated."""
+        path = tmp_path / "records.jsonl"
+        path.write_text(json.dumps({"value": INSERT}) + "\nnot a record\n")
+        ran = run("-d", "shareplex", path)
+        assert (1, b"") == (ran.code, ran.out)
+        assert ran.err.startswith(f"translator: {path}: line 1 is not a record: ")
+
+
+def test_as_a_program(file: FileOf) -> None:
+    """`python -m translator` is the same command, and it starts without a Kafka client."""
+    path = file(INSERT, UNKNOWN)
+    script = (
+        "import sys; from translator.commands import main\n"
+        "try: main()\n"
+        "finally: assert not {'faust', 'aiokafka', 'confluent_kafka'} & set(sys.modules)\n"
+    )
+    arguments = ["translate", "-d", "shareplex", "--strict", str(path)]
+    for program in (["-m", "translator"], ["-c", script]):
+        ran = subprocess.run([sys.executable, *program, *arguments], capture_output=True, check=False, timeout=60)
+        assert 1 == ran.returncode, ran.stderr
+        assert 1 == len(ran.stdout.splitlines())
+        assert b"records=2 translated=1 dead=1 skipped=0 learned=0 events=1" == ran.stderr.splitlines()[-1]
+
+
+def test_events_decode(run: Run, file: FileOf) -> None:
+    """A line is the event that Kafka would get, so tools can be built on files first."""
+    (line,) = run("-d", "shareplex", file(INSERT)).out.splitlines()
+    assert '{"ID":"7","NAME":"x"}' == JsonCodec().decode(line).after
+    assert b'{"ID":"7","NAME":"x"}' == bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["after"])

@@ -1,0 +1,125 @@
+"""Delivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
+
+import asyncio
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.metrics import Tally
+
+
+@pytest.fixture
+def topic(broker: Broker) -> Iterator[str]:
+    """A fresh topic of two partitions."""
+    name = f"delivery-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    yield name
+    admin.delete_topics([name])[name].result(20)
+
+
+@pytest.fixture
+def accounted() -> list[Tally]:
+    return []
+
+
+@pytest.fixture
+def delivery(broker: Broker, accounted: list[Tally]) -> Delivery:
+    config = producer_config(
+        {"bootstrap.servers": broker.bootstrap, "log_level": 0}, delivery_seconds=5, max_bytes=1_000_000
+    )
+    return Delivery(Producer(config), accounted.append)
+
+
+def record(number: int) -> Record:
+    return Record(b"k", b"%d" % number, [("h", b"v")])
+
+
+async def reap_until(delivery: Delivery, done: list[str], count: int) -> None:
+    for _ in range(2000):
+        delivery.reap()
+        if len(done) >= count:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"{len(done)} of {count} batches acknowledged")
+
+
+def test_a_batch_is_acknowledged_after_its_records_are_there(
+    topic: str, delivery: Delivery, accounted: list[Tally], broker: Broker
+) -> None:
+    """When a batch is acknowledged, the broker has all its records, and it is accounted for."""
+    done: list[str] = []
+
+    async def scenario() -> None:
+        tally = Tally("s", "raw", 0, records=3)
+        batch = delivery.begin(tally, lambda: done.append("first"))
+        for number in range(3):
+            await delivery.send(batch, topic, 1, record(number))
+        delivery.reap()
+        assert done == [], "the batch is still open"
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+        assert accounted == [tally]
+
+    asyncio.run(scenario())
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    assert reader.get_watermark_offsets(TopicPartition(topic, 1), timeout=10) == (0, 3)
+    reader.close()
+
+
+def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> None:
+    """A later batch of a partition waits for an earlier one; other partitions do not."""
+    done: list[str] = []
+
+    async def scenario() -> None:
+        slow = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("slow"))
+        fast = delivery.begin(Tally("s", "raw", 0, records=0), lambda: done.append("fast"))
+        other = delivery.begin(Tally("s", "raw", 1, records=0), lambda: done.append("other"))
+        fast.closed = other.closed = True
+        delivery.reap()
+        assert done == ["other"]
+        await delivery.send(slow, topic, 0, record(0))
+        slow.closed = True
+        await reap_until(delivery, done, 3)
+
+    asyncio.run(scenario())
+    assert done == ["other", "slow", "fast"]
+
+
+def test_a_delivery_error_is_fatal_and_acknowledges_nothing(delivery: Delivery, accounted: list[Tally]) -> None:
+    """A record that the broker does not take stops the process; its batch is never acknowledged."""
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, "no-such-topic", 0, record(0))
+        batch.closed = True
+        with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
+            await reap_until(delivery, done, 1)
+        delivery.die()
+        delivery.reap()
+
+    asyncio.run(scenario())
+    assert done == []
+    assert accounted == []
+
+
+def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, broker: Broker) -> None:
+    """After `confirm` the records are readable."""
+    asyncio.run(delivery.confirm(topic, [record(1), record(2)]))
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 2)
+    reader.close()
+
+
+def test_confirm_raises_when_the_broker_refuses(delivery: Delivery) -> None:
+    """A schema that cannot be written stops the process: its rows must not be written either."""
+    with pytest.raises(FatalError, match="cannot write to no-such-topic"):
+        asyncio.run(delivery.confirm("no-such-topic", [record(1)]))

@@ -1,0 +1,85 @@
+"""Topics on the real broker: created or only checked, described, read to their end; a broker that is not there."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from dev.broker import Broker
+from translator.errors import ConfigError, RetryableError
+from translator.runtime.topics import Reader, Topics
+from translator.settings import Kafka, Output, Settings, Source
+from translator.settings import Topics as TopicSettings
+
+
+@pytest.fixture
+def settings(broker: Broker) -> Iterator[Settings]:
+    output = Output(topic=f"topics-{uuid.uuid4().hex[:8]}")
+    yield Settings(
+        kafka=Kafka(bootstrap_servers=broker.bootstrap),
+        output=output,
+        sources=(Source(name="s", dialect="canal", topics=("raw",)),),
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    made = [name for name in admin.list_topics(timeout=10).topics if name.startswith(output.topic)]
+    if made:
+        for future in admin.delete_topics(made).values():
+            future.result(20)
+
+
+def topics_of(settings: Settings) -> Topics:
+    return Topics({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+
+def test_missing_topics_are_created_once(settings: Settings) -> None:
+    """Schemas and metadata have one partition and are compacted; a second start changes nothing."""
+    topics = topics_of(settings)
+    topics.ensure(settings)
+    topics.ensure(settings)
+    output = settings.output
+    facts = topics.describe([output.topic, output.dead_letter_topic, output.schemas_topic, output.metadata_topic])
+    assert [4, 4, 1, 1] == [fact.partitions for fact in facts.values()]
+    assert 4 == len({fact.id for fact in facts.values()})
+
+
+def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:
+    """With topics.create false a missing topic is a configuration error that names it."""
+    strict = settings.model_copy(update={"topics": TopicSettings(create=False)})
+    with pytest.raises(ConfigError, match=f"missing topics: {settings.output.topic}, .*topics.create: true"):
+        topics_of(settings).ensure(strict)
+
+
+def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
+    """Raw topics are never created: a missing one is a configuration error."""
+    with pytest.raises(ConfigError, match="topic no-such-topic"):
+        topics_of(settings).describe(["no-such-topic"])
+
+
+def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
+    """`to_end` gives what is there and ends, also on an empty partition; `poll` gives what comes after."""
+    topics = topics_of(settings)
+    topics.ensure(settings)
+    name = settings.output.topic
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    for number in range(5):
+        producer.produce(name, b"%d" % number, partition=number % 3)
+    producer.flush(20)
+    reader = Reader({"bootstrap.servers": settings.kafka.bootstrap_servers}, topics.describe([name]))
+    assert [b"0", b"1", b"2", b"3", b"4"] == sorted(record.value() for record in reader.to_end())
+    producer.produce(name, b"later", partition=3)
+    producer.flush(20)
+    later = [record.value() for _ in range(20) for record in reader.poll(0.5)]
+    assert [b"later"] == later
+    reader.close()
+
+
+def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) -> None:
+    """The start says that it waits, and gives up with a retryable error after the time."""
+    said: list[str] = []
+    topics = Topics({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
+    with pytest.raises(RetryableError, match="no broker answered within 7 s"):
+        topics.wait_for_broker(7, said.append)
+    assert said
+    assert all(line.startswith("waiting for a broker") for line in said)

@@ -1,0 +1,353 @@
+"""The configuration: what is wrong is told at the start, all of it, with the name that was meant."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from translator.errors import ConfigError
+from translator.message import DeclaredTable, Limits
+from translator.settings import InputLimits, Settings, load, parse
+
+SMALLEST = """
+kafka: {bootstrap_servers: "localhost:9092"}
+sources:
+  - {name: shop, dialect: canal, topics: [raw.shop]}
+"""
+
+
+def settings_with(**changes: Any) -> Settings:
+    """The smallest configuration with sections replaced."""
+    return parse(yaml.safe_dump({**yaml.safe_load(SMALLEST), **changes}, sort_keys=False), {}, "config.yaml")
+
+
+def mistakes(text: str, environment: dict[str, str] | None = None) -> list[str]:
+    """What is said about a configuration: its lines after the name of the file."""
+    with pytest.raises(ConfigError) as caught:
+        parse(text, environment or {}, "config.yaml")
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith("config.yaml:")
+    return [line.strip() for line in rest] or [first.removeprefix("config.yaml: ")]
+
+
+def mistakes_with(**changes: Any) -> list[str]:
+    """What is said about the smallest configuration with sections replaced."""
+    return mistakes(yaml.safe_dump({**yaml.safe_load(SMALLEST), **changes}, sort_keys=False))
+
+
+def source(**changes: Any) -> dict[str, Any]:
+    """A source in the words of the file."""
+    return {"name": "shop", "dialect": "canal", "topics": ["raw.shop"], **changes}
+
+
+class TestDefaults:
+    def test_smallest(self) -> None:
+        """Brokers and one source are enough; everything else has the default that the design states."""
+        settings = parse(SMALLEST, {}, "config.yaml")
+        assert ("cdc-translator", "avro", "PLAINTEXT") == (
+            settings.group,
+            settings.output.codec,
+            settings.kafka.security_protocol,
+        )
+        assert ("cdc.canonical", "cdc.canonical.schemas", "cdc.canonical.metadata", "cdc.canonical.dlq") == (
+            settings.output.topic,
+            settings.output.schemas_topic,
+            settings.output.metadata_topic,
+            settings.output.dead_letter_topic,
+        )
+
+    def test_limits(self) -> None:
+        """The limits of the configuration are those of the core, name by name and number by number."""
+        assert Limits() == InputLimits().limits()
+        assert list(Limits.__struct_fields__) == list(InputLimits.model_fields)
+
+    def test_design_limits(self) -> None:
+        """The defaults are written down in the design, and operators rely on them."""
+        limits = Limits()
+        assert (8 * 1024 * 1024, 64, 5_000, 10_000, 1024 * 1024, 64) == (
+            limits.value_bytes,
+            limits.json_depth,
+            limits.columns,
+            limits.rows,
+            limits.schema_text_bytes,
+            limits.schema_depth,
+        )
+
+    def test_tables(self) -> None:
+        """A declared table reaches the dialect as it was written, columns in their order."""
+        table = {"table": "OWNER.*", "key": ["B", "A"], "columns": {"B": "int32", "A": "decimal(9,2)"}}
+        (found,) = settings_with(sources=[source(tables=[table])]).sources[0].tables
+        declared = found.declared()
+        assert DeclaredTable("OWNER.*", ("B", "A"), {"B": "int32", "A": "decimal(9,2)"}) == declared
+        assert ["B", "A"] == list(declared.columns or {})
+
+    def test_frozen(self) -> None:
+        """Settings are read once and do not change."""
+        with pytest.raises(ValueError, match="frozen"):
+            parse(SMALLEST, {}, "config.yaml").group = "other"
+
+
+class TestTypos:
+    @pytest.mark.parametrize(
+        ("changes", "place", "meant"),
+        [
+            ({"grup": "x"}, "grup", "unknown setting 'grup' (did you mean group?)"),
+            ({"kafka": {"bootstrap_server": "b:1"}}, "kafka.bootstrap_server", "(did you mean bootstrap_servers?)"),
+            ({"output": {"topc": "x"}}, "output.topc", "(did you mean topic?); allowed: codec, topic"),
+            ({"sources": [source(nmae="x")]}, "sources.0.nmae", "(did you mean name?)"),
+            (
+                {"sources": [source(tables=[{"table": "T", "colums": {}}])]},
+                "sources.0.tables.0.colums",
+                "(did you mean columns?); allowed: columns, key, table",
+            ),
+            ({"limits": {"json_dept": 1}}, "limits.json_dept", "(did you mean json_depth?)"),
+            ({"timing": {"zzz": 1}}, "timing.zzz", "unknown setting 'zzz'; allowed: broker_wait, commit_interval,"),
+        ],
+    )
+    def test_suggestion(self, changes: dict[str, Any], place: str, meant: str) -> None:
+        """A name that does not exist is named with its place, the nearest name, and all that are allowed there."""
+        found = next(line for line in mistakes_with(**changes) if line.startswith(f"{place}: "))
+        assert meant in found
+
+    def test_all_at_once(self) -> None:
+        """Every mistake of the file is told in one go."""
+        text = """
+kafka: {bootstrap_servers: [], security_protocol: TLS}
+outptu: {}
+sources:
+  - {name: "a b", dialect: canal, topics: []}
+web: {port: 70000}
+"""
+        places = [line.partition(":")[0] for line in mistakes(text)]
+        assert {
+            "kafka.bootstrap_servers",
+            "kafka.security_protocol",
+            "outptu",
+            "sources.0.name",
+            "sources.0.topics",
+            "web.port",
+        } == set(places)
+        assert len(set(places)) == len(places)
+
+
+class TestEnvironment:
+    def test_interpolated(self) -> None:
+        """`${NAME}` in any string is the variable's value, also within a text and more than once."""
+        text = SMALLEST.replace("localhost:9092", "${HOST}:${PORT},${HOST}:2")
+        settings = parse(text, {"HOST": "broker", "PORT": "1", "UNUSED": "x"}, "config.yaml")
+        assert "broker:1,broker:2" == settings.kafka.bootstrap_servers
+
+    def test_number(self) -> None:
+        """A number may come from the environment too."""
+        settings = parse(SMALLEST + "web: {port: '${PORT}'}\n", {"PORT": "9"}, "config.yaml")
+        assert 9 == settings.web.port
+
+    def test_unset(self) -> None:
+        """A variable that is not set is named; it is not an empty string."""
+        text = SMALLEST.replace("localhost:9092", "${CDC_BROKERS}")
+        assert ["environment variable CDC_BROKERS is not set"] == mistakes(text, {"CDC_BROKER": "x"})
+
+    def test_empty(self) -> None:
+        """A variable that is set to nothing is nothing, not unset."""
+        assert "" == parse(SMALLEST.replace("localhost:9092", "${B}"), {"B": ""}, "c").kafka.bootstrap_servers
+
+    @pytest.mark.parametrize("value", ["a, topics: [x]", "a\nweb: {port: 1}", "[a, b]", "${OTHER}", "# x", "'", "*a"])
+    def test_a_value_stays_a_value(self, value: str) -> None:
+        """Whatever a variable holds, it cannot change the structure of the file, nor is it read again."""
+        settings = parse(SMALLEST.replace("localhost:9092", "${B}"), {"B": value, "OTHER": "no"}, "config.yaml")
+        assert value == settings.kafka.bootstrap_servers
+
+    def test_not_in_names(self) -> None:
+        """A setting's name does not come from the environment."""
+        assert ["${GROUP}: unknown setting '${GROUP}'"] == [
+            line.partition(";")[0].partition(" (")[0]
+            for line in mistakes(SMALLEST + "${GROUP}: x\n", {"GROUP": "group"})
+        ]
+
+    def test_options(self) -> None:
+        """The options of a dialect are interpolated as everything else."""
+        settings = parse(
+            SMALLEST.replace("raw.shop]", "raw.shop], options: {a: [{b: '${X}'}]}"), {"X": "dts"}, "config.yaml"
+        )
+        assert {"a": [{"b": "dts"}]} == settings.sources[0].options
+
+
+LOGIN = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "u", "sasl_password": "correct horse"}
+
+
+class TestSecurity:
+    @pytest.mark.parametrize(
+        "kafka",
+        [
+            {},
+            {"security_protocol": "SSL"},
+            {"security_protocol": "SSL", "ssl_ca_file": "ca.pem"},
+            {"security_protocol": "SSL", "ssl_certificate_file": "c.pem", "ssl_key_file": "k.pem"},
+            {"security_protocol": "SASL_PLAINTEXT", **LOGIN},
+            {"security_protocol": "SASL_SSL", "ssl_ca_file": "ca.pem", **LOGIN},
+        ],
+    )
+    def test_complete(self, kafka: dict[str, str]) -> None:
+        """Each protocol with what it needs is fine."""
+        found = settings_with(kafka={"bootstrap_servers": "b:1", **kafka}).kafka
+        assert kafka.get("security_protocol", "PLAINTEXT") == found.security_protocol
+
+    @pytest.mark.parametrize(
+        ("kafka", "reason"),
+        [
+            *[
+                (
+                    {"security_protocol": "SASL_SSL", **{name: LOGIN[name] for name in LOGIN if name != left_out}},
+                    "SASL needs sasl_mechanism, sasl_username and sasl_password",
+                )
+                for left_out in LOGIN
+            ],
+            (LOGIN, "sasl_* is set but security_protocol is not SASL_SSL or SASL_PLAINTEXT"),
+            ({"security_protocol": "SSL", "sasl_username": "u"}, "sasl_* is set but security_protocol is not SASL"),
+            ({"security_protocol": "SSL", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
+            (
+                {"security_protocol": "SSL", "ssl_certificate_file": "c"},
+                "ssl_certificate_file and ssl_key_file come together",
+            ),
+            ({"ssl_ca_file": "ca.pem"}, "ssl_* is set but security_protocol is not SSL or SASL_SSL"),
+            (
+                {"security_protocol": "SASL_PLAINTEXT", "ssl_ca_file": "ca.pem", **LOGIN},
+                "ssl_* is set but security_protocol is not SSL or SASL_SSL",
+            ),
+        ],
+    )
+    def test_contradiction(self, kafka: dict[str, str], reason: str) -> None:
+        """Half a login, or keys that the protocol would ignore, are refused: nobody believes to be safe and is not."""
+        (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", **kafka})
+        assert found.startswith("kafka: ")
+        assert reason in found
+
+    def test_secret_is_not_shown(self) -> None:
+        """A password is in no printed form of the settings."""
+        settings = settings_with(
+            kafka={"bootstrap_servers": "b:1", "security_protocol": "SASL_SSL", **LOGIN},
+        )
+        assert settings.kafka.sasl_password is not None
+        assert "correct horse" == settings.kafka.sasl_password.get_secret_value()
+        for printed in (repr(settings), str(settings), settings.model_dump_json(), f"{settings.model_dump()}"):
+            assert "correct horse" not in printed
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            SMALLEST.replace("9092", "9092', sasl_password: [correct horse]")
+            .replace('"localhost', "'localhost")
+            .replace('"}', "}"),
+            SMALLEST.replace('9092"', '9092", security_protocol: PLAINTEXT, sasl_password: correct horse'),
+            SMALLEST + "x: [correct horse\n",
+            SMALLEST + 'x: "correct horse\n',
+            SMALLEST + "x: correct horse: y\n",
+        ],
+        ids=["wrong type", "contradiction", "not closed", "quote", "not YAML"],
+    )
+    def test_secret_is_not_in_errors(self, text: str) -> None:
+        """What is wrong is told without quoting the values around it."""
+        assert "correct horse" in text
+        assert "correct horse" not in "\n".join(mistakes(text))
+
+
+class TestSources:
+    @pytest.mark.parametrize(
+        ("changes", "reason"),
+        [
+            ({"sources": [source(), source(name="till")]}, "topic raw.shop is used twice"),
+            ({"sources": [source(topics=["a", "a"])]}, "topic a is used twice"),
+            ({"sources": [source(), source(topics=["b"])]}, "source name shop is used twice"),
+            ({"sources": [source(topics=["cdc.canonical"])]}, "topic cdc.canonical is both read and written"),
+            ({"sources": [source(topics=["cdc.canonical.dlq"])]}, "topic cdc.canonical.dlq is both read and written"),
+            (
+                {"output": {"topic": "x"}, "sources": [source(topics=["x.schemas"])]},
+                "topic x.schemas is both read and written",
+            ),
+            (
+                {"output": {"topic": "x"}, "sources": [source(topics=["x.metadata"])]},
+                "topic x.metadata is both read and written",
+            ),
+            ({"sources": [source(metadata_topics=["meta"])]}, "metadata topic meta is not among topics"),
+            ({"sources": []}, "sources: "),
+            ({"sources": [source(topics=[])]}, "sources.0.topics: "),
+            ({"sources": [source(name="a/b")]}, "sources.0.name: "),  # a slash would make ids ambiguous
+            ({"sources": [source(topics=["a/b"])]}, "sources.0.topics.0: "),
+        ],
+    )
+    def test_ambiguous(self, changes: dict[str, Any], reason: str) -> None:
+        """Names are unique, and no topic is fed with its own translation."""
+        (found,) = mistakes_with(**changes)
+        assert reason in found
+
+    def test_two(self) -> None:
+        """Two sources with topics of their own are fine, and one may name its metadata topics."""
+        till = source(name="till", topics=["raw.till", "raw.till.meta"], metadata_topics=["raw.till.meta"])
+        settings = settings_with(sources=[source(), till])
+        assert ["shop", "till"] == [found.name for found in settings.sources]
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("changes", "place"),
+        [
+            ({"limits": {"value_bytes": 0}}, "limits.value_bytes"),
+            ({"limits": {"json_depth": 501}}, "limits.json_depth"),
+            ({"limits": {"rows": 1_000_000}}, "limits.rows"),  # `pos` has six digits for the event of a record
+            ({"limits": {"columns": "many"}}, "limits.columns"),
+            ({"web": {"port": -1}}, "web.port"),
+            ({"topics": {"partitions": 0}}, "topics.partitions"),
+            ({"timing": {"session": 0}}, "timing.session"),
+        ],
+    )
+    def test_out_of_bounds(self, changes: dict[str, Any], place: str) -> None:
+        """A number that cannot work is refused at its place."""
+        (found,) = mistakes_with(**changes)
+        assert found.startswith(f"{place}: ")
+
+    def test_times_must_hold_together(self) -> None:
+        """A drain that cannot end before the rebalance does is refused."""
+        (found,) = mistakes_with(timing={"rebalance": 50, "delivery": 40, "metadata_wait": 10})
+        assert "timing.delivery + metadata_wait must be below rebalance" in found
+
+
+class TestFile:
+    def test_load(self, tmp_path: Path) -> None:
+        """The file is read as UTF-8, with the environment given."""
+        path = tmp_path / "config.yaml"
+        path.write_text(SMALLEST + "group: ${GROUP}  # 名\n", encoding="utf-8")
+        assert "g" == load(path, {"GROUP": "g"}).group
+
+    def test_absent(self, tmp_path: Path) -> None:
+        """A file that is not there is named."""
+        path = tmp_path / "config.yaml"
+        with pytest.raises(ConfigError, match=rf"^cannot read {path}: No such file or directory$"):
+            load(path, {})
+
+    def test_not_text(self, tmp_path: Path) -> None:
+        """A file that is no UTF-8 is named."""
+        path = tmp_path / "config.yaml"
+        path.write_bytes(b"\xff\xfe")
+        with pytest.raises(ConfigError, match=rf"^cannot read {path}: .*utf-8"):
+            load(path, {})
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("", "expected a mapping at the top"),
+            ("- a", "expected a mapping at the top"),
+            ("a: [", "not YAML: "),
+            ("a: !!python/object:os.system x", "not YAML: could not determine a constructor"),
+            ("a: \x00", "not YAML: "),
+        ],
+    )
+    def test_not_a_mapping(self, text: str, reason: str) -> None:
+        """What is no YAML mapping is told so."""
+        (found,) = mistakes(text)
+        assert found.startswith(reason)
+
+    def test_where_the_yaml_breaks(self) -> None:
+        """A syntax error says line and column."""
+        (found,) = mistakes("a: 1\nb: [1, 2\nc: 3\n")
+        assert found.endswith("(line 3, column 2)")

@@ -1,0 +1,5 @@
+"""`python -m translator`."""
+
+from translator.commands import main
+
+main()

@@ -1,0 +1,26 @@
+"""`translator run`: the service."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from translator import settings as settings_module
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+def run(config: Path) -> None:
+    """Translate raw topics into the canonical topic until told to stop."""
+    # As process 1 of a container a program without a handler of its own cannot be stopped while it starts; Faust sets
+    # its handlers when it runs.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    settings = settings_module.load(config)
+    # Here, not above: `translator translate` starts without Kafka clients.
+    from translator.runtime import app, logs
+
+    logs.configure(settings.log_format)
+    sys.exit(app.run(settings))

@@ -1,0 +1,141 @@
+"""`translator translate`: files in, events out, without Kafka; the same core as the service."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+import msgspec
+import yaml
+
+from translator import dialects
+from translator.catalog import Catalog
+from translator.codecs.json import JsonCodec
+from translator.commands.record_file import read_raw, read_records
+from translator.dead_letter import DeadLetter
+from translator.dialects._options import parse_options
+from translator.errors import ConfigError
+from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
+from translator.translate import Events, Result, Translator
+
+
+@click.command()
+@click.option("-d", "--dialect", required=True, help=f"One of {', '.join(dialects.DIALECTS)}.")
+@click.option(
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Option of the dialect, or tables=; the value is YAML. Repeatable.",
+)
+@click.option("--source", default="file", show_default=True, help="Name of the source, as in the configuration.")
+@click.option("--raw", is_flag=True, help="FILE is one message value, not a record file.")
+@click.option("--strict", is_flag=True, help="Exit with 1 when there are dead letters.")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    metavar="FILE...",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
+)
+def translate(
+    dialect: str, options: tuple[str, ...], source: str, raw: bool, strict: bool, files: tuple[Path, ...]
+) -> None:
+    """Translate record files: events on standard output, dead letters and a summary on standard error."""
+    messages = [message for file in files for message in (read_raw(file) if raw else read_records(file))]
+    desk = Desk(dialect, parse_cli_options(options), source, messages)
+    for message in messages:
+        desk.take(message, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+    click.echo(desk.summary(), err=True)
+    if strict and desk.counts["dead"]:
+        sys.exit(1)
+
+
+def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
+    """`name=value` pairs; a value is YAML, so `profile=dts` and `instance={created: ...}` both work.
+
+    Raises:
+        ConfigError: a pair without `=`, or a value that is not YAML.
+    """
+    options: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"option {pair!r} is not NAME=VALUE")
+        try:
+            # BaseLoader keeps dates and numbers as text; the dialect's option types read them
+            options[name] = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings, lists, mappings only
+        except yaml.YAMLError:
+            raise ConfigError(f"option {name}: the value is not YAML") from None
+    return options
+
+
+class _Tables(msgspec.Struct, frozen=True):
+    tables: tuple[DeclaredTable, ...] = ()
+
+
+class Desk:
+    """One run over files: the translator, what was learned, and the account."""
+
+    def __init__(self, dialect: str, options: Mapping[str, Any], source: str, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._learned_ahead = False
+        self._catalog = Catalog()
+        own = {name: value for name, value in options.items() if name != "tables"}
+        tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
+        limits = Limits()
+        setup = Setup(source, limits, tables, self._catalog.lookup(source))
+        self._translator = Translator(source, dialects.build(dialect, setup, own), limits)
+        self._codec = JsonCodec()
+        self.counts: Counter[str] = Counter()
+
+    def _translate(self, message: Message) -> Result:
+        """As the service does: what a message needs may be announced anywhere in the files."""
+        result = self._translator.translate(message)
+        if not isinstance(result, Needs):
+            self._learn(result)
+            return result
+        if not self._learned_ahead:
+            self._learned_ahead = True
+            for other in self._messages:
+                self._learn(self._translator.translate(other))
+            result = self._translator.translate(message)
+        return self._translator.missing(message, result) if isinstance(result, Needs) else result
+
+    def _learn(self, result: Result) -> None:
+        if isinstance(result, Learned):
+            translator = self._translator
+            self._catalog.learn(translator.source, result.key, result.document, translator.dialect)
+
+    def take(self, message: Message, out: BinaryIO) -> None:
+        """Translates one message and prints what comes of it."""
+        self.counts["records"] += 1
+        result = self._translate(message)
+        if isinstance(result, Events):
+            records = self._translator.encode(self._codec, message, result)
+            if not isinstance(records, DeadLetter):
+                out.writelines((record.value or b"") + b"\n" for record in records)
+                self.counts["translated"] += 1
+                self.counts["events"] += len(records)
+                return
+            result = records
+        if isinstance(result, DeadLetter):
+            self.counts["dead"] += 1
+            origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+            click.echo(json.dumps({"code": result.code, "message": result.reason, "origin": origin}), err=True)
+        elif isinstance(result, Skip):
+            self.counts["skipped"] += 1
+        else:
+            self.counts["learned"] += 1
+
+    def summary(self) -> str:
+        """The account in one line."""
+        names = ("records", "translated", "dead", "skipped", "learned", "events")
+        return " ".join(f"{name}={self.counts[name]}" for name in names)

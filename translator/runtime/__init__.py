@@ -1,0 +1,1 @@
+"""Kafka: the only part that knows Faust, aiokafka or librdkafka (facts behind each rule: docs/decisions)."""

@@ -1,0 +1,211 @@
+"""The Faust app: topics in, `translate`, topics out, commit. The only file that builds one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import faust
+import structlog
+from faust.types.auth import AuthProtocol
+
+from translator.runtime import connection, web
+from translator.runtime.delivery import Delivery
+from translator.runtime.start import World, prepare, take_in
+from translator.runtime.transport import BatchConsumer, BatchTransport
+from translator.settings import Kafka, Settings
+
+log = structlog.get_logger("translator")
+
+_FATAL_EXIT_SECONDS = 10
+_STOP_EXIT_SECONDS = 30
+_REAP_INTERVAL = 0.005
+
+
+def create_app(world: World, datadir: str) -> faust.App:
+    """The Faust app over a prepared world."""
+    settings = world.settings
+    app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
+    transport = BatchTransport(app.conf.broker_consumer, app)
+    app.transport = transport
+    stopper = FailStop(app, world.delivery)
+    BatchConsumer.drain_timeout = settings.timing.rebalance - 5
+    BatchConsumer.on_drain_timeout = stopper.die_in_callback
+    source_topics = app.topic(*sorted(_raw_topics(settings)), key_serializer="raw", value_serializer="raw")
+    delivery = world.delivery
+
+    @app.agent(source_topics, name="translate")
+    async def translate(stream: Any) -> None:
+        # noack: a batch is acknowledged by its delivery, never by the stream
+        async for event in stream.noack().events():
+            try:
+                tp = event.message.tp
+                await world.pipeline.process(tp.topic, tp.partition, event.value, event.ack)
+                await delivery.room()
+            except Exception as error:
+                await stopper.die(error)
+            await asyncio.sleep(0)
+
+    @app.task  # type: ignore[untyped-decorator]  # Faust's own decorator has no types
+    async def reap() -> None:
+        while not stopper.dead:
+            try:
+                delivery.reap()
+            except Exception as error:
+                await stopper.die(error)
+            world.metrics.in_flight.set(delivery.batches)
+            await asyncio.sleep(_REAP_INTERVAL)
+
+    @app.task  # type: ignore[untyped-decorator]  # as above
+    async def follow() -> None:
+        """Takes in what other processes of the group wrote to the compacted topics."""
+        while not stopper.dead:
+            try:
+                records = await asyncio.to_thread(lambda: list(world.reader.poll(0.5)))
+                for record in records:
+                    take_in(record, settings.output.schemas_topic, world.catalog, world.translators)
+            except Exception as error:
+                await stopper.die(error)
+
+    def ready() -> str | None:
+        if stopper.dead:
+            return "stopping after an error"
+        if app.rebalancing:
+            return "partitions are being assigned"
+        world.metrics.assigned.set(len(app.consumer.assignment()))
+        return None
+
+    for path, view in web.pages(world.metrics, ready).items():
+        app.page(path, name=path)(view)
+    return app
+
+
+class BoundedStopApp(faust.App):
+    """Ends within a time that a supervisor's grace period can be set by."""
+
+    async def stop(self) -> None:
+        exit_within(_STOP_EXIT_SECONDS)
+        await super().stop()
+
+
+class FailStop:
+    """After an error nothing is produced, acknowledged or committed, and the process ends with code 1."""
+
+    def __init__(self, app: faust.App, delivery: Delivery) -> None:
+        self._app = app
+        self._delivery = delivery
+        self.dead = False
+
+    async def die(self, error: BaseException) -> None:
+        """Crashes the app; does not return."""
+        self._stop_work(error)
+        await self._app.crash(error)
+        await asyncio.Event().wait()
+
+    def die_in_callback(self, error: BaseException) -> None:
+        """For callers that wait themselves."""
+        self._stop_work(error)
+
+    def _stop_work(self, error: BaseException) -> None:
+        if self.dead:
+            return
+        self.dead = True
+        log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
+        self._delivery.die()
+        exit_within(_FATAL_EXIT_SECONDS)
+
+
+def exit_within(seconds: float) -> None:
+    """Ends the process with code 1 after that time.
+
+    With the broker gone, Faust's own way out never ends (its consumer thread hangs in LeaveGroup). A hard exit loses
+    nothing: what is not delivered is not committed.
+    """
+    timer = threading.Timer(seconds, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
+def _raw_topics(settings: Settings) -> set[str]:
+    return {topic for source in settings.sources for topic in source.topics}
+
+
+def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
+    timing = settings.timing
+    return {
+        "env": {},
+        "broker": [f"kafka://{server.strip()}" for server in settings.kafka.bootstrap_servers.split(",")],
+        "broker_credentials": _credentials(settings.kafka),
+        "datadir": datadir,
+        "store": "memory://",
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+        "processing_guarantee": "at_least_once",
+        "broker_commit_interval": timing.commit_interval,
+        "broker_commit_every": 1_000_000_000,  # by the timer only: an inline commit stalls fetching
+        "stream_buffer_maxsize": 8,  # batches
+        "stream_wait_empty": True,
+        "broker_max_poll_records": 1000,
+        "consumer_max_fetch_size": 1024 * 1024,
+        "consumer_auto_offset_reset": "earliest",
+        "broker_session_timeout": timing.session,
+        "broker_heartbeat_interval": timing.session / 10,
+        "broker_request_timeout": max(60.0, timing.session),
+        "broker_rebalance_timeout": timing.rebalance,
+        "broker_max_poll_interval": 300.0,
+        "producer_request_timeout": 60.0,
+        "table_standby_replicas": 0,
+        "topic_disable_leader": True,
+        "topic_allow_declare": False,
+        "debug": False,
+        "web_enabled": True,
+        "web_bind": settings.web.host,
+        "web_port": settings.web.port,
+        "web_tables_enabled": False,
+        "web_router_enabled": False,
+        "web_stats_enabled": False,
+        "web_graph_enabled": False,
+        "worker_redirect_stdouts": False,
+    }
+
+
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Faust ignores a misspelt setting without a word; here it is an error."""
+    unknown = set(given) - faust.Settings.setting_names() - {"env"}
+    if unknown:
+        raise TypeError(f"Faust has no setting {', '.join(sorted(unknown))}")
+    return dict(given)
+
+
+def _credentials(kafka: Kafka) -> Any:
+    context = connection.ssl_context(kafka)
+    if kafka.sasl_mechanism is not None:
+        credentials = faust.SASLCredentials(
+            username=kafka.sasl_username,
+            password=kafka.sasl_password.get_secret_value() if kafka.sasl_password else None,
+            mechanism=kafka.sasl_mechanism,
+            ssl_context=context,
+        )
+        credentials.protocol = AuthProtocol(kafka.security_protocol)
+        return credentials
+    return faust.SSLCredentials(context) if context is not None else None
+
+
+def run(settings: Settings) -> int:
+    """Runs the service until a signal (0) or an error (1)."""
+    world = prepare(settings)
+    log.info("prepared", sources=len(world.translators), topics=len(_raw_topics(settings)))
+    with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
+        app = create_app(world, datadir)
+        worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
+        worker.spinner = None
+        try:
+            worker.execute_from_commandline()  # always ends with SystemExit
+        except SystemExit as end:
+            return int(end.code or 0)
+        finally:
+            world.reader.close()

@@ -1,0 +1,175 @@
+"""Producing, and acknowledging a batch only when every report of it is good.
+
+The producer is idempotent librdkafka; a batch is acknowledged when all its records, dead letters included, were
+delivered, in order per partition. Any delivery error is fatal: the batch is not acknowledged, the process stops, and
+the next one starts at the committed offset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, Producer
+
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.runtime.metrics import Tally
+
+MAX_BATCHES = 64
+MAX_RECORDS = 50_000
+_POLL_EVERY = 256
+_PAUSE = 0.002
+
+Acknowledge = Callable[[], object]
+
+
+def producer_config(connection: Mapping[str, Any], delivery_seconds: float, max_bytes: int) -> dict[str, Any]:
+    """The settings of the idempotent producer (facts: docs/decisions/0001-delivery.md)."""
+    return {
+        **connection,
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": 10,
+        "batch.size": 1_000_000,
+        "batch.num.messages": 10_000,
+        "compression.type": "lz4",
+        "queue.buffering.max.messages": 200_000,
+        "queue.buffering.max.kbytes": 524_288,
+        "delivery.timeout.ms": int(delivery_seconds * 1000),
+        "partitioner": "murmur2_random",
+        "message.max.bytes": max_bytes,
+    }
+
+
+class InFlight:
+    """One batch between reading and acknowledging."""
+
+    __slots__ = ("_pending", "acknowledge", "closed", "error", "tally")
+
+    def __init__(self, tally: Tally, acknowledge: Acknowledge) -> None:
+        self.tally = tally
+        self.acknowledge = acknowledge
+        self.closed = False  # everything of the batch was handed to the producer
+        self.error: KafkaError | None = None
+        self._pending = 0
+
+    def sent(self) -> None:
+        self._pending += 1
+
+    def delivered(self, error: KafkaError | None, _message: object) -> None:
+        """The report of one record."""
+        self._pending -= 1
+        if error is not None:
+            self.error = error
+
+    @property
+    def done(self) -> bool:
+        return self.closed and self._pending == 0
+
+
+class Delivery:
+    """The producer and the batches in flight."""
+
+    def __init__(self, producer: Producer, account: Callable[[Tally], None]) -> None:
+        self._producer = producer
+        self._account = account
+        self._queues: dict[tuple[str, int], deque[InFlight]] = {}
+        self._batches = 0
+        self._records = 0
+        self._since_poll = 0
+        self._dead = False
+
+    @property
+    def batches(self) -> int:
+        """Batches in flight."""
+        return self._batches
+
+    def begin(self, tally: Tally, acknowledge: Acknowledge) -> InFlight:
+        """Takes a batch on; it is acknowledged in its turn."""
+        batch = InFlight(tally, acknowledge)
+        self._queues.setdefault((tally.topic, tally.partition), deque()).append(batch)
+        self._batches += 1
+        self._records += tally.records
+        return batch
+
+    async def send(self, batch: InFlight, topic: str, partition: int, record: Record) -> None:
+        """Hands one record to the producer; waits while its queue is full."""
+        while not self._dead:
+            try:
+                self._producer.produce(
+                    topic,
+                    record.value,
+                    record.key,
+                    partition,
+                    on_delivery=batch.delivered,
+                    headers=record.headers,
+                )
+            except BufferError:
+                self._producer.poll(0)
+                await asyncio.sleep(_PAUSE)
+                continue
+            batch.sent()
+            self._since_poll += 1
+            if self._since_poll >= _POLL_EVERY:
+                self._since_poll = 0
+                self._producer.poll(0)
+            return
+        await asyncio.Event().wait()
+
+    async def confirm(self, topic: str, records: Sequence[Record]) -> None:
+        """Writes keyed records to a compacted topic (partition 0) and returns when they are acknowledged.
+
+        Raises:
+            FatalError: one was not delivered.
+        """
+        errors: list[KafkaError] = []
+        pending = len(records)
+
+        def delivered(error: KafkaError | None, _message: object) -> None:
+            nonlocal pending
+            pending -= 1
+            if error is not None:
+                errors.append(error)
+
+        for record in records:
+            self._producer.produce(topic, record.value, record.key, 0, on_delivery=delivered)
+        while pending:
+            self._producer.poll(0)
+            await asyncio.sleep(_PAUSE)
+        if errors:
+            raise FatalError(f"cannot write to {topic}: {errors[0].str()}")
+
+    def reap(self) -> None:
+        """Acknowledges what is done, in order per partition.
+
+        Raises:
+            FatalError: a record was not delivered; nothing is acknowledged any more.
+        """
+        self._producer.poll(0)
+        if self._dead:
+            return
+        for (topic, _), queue in self._queues.items():
+            while queue and (queue[0].done or queue[0].error is not None):
+                batch = queue[0]
+                if batch.error is not None:
+                    raise FatalError(f"delivery failed for a batch of {topic}: {batch.error.str()}")
+                queue.popleft()
+                self._batches -= 1
+                self._records -= batch.tally.records
+                self._account(batch.tally)
+                batch.acknowledge()
+
+    async def room(self) -> None:
+        """Waits until another batch may be taken on."""
+        self.reap()
+        while self._batches > MAX_BATCHES or self._records > MAX_RECORDS:
+            await asyncio.sleep(_PAUSE)
+            self.reap()
+
+    def die(self) -> None:
+        """From here on nothing is produced and nothing acknowledged."""
+        self._dead = True
+        self._producer.purge()

@@ -1,0 +1,45 @@
+"""One log stream for our lines and those of Faust, mode and aiokafka: JSON in production, console on a terminal."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+# aiokafka repeats itself many times a second while a broker is away
+_LEVELS: Mapping[str, int] = {"aiokafka": logging.ERROR, "faust": logging.WARNING, "mode": logging.WARNING}
+
+
+def configure(log_format: str) -> None:
+    """Sets logging up for the process. `log_format`: json, console, or auto (console when stderr is a terminal).
+
+    The root logger stays at INFO: at a higher level Faust would switch every debug line on (facts/faust.md 3.4).
+    """
+    console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
+    shared: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: Any = structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer()
+    if console:
+        shared.pop()  # the console renders exceptions itself
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=shared,
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name, level in _LEVELS.items():
+        logging.getLogger(name).setLevel(level)
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )

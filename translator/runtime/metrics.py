@@ -1,0 +1,65 @@
+"""Every metric with its labels and help text.
+
+The accounting counters advance together when a batch is acknowledged, so at any scrape
+`records_in = translated + dead + skipped + learned` holds per partition.
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Tallies
+
+from msgspec import Struct, field
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+PARTITION = ("source", "topic", "partition")
+
+
+class Tally(Struct):
+    """What became of the records of one batch; counted when the batch is acknowledged."""
+
+    source: str
+    topic: str
+    partition: int
+    records: int = 0
+    translated: int = 0
+    learned: int = 0
+    dead: Tallies[str] = field(default_factory=Tallies)
+    skipped: Tallies[str] = field(default_factory=Tallies)
+    events: Tallies[str] = field(default_factory=Tallies)
+
+
+class Metrics:
+    """The process's metrics in a registry of their own."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, (*PARTITION, *labels), registry=self.registry)
+
+        self._in = counter("cdc_records_in_total", "Raw records read and accounted for.")
+        self._translated = counter("cdc_records_translated_total", "Raw records that became events.")
+        self._learned = counter("cdc_records_learned_total", "Raw records that taught the catalog metadata.")
+        self._dead = counter("cdc_records_dead_total", "Raw records that became dead letters.", "code")
+        self._skipped = counter("cdc_records_skipped_total", "Raw records that carry nothing by design.", "reason")
+        self._events = counter("cdc_events_out_total", "Events written, by operation (rows) or kind.", "op")
+        self.in_flight = Gauge(
+            "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
+        )
+        self.assigned = Gauge("cdc_partitions_assigned", "Partitions this process owns.", registry=self.registry)
+        info = Gauge("cdc_build_info", "Always 1; the version is the label.", ("version",), registry=self.registry)
+        info.labels(version).set(1)
+
+    def account(self, tally: Tally) -> None:
+        """Adds an acknowledged batch."""
+        where = (tally.source, tally.topic, str(tally.partition))
+        self._in.labels(*where).inc(tally.records)
+        self._translated.labels(*where).inc(tally.translated)
+        self._learned.labels(*where).inc(tally.learned)
+        for family, tallies in ((self._dead, tally.dead), (self._skipped, tally.skipped), (self._events, tally.events)):
+            for label, count in tallies.items():
+                family.labels(*where, label).inc(count)
+
+    def exposition(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        return generate_latest(self.registry)

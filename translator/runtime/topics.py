@@ -1,0 +1,160 @@
+"""The topics that the translator needs: checked or created at start; compacted ones are read to their end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from msgspec import Struct
+
+from translator.errors import ConfigError, FatalError, RetryableError
+from translator.settings import Settings
+
+_TIMEOUT = 20.0
+
+
+class TopicFacts(Struct, frozen=True):
+    """What the broker says about a topic."""
+
+    id: str
+    partitions: int
+
+
+class Topics:
+    """The admin client and what is asked of it."""
+
+    def __init__(self, connection: Mapping[str, Any]) -> None:
+        # A reference is kept: an AdminClient that is collected destroys the futures it gave.
+        self._admin = AdminClient(dict(connection))
+
+    def wait_for_broker(self, seconds: float, say: Callable[[str], None]) -> None:
+        """Waits until a broker answers, saying so.
+
+        Raises:
+            RetryableError: none did in time.
+        """
+        deadline = time.monotonic() + seconds
+        pause = 0.5
+        while True:
+            patience = min(5.0, max(0.1, deadline - time.monotonic()))
+            try:
+                self._admin.list_topics(timeout=patience)
+                return
+            except KafkaException as error:
+                if time.monotonic() + pause > deadline:
+                    raise RetryableError(f"no broker answered within {seconds:g} s: {_reason(error)}") from None
+                say(f"waiting for a broker: {_reason(error)}")
+            time.sleep(pause)
+            pause = min(pause * 2, 10.0)
+
+    def ensure(self, settings: Settings) -> None:
+        """Creates the missing output topics, or names them.
+
+        Raises:
+            ConfigError: topics are missing and `topics.create` is false.
+        """
+        there = self._admin.list_topics(timeout=_TIMEOUT).topics
+        wanted = [topic for topic in _output_topics(settings) if topic.topic not in there]
+        if not wanted:
+            return
+        names = ", ".join(topic.topic for topic in wanted)
+        if not settings.topics.create:
+            raise ConfigError(f"missing topics: {names}; create them or set topics.create: true")
+        for name, future in self._admin.create_topics(wanted).items():
+            try:
+                future.result(_TIMEOUT)
+            except KafkaException as error:
+                # another process of the group may have been faster
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+        """Facts of topics that must exist.
+
+        Raises:
+            ConfigError: one does not exist.
+        """
+        facts = {}
+        for name, future in self._admin.describe_topics(TopicCollection(list(names))).items():
+            try:
+                described = future.result(_TIMEOUT)
+            except KafkaException as error:
+                raise ConfigError(f"topic {name}: {_reason(error)}") from None
+            facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
+        return facts
+
+    def max_message_bytes(self, names: Iterable[str]) -> int:
+        """The smallest `max.message.bytes` of the topics."""
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        configs = [future.result(_TIMEOUT) for future in self._admin.describe_configs(resources).values()]
+        return min(int(config["max.message.bytes"].value) for config in configs)
+
+
+def _output_topics(settings: Settings) -> list[NewTopic]:
+    output, topics = settings.output, settings.topics
+    plain: dict[str, str] = {}
+    compact = {"cleanup.policy": "compact"}
+    wanted = [
+        (output.topic, topics.partitions, plain),
+        (output.dead_letter_topic, topics.partitions, plain),
+        # One partition: a reader follows them as one ordered log.
+        (output.schemas_topic, 1, compact),
+        (output.metadata_topic, 1, compact),
+    ]
+    return [NewTopic(name, count, topics.replication_factor, config=config) for name, count, config in wanted]
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str()) or str(error.args[0].name())
+
+
+class Reader:
+    """Reads topics from the beginning without a group, and can follow them afterwards."""
+
+    def __init__(self, connection: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> None:
+        self._consumer = Consumer(
+            {
+                **connection,
+                "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+            }
+        )
+        self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
+        self._consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING) for name, number in sorted(self._open)])
+
+    def to_end(self) -> Iterator[Message]:
+        """Every record there is now."""
+        while self._open:
+            yield from self.poll(1.0)
+
+    def poll(self, seconds: float) -> Iterator[Message]:
+        """Records that came since; waits at most that long for the first.
+
+        Raises:
+            FatalError: a topic cannot be read.
+        """
+        for message in self._consumer.consume(1000, seconds):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._open.discard((message.topic(), message.partition()))
+            elif error.fatal() or not error.retriable():
+                raise FatalError(f"cannot read {message.topic()}: {error.str()}")
+
+    def close(self) -> None:
+        self._consumer.close()

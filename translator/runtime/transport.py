@@ -1,0 +1,164 @@
+"""Batch transport: one Faust event is one batch of one partition. The only file that touches Faust's private parts.
+
+Plain Faust hands over one event a record (3 to 7 thousand a second), keeps offsets in a way that loses messages when
+an acknowledgement overtakes another, and commits nothing on a rebalance. Here one event carries the records of one
+fetch of one partition, acknowledgements come strictly in order per partition, so that one number per partition is the
+whole bookkeeping, and a rebalance drains first. Every name of Faust, mode and aiokafka used here is pinned by
+tests/translator/runtime/test_transport_contract.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any
+
+from aiokafka.partitioner import murmur2
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from faust.types.tuples import ConsumerMessage
+from mode.utils.futures import notify
+
+
+class BatchConsumerThread(driver.AIOKafkaConsumerThread):
+    """Reads committed records only: Faust reads aborted ones unless it runs its own exactly-once mode."""
+
+    def _create_worker_consumer(self, transport: Any) -> Any:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._isolation_level = "read_committed"
+        return consumer
+
+
+class BatchConsumer(driver.Consumer):
+    """Faust's consumer with one event per (partition, fetch) and offsets of its own.
+
+    `drain_timeout` and `on_drain_timeout` are set by the app before the consumer starts. The timeout must be below
+    `broker_rebalance_timeout`, or the broker gives the partitions away while we still deliver.
+    """
+
+    drain_timeout: float = 25.0
+    on_drain_timeout: Callable[[BaseException], None]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
+        self._accepted: dict[TP, int] = {}  # what the broker has accepted
+        super().__init__(*args, **kwargs)
+
+    def _new_consumer_thread(self) -> Any:
+        return BatchConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    def on_buffer_full(self, tp: TP) -> None:
+        """Nothing: a full queue blocks the fetch loop, which is the back-pressure. Stock Faust sleeps a second here."""
+
+    # -- offsets
+
+    def ack(self, message: Any) -> bool:
+        """Marks a batch as done. An acknowledgement of an older generation is no longer ours to commit."""
+        if message.acked:
+            return False
+        message.acked = True
+        self._unacked_messages.discard(message)
+        if message.generation_id == self.app.consumer_generation_id:
+            self._next[message.tp] = message.offset + 1
+            self._n_acked += 1
+        notify(self._waiting_for_ack)
+        return True
+
+    def _filter_tps_with_pending_acks(self, topics: Any = None) -> Any:
+        return [tp for tp, offset in self._next.items() if self._accepted.get(tp) != offset]
+
+    def _new_offset(self, tp: TP) -> int | None:
+        return self._next.get(tp)
+
+    def _should_commit(self, tp: TP, offset: int) -> bool:
+        return True
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        # A refused commit is tried again at the next tick; stock Faust would forget it.
+        accepted: bool = await super()._commit(offsets)
+        if accepted:
+            self._accepted.update(offsets)
+        return accepted
+
+    async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
+        """Nothing: offsets that compaction or transactions left out need no bookkeeping here."""
+
+    def committed_offsets(self) -> Mapping[TP, int]:
+        """The offsets that the broker has accepted from this process."""
+        return dict(self._accepted)
+
+    # -- rebalance
+
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Delivers, acknowledges and commits what is in flight while the partitions are still ours."""
+        if self.assignment():
+            self.stop_flow()
+            self.app.flow_control.suspend()
+            self.app.flow_control.clear()
+            try:
+                async with asyncio.timeout(self.drain_timeout):
+                    await self.wait_empty()
+            except TimeoutError as error:
+                self.on_drain_timeout(error)
+                await asyncio.Event().wait()
+        await super().on_partitions_revoked(revoked)
+        self._next.clear()
+        self._accepted.clear()
+
+    # -- fetching
+
+    async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
+        """One message per partition, whose value is the list of aiokafka records."""
+        fetched, active = await self._wait_next_records(timeout)
+        generation = self.app.consumer_generation_id
+        if fetched is None or self.should_stop:
+            return
+        if not self.flow_active:
+            await self._seek_back()
+            return
+        for fetched_tp, records in _nonempty(fetched):
+            if not self.flow_active or generation != self.app.consumer_generation_id:
+                return  # the next assignment seeks back to the committed offsets
+            tp = TP(fetched_tp.topic, fetched_tp.partition)
+            if active is None or tp in active:
+                yield tp, _batch(tp, records, generation)
+
+    async def _seek_back(self) -> None:
+        try:
+            await self.perform_seek()
+        except Exception as error:  # as upstream: while partitions are moving any seek may fail, and the next one heals
+            self.log.warning("seek while the flow is stopped: %r", error)
+
+
+def _nonempty(fetched: Mapping[Any, list[Any]]) -> Iterable[tuple[Any, list[Any]]]:
+    return [(tp, records) for tp, records in fetched.items() if records]
+
+
+def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
+    last = records[-1]
+    return ConsumerMessage(
+        tp.topic,
+        tp.partition,
+        last.offset,
+        last.timestamp / 1000,
+        last.timestamp_type,
+        None,
+        None,
+        records,  # type: ignore[arg-type]  # the value is what the agent receives: here the batch itself
+        None,
+        0,
+        0,
+        tp,
+        generation_id=generation,
+    )
+
+
+class BatchTransport(driver.Transport):
+    """Faust's aiokafka transport with the batch consumer."""
+
+    Consumer = BatchConsumer
+
+
+def positive_murmur2(topic: str) -> int:
+    """Kafka's own hash of a topic name, made positive as Kafka does."""
+    return int(murmur2(topic.encode())) & 0x7FFFFFFF

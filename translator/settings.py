@@ -1,0 +1,266 @@
+"""The whole configuration as types: one YAML file, `${NAME}` for what comes from the environment.
+
+A name that is not known is an error at start, with the nearest known one. Dialect options are checked by the dialect.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+
+from translator.errors import ConfigError, unknown
+from translator.message import DeclaredTable, Limits
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Kafka(_Section):
+    """How to reach the brokers; the consumer and the producer are both derived from it."""
+
+    bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
+    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
+    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Kafka:
+        needs_login = self.security_protocol.startswith("SASL")
+        login = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
+        if needs_login and None in login:
+            raise ValueError("SASL needs sasl_mechanism, sasl_username and sasl_password")
+        if not needs_login and login != (None, None, None):
+            raise ValueError("sasl_* is set but security_protocol is not SASL_SSL or SASL_PLAINTEXT")
+        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
+            raise ValueError("ssl_certificate_file and ssl_key_file come together")
+        files = (self.ssl_ca_file, self.ssl_certificate_file)
+        if not self.security_protocol.endswith("SSL") and files != (None, None):
+            raise ValueError("ssl_* is set but security_protocol is not SSL or SASL_SSL")
+        return self
+
+
+class Topics(_Section):
+    """Whether the topics written by the translator are created or only checked."""
+
+    create: bool = True
+    partitions: int = Field(default=4, ge=1, description="Of the canonical and the dead-letter topic, when created.")
+    replication_factor: int = Field(default=1, ge=1)
+
+
+class Output(_Section):
+    """Where events go. The other topics are named after the canonical one."""
+
+    topic: TopicName = "cdc.canonical"
+    codec: Literal["avro", "json"] = "avro"
+
+    @property
+    def schemas_topic(self) -> str:
+        """Compacted: table schemas."""
+        return f"{self.topic}.schemas"
+
+    @property
+    def metadata_topic(self) -> str:
+        """Compacted: learned source metadata."""
+        return f"{self.topic}.metadata"
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return f"{self.topic}.dlq"
+
+
+class Table(_Section):
+    """A declared table, see message.DeclaredTable."""
+
+    table: str = Field(description="Pattern over the table's name as the source writes it, with * and ?.")
+    key: tuple[str, ...] = ()
+    columns: dict[str, str] | None = None
+
+    def declared(self) -> DeclaredTable:
+        return DeclaredTable(self.table, self.key, self.columns)
+
+
+class Source(_Section):
+    """One replication task and the raw topics that it writes."""
+
+    name: Name
+    dialect: str
+    topics: tuple[TopicName, ...] = Field(min_length=1)
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the dialect.")
+    tables: tuple[Table, ...] = ()
+    metadata_topics: tuple[TopicName, ...] = Field(
+        default=(), description="Topics of `topics` that carry metadata messages; read to their end before data flows."
+    )
+
+    @model_validator(mode="after")
+    def _metadata_topics_are_topics(self) -> Source:
+        for topic in self.metadata_topics:
+            if topic not in self.topics:
+                raise ValueError(f"metadata topic {topic} is not among topics")
+        return self
+
+
+class Web(_Section):
+    """Probes and metrics: /livez, /readyz, /metrics."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=0, le=65535)
+
+
+class Timing(_Section):
+    """Times in seconds. They must hold: heartbeat <= session/3, delivery < rebalance, rebalance < grace period."""
+
+    session: float = Field(default=30, gt=0)
+    rebalance: float = Field(default=60, gt=0)
+    delivery: float = Field(default=40, gt=0)
+    commit_interval: float = Field(default=1, gt=0)
+    metadata_wait: float = Field(
+        default=10, ge=0, description="How long a message waits for metadata that has not come."
+    )
+    broker_wait: float = Field(
+        default=120, ge=0, description="How long the start waits for brokers that do not answer."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Timing:
+        if self.delivery + self.metadata_wait >= self.rebalance:
+            raise ValueError("timing.delivery + metadata_wait must be below rebalance, or a drain cannot end in time")
+        return self
+
+
+class InputLimits(_Section):
+    """Bounds for all input, see message.Limits."""
+
+    value_bytes: int = Field(default=Limits().value_bytes, ge=1)
+    json_depth: int = Field(default=Limits().json_depth, ge=1, le=500)
+    columns: int = Field(default=Limits().columns, ge=1)
+    rows: int = Field(default=Limits().rows, ge=1, le=999_999, description="`pos` has six digits for the event.")
+    schema_text_bytes: int = Field(default=Limits().schema_text_bytes, ge=1)
+    schema_depth: int = Field(default=Limits().schema_depth, ge=1, le=64)
+    issue_raw_chars: int = Field(default=Limits().issue_raw_chars, ge=0)
+
+    def limits(self) -> Limits:
+        return Limits(**self.model_dump())
+
+
+class Settings(_Section):
+    """`translator run -c FILE`."""
+
+    group: Name = Field(default="cdc-translator", description="Consumer group; also the name of the Faust app.")
+    kafka: Kafka
+    topics: Topics = Topics()
+    output: Output = Output()
+    sources: tuple[Source, ...] = Field(min_length=1)
+    web: Web = Web()
+    timing: Timing = Timing()
+    limits: InputLimits = InputLimits()
+    log_format: Literal["json", "console", "auto"] = "auto"
+
+    @model_validator(mode="after")
+    def _unambiguous(self) -> Settings:
+        names = [source.name for source in self.sources]
+        topics = [topic for source in self.sources for topic in source.topics]
+        for what, values in (("source name", names), ("topic", topics)):
+            for value in values:
+                if values.count(value) > 1:
+                    raise ValueError(f"{what} {value} is used twice")
+        ours = {self.output.topic, self.output.dead_letter_topic, self.output.schemas_topic, self.output.metadata_topic}
+        for topic in topics:
+            if topic in ours:
+                raise ValueError(f"topic {topic} is both read and written")
+        return self
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a YAML file.
+
+    Raises:
+        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
+    return parse(text, environment, str(path))
+
+
+def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
+    """The settings of a YAML text; `where` names it in errors."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        # Not the whole text of the error: it quotes the line, and a secret may stand there.
+        mark = error.problem_mark
+        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise ConfigError(f"{where}: not YAML: {error.problem}{place}") from None
+    except yaml.YAMLError:
+        raise ConfigError(f"{where}: not YAML: a character that YAML does not allow") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}: expected a mapping at the top")
+    try:
+        return Settings.model_validate(_interpolate(document, environment, where))
+    except ValidationError as error:
+        raise ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in _mistakes(error))) from None
+
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
+    """Replaces `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
+    if isinstance(node, dict):
+        return {name: _interpolate(value, environment, where) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_interpolate(value, environment, where) for value in node]
+    if not isinstance(node, str):
+        return node
+
+    def value_of(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ConfigError(f"{where}: environment variable {match[1]} is not set")
+        return environment[match[1]]
+
+    return _VARIABLE.sub(value_of, node)
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    lines = []
+    mistakes = error.errors(include_input=False, include_url=False)
+    within = {mistake["loc"][:depth] for mistake in mistakes for depth in range(len(mistake["loc"]))}
+    for mistake in mistakes:
+        if mistake["type"] == "too_short" and mistake["loc"] in within:
+            continue  # a list whose items are wrong seems empty, too
+        place = ".".join(str(part) for part in mistake["loc"]) or "top"
+        if mistake["type"] == "extra_forbidden":
+            lines.append(f"{place}: {unknown('setting', mistake['loc'][-1], _names_at(mistake['loc'][:-1]))}")
+        else:
+            lines.append(f"{place}: {mistake['msg']}")
+    return lines
+
+
+def _names_at(location: tuple[int | str, ...]) -> list[str]:
+    """The settings that are known at a place of the file."""
+    model: Any = Settings
+    for part in location:
+        if isinstance(part, str):
+            model = _model_in(model.model_fields[part].annotation)
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(found for arm in annotation.__args__ if (found := _model_in(arm)) is not None)
