@@ -11,10 +11,12 @@ from typing import Any
 
 import faust
 import structlog
+from faust.types import TP
 from faust.types.auth import AuthProtocol
 
 from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
+from translator.runtime.lanes import Lanes
 from translator.runtime.start import World, prepare, take_in
 from translator.runtime.transport import BatchConsumer, BatchTransport
 from translator.settings import Kafka, Settings
@@ -38,17 +40,25 @@ def create_app(world: World, datadir: str) -> faust.App:
     source_topics = app.topic(*sorted(_raw_topics(settings)), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
+    async def process(event: Any) -> None:
+        tp = event.message.tp
+        try:
+            await delivery.room()
+            await world.pipeline.process(tp.topic, tp.partition, event.value, event.ack)
+        except Exception as error:
+            await stopper.die(error)
+
+    def resume(tp: TP) -> None:
+        if tp in app.consumer.assignment():
+            app.consumer.resume_partitions({tp})
+
+    lanes: Lanes[TP, Any] = Lanes(process, app.add_future, lambda tp: app.consumer.pause_partitions({tp}), resume)
+
     @app.agent(source_topics, name="translate")
     async def translate(stream: Any) -> None:
         # noack: a batch is acknowledged by its delivery, never by the stream
         async for event in stream.noack().events():
-            try:
-                tp = event.message.tp
-                await world.pipeline.process(tp.topic, tp.partition, event.value, event.ack)
-                await delivery.room()
-            except Exception as error:
-                await stopper.die(error)
-            await asyncio.sleep(0)
+            await lanes.put(event.message.tp, event)
 
     @app.task  # type: ignore[untyped-decorator]  # Faust's own decorator has no types
     async def reap() -> None:

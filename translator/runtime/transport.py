@@ -109,7 +109,7 @@ class BatchConsumer(driver.Consumer):
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
         """One message per partition, whose value is the list of aiokafka records."""
-        fetched, active = await self._wait_next_records(timeout)
+        fetched, _ = await self._wait_next_records(timeout)
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:
             return
@@ -119,9 +119,10 @@ class BatchConsumer(driver.Consumer):
         for fetched_tp, records in _nonempty(fetched):
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return  # the next assignment seeks back to the committed offsets
+            # What was fetched is handed over whatever has become of the partition's activity: upstream would drop the
+            # records of a partition that was paused in between, and the next batch would commit past them.
             tp = TP(fetched_tp.topic, fetched_tp.partition)
-            if active is None or tp in active:
-                yield tp, _batch(tp, records, generation)
+            yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
         try:

@@ -1,0 +1,64 @@
+"""One worker per partition: what waits (for metadata, say) holds its own partition and no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, TypeVar
+
+P = TypeVar("P")  # a partition
+B = TypeVar("B")  # a batch
+
+# A lane with this many waiting batches is not fetched for any more; it is again when it has none left.
+FULL = 2
+# All lanes together. Each batch is one fetch of one partition, so this also bounds the memory.
+MAX_WAITING = 256
+
+
+class Lanes(Generic[P, B]):
+    """Takes batches of all partitions and processes each partition's in order, the partitions side by side.
+
+    Args:
+        process: handles one batch; it must not raise.
+        start: runs a coroutine for as long as the app lives.
+        pause, resume: stop and restart fetching for a partition.
+    """
+
+    def __init__(
+        self,
+        process: Callable[[B], Awaitable[None]],
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        pause: Callable[[P], None],
+        resume: Callable[[P], None],
+    ) -> None:
+        self._process = process
+        self._start = start
+        self._pause = pause
+        self._resume = resume
+        self._lanes: dict[P, asyncio.Queue[B]] = {}
+        self._paused: set[P] = set()
+        self._slots = asyncio.Semaphore(MAX_WAITING)
+
+    async def put(self, partition: P, batch: B) -> None:
+        """Hands a batch to its partition's worker; waits only while all lanes together are full."""
+        await self._slots.acquire()
+        lane = self._lanes.get(partition)
+        if lane is None:
+            lane = self._lanes[partition] = asyncio.Queue()
+            self._start(self._work(partition, lane))
+        lane.put_nowait(batch)
+        if lane.qsize() >= FULL and partition not in self._paused:
+            self._paused.add(partition)
+            self._pause(partition)
+
+    async def _work(self, partition: P, lane: asyncio.Queue[B]) -> None:
+        while True:
+            batch = await lane.get()
+            self._slots.release()
+            if lane.empty() and partition in self._paused:
+                self._paused.discard(partition)
+                self._resume(partition)
+            await self._process(batch)
+            # a reference kept while waiting for the next batch would keep this one from being forgotten on a rebalance
+            del batch
+            await asyncio.sleep(0)  # a busy lane lets the others and the probes have their turn
