@@ -1,0 +1,157 @@
+"""One micro-batch, on the driver: read the schemas, fold and write in the workers, change tables that ask for it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import msgspec
+import structlog
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import col, expr
+
+from spark_sink.errors import ConfigError, SinkError
+from spark_sink.evolve import AddColumns, Create
+from spark_sink.names import TableId, TablePattern, clash
+from spark_sink.read import BUCKETS, decoded
+from spark_sink.schemas import Catalog
+from spark_sink.tables import Ddl, Tables
+from spark_sink.task import Report, Task
+
+log = structlog.get_logger()
+
+# Changing a table waits for storage most of its time.
+DDL_THREADS = 8
+
+
+class Schemas(Protocol):
+    """Where the catalog comes from: in production the schemas topic."""
+
+    def refresh(self) -> Catalog: ...
+
+
+class Applier:
+    """Applies micro-batches to tables, one after the other.
+
+    Args:
+        app: pipeline and checkpoint, for the markers of the commits.
+    """
+
+    def __init__(self, schemas: Schemas, tables: Tables, ddl: Ddl, pattern: TablePattern, app: str) -> None:
+        self._schemas = schemas
+        self._tables = tables
+        self._ddl = ddl
+        self._pattern = pattern
+        self._app = app
+        self._weights: Counter[int] = Counter()
+
+    def __call__(self, records: DataFrame, batch: int) -> list[Report]:
+        """Apply a batch of the canonical topic; when it returns, all of it is in tables or in quarantine."""
+        started = time.perf_counter()
+        catalog = self._schemas.refresh()
+        self._check_names(catalog.tables())
+        task = Task(self._tables, self._pattern, catalog, self._app, batch)
+        schemas_read = time.perf_counter()
+        events = decoded(records, self._pattern.route_sql())
+        reports = self._run(events, task)
+        waiting = [report for report in reports if report.step is not None]
+        ddl_seconds = 0.0
+        if waiting:
+            ddl_seconds = self._change_tables(waiting)
+            routes = [report.route for report in waiting]
+            again = self._run(events.where(col("route").isin(routes)), task)
+            if any(report.step is not None for report in again):
+                raise SinkError("a table asks for the same change again after it was made")
+            reports = [report for report in reports if report.route not in set(routes)] + again
+        self._weights = sum((Counter({report.bucket: report.events}) for report in reports), Counter[int]())
+        _log_batch(
+            batch,
+            reports,
+            schemas_ms=schemas_read - started,
+            ddl_ms=ddl_seconds,
+            total_ms=time.perf_counter() - started,
+        )
+        return reports
+
+    def _run(self, events: DataFrame, task: Task) -> list[Report]:
+        """Each table in one task, tables spread by the events that they had in the batch before."""
+        tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
+        bins = ",".join(map(str, _balanced(self._weights, tasks)))
+        placed = events.repartitionById(tasks, expr(f"element_at(array({bins}), bucket + 1)"))
+        ordered = placed.sortWithinPartitions("route", "partition", "offset")
+        answers = ordered.mapInArrow(task, "report binary").collect()
+        reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
+        clashes = [report.clash for report in reports if report.clash is not None]
+        if clashes:
+            raise ConfigError("; ".join(sorted(clashes)))
+        return reports
+
+    def _check_names(self, tables: Iterable[TableId]) -> None:
+        """All known tables, before the first event of a second one for the same target comes."""
+        owners: dict[str, TableId] = {}
+        for table in tables:
+            target = self._pattern.target(table)
+            owner = owners.setdefault(target.lower(), table)
+            if owner != table:
+                raise ConfigError(clash(owner, table, target))
+
+    def _change_tables(self, waiting: Sequence[Report]) -> float:
+        """Seconds taken."""
+        started = time.perf_counter()
+        with ThreadPoolExecutor(DDL_THREADS) as pool:
+            list(pool.map(self._change, waiting))  # the list takes every result, and with it every exception
+        return time.perf_counter() - started
+
+    def _change(self, report: Report) -> None:
+        started = time.perf_counter()
+        match report.step:
+            case Create(shape):
+                self._ddl.create(report.table, shape)
+                log.info("table created", table=report.table, columns=len(shape.columns), ms=_ms(started))
+            case AddColumns(columns):
+                self._ddl.add_columns(report.table, columns)
+                names = [column.name for column in columns]
+                log.info("columns added", table=report.table, columns=names, ms=_ms(started))
+
+
+def _balanced(weights: Counter[int], tasks: int) -> list[int]:
+    """A task for every bucket: the heaviest first, each to the task that has least; buckets without events in turn."""
+    load = [0] * tasks
+    placed = [bucket % tasks for bucket in range(BUCKETS)]
+    for bucket, weight in weights.most_common():
+        lightest = load.index(min(load))
+        placed[bucket] = lightest
+        load[lightest] += weight
+    return placed
+
+
+def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
+    for report in reports:
+        if report.refused is not None:
+            log.error("table refused its events", table=report.table, reason=report.refused, events=report.events)
+    rejected = sum((Counter(report.rejected) for report in reports), Counter[str]())
+    ignored = sum((Counter(report.ignored) for report in reports), Counter[str]())
+    log.info(
+        "batch applied",
+        batch=batch,
+        events=sum(report.events for report in reports),
+        tables=sum(1 for report in reports if report.events),
+        commits=sum(report.commits for report in reports),
+        commits_skipped=sum(report.skipped for report in reports),
+        rows=sum(report.rows for report in reports),
+        deleted=sum(report.deleted for report in reports),
+        duplicates=sum(report.duplicates for report in reports),
+        scope_changes=sum(report.scope_changes for report in reports),
+        quarantined=dict(rejected),
+        ignored=dict(ignored),
+        fold_ms=round(sum(report.fold_ms for report in reports)),
+        write_ms=round(sum(report.write_ms for report in reports)),
+        **{name: round(value * 1000) for name, value in seconds.items()},
+    )
+
+
+def _ms(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

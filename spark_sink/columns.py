@@ -1,0 +1,90 @@
+"""Column types: from the canonical type of a schema to that of a Delta column, and to Arrow (docs/sink.md, Types)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+# uint64 is decimal(20,0): neither a bigint nor a double holds all of its values.
+_BY_CANONICAL: Mapping[str, str] = {
+    "boolean": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+    "uint64": "decimal(20,0)",
+    "float32": "float",
+    "float64": "double",
+    "bytes": "binary",
+    "geometry": "binary",
+    "date": "date",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+}
+
+_ARROW: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+
+# The words of the Delta log for types that SQL names otherwise.
+_BY_DELTA: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+_DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
+
+# Minimum and maximum of these are kept inexactly in the log (decimals as float64, by deltalake; times to the
+# millisecond), or order otherwise than a reader compares (NaN): a filter could skip files that hold the row.
+_NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp")
+
+
+def sql_type(canonical: str) -> str:
+    """The Spark SQL type of a column of a canonical type.
+
+    What no column holds exactly, and every type of a later release, is kept as the text that the event carries.
+    """
+    decimal = _DECIMAL.fullmatch(canonical)
+    if decimal:
+        precision, scale = int(decimal[1]), int(decimal[2])
+        return f"decimal({precision},{scale})" if 1 <= precision <= 38 and 0 <= scale <= precision else "string"
+    return _BY_CANONICAL.get(canonical, "string")
+
+
+def sql_type_of_delta(delta: str) -> str:
+    """The Spark SQL type of a column in the Delta log; a type that no event becomes is returned as it is."""
+    decimal = _DECIMAL.fullmatch(delta)
+    if decimal:
+        return f"decimal({decimal[1]},{decimal[2]})"
+    return _BY_DELTA.get(delta, delta)
+
+
+def arrow_type(sql: str) -> pa.DataType:
+    """The Arrow type of a column of a Spark SQL type that `sql_type` gives."""
+    decimal = _DECIMAL.fullmatch(sql)
+    if decimal:
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    return _ARROW[sql]
+
+
+def is_known(sql: str) -> bool:
+    """Whether events can be written to a column of this type."""
+    return sql in _ARROW or _DECIMAL.fullmatch(sql) is not None
+
+
+def has_statistics(sql: str) -> bool:
+    """Whether minimum and maximum of such a column in the Delta log can be trusted."""
+    return is_known(sql) and not sql.startswith(_NO_STATISTICS)

@@ -1,0 +1,34 @@
+"""The command line: one file per command; wiring and exit codes only.
+
+Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from spark_sink.commands.run import run
+from spark_sink.errors import ConfigError, SinkError
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="cdc-translator", prog_name="spark-sink")
+def cli() -> None:
+    """The canonical topic into lakehouse tables."""
+
+
+cli.add_command(run)
+
+
+def main() -> None:
+    """The console command `spark-sink`."""
+    try:
+        cli()
+    except ConfigError as error:
+        click.echo(f"spark-sink: {error}", err=True)
+        sys.exit(2)
+    except SinkError as error:
+        click.echo(f"spark-sink: {error}", err=True)
+        sys.exit(1)

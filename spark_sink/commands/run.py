@@ -1,0 +1,27 @@
+"""`spark-sink run`: the service, or one run to the end of the topic."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from spark_sink import logs, settings
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--available-now", is_flag=True, help="Stop at what is the end of the topic now.")
+def run(config: Path, available_now: bool) -> None:
+    """Write the canonical topic to tables until told to stop."""
+    # As process 1 of a container a program without a handler of its own cannot be stopped while Spark starts; the job
+    # sets its own when the query runs.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    loaded = settings.load(config)
+    # Here, not above: help and mistakes in the file need no Spark.
+    from spark_sink import job
+
+    logs.configure()
+    job.run(loaded, available_now=available_now)

@@ -1,0 +1,50 @@
+"""What can go wrong, and who decides: the class of an error or the reason of a quarantined event is the decision.
+
+SinkError        going on would lose or invent something: the batch is not acknowledged, exit code 1
+  ConfigError    the operator must change the configuration or the call: exit code 2
+Refused          one table cannot take what its events ask for: its events go to quarantine, other tables go on
+Reason           one event cannot be applied: it goes to quarantine, its table goes on
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class SinkError(Exception):
+    """Base of every error that stops the sink on purpose."""
+
+
+class ConfigError(SinkError):
+    """The configuration or the command line is wrong."""
+
+
+class Refused(Exception):
+    """A table cannot go on; the message says why, without row data."""
+
+
+class Reason(StrEnum):
+    """Why an event is in quarantine: a closed list, the column `reason` of the quarantine table."""
+
+    UNDECODABLE = "UNDECODABLE"  # not the single-object Avro of this envelope version
+    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event that names no table
+    OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
+    KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null
+    KEY_DIFFERS = "KEY_DIFFERS"  # the event is keyed by other columns than its table
+    KEY_INVALID = "KEY_INVALID"  # a key value that does not fit its column
+    IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` that is not there
+    IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not one JSON object
+    COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` names a column that its own schema does not have
+    SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
+    VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
+    TABLE_REFUSED = "TABLE_REFUSED"  # the table cannot go on; all its events of the batch
+
+
+def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
+    """The sentence for a name outside a closed list, with the nearest allowed one when one is near."""
+    names = sorted(allowed)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown {what} {str(value)!r}{hint}; allowed: {', '.join(names)}"

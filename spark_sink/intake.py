@@ -1,0 +1,150 @@
+"""The records of a task, table by table: which are row events that can be folded, which are none, which are broken."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.errors import Reason
+from spark_sink.evolve import Shape
+from spark_sink.fold import Event, Key
+from spark_sink.framing import PLAIN_FIELDS
+from spark_sink.names import TableId
+from spark_sink.quarantine import Rejected
+from spark_sink.values import column, image
+
+OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
+NEED_AFTER = frozenset({"r", "c", "u"})
+
+
+@dataclass(slots=True)
+class Intake:
+    """Of one table: events in canonical order, what cannot be one, and how many of other kinds passed by."""
+
+    events: list[Event] = field(default_factory=list)
+    rejected: list[Rejected] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
+
+
+def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The records of each route together. They come sorted by route, cut into batches at any place."""
+    held: list[pa.RecordBatch] = []
+    current: str | None = None
+    for batch in batches:
+        runs = pc.run_end_encode(batch.column("route"))
+        start = 0
+        for route, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+            if held and route != current:
+                yield pa.Table.from_batches(held)
+                held = []
+            current = route
+            held.append(batch.slice(start, end - start))
+            start = end
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def intake(records: pa.Table) -> dict[TableId | None, Intake]:
+    """The records of one route by source table; None holds what names no table."""
+    tables: dict[TableId | None, Intake] = {}
+    columns = (records.column(name).to_pylist() for name in (*PLAIN_FIELDS, "withholds"))
+    for index, values in enumerate(zip(*columns, strict=True)):
+        kind, op, source, db, schema, table, pos, scope, key, key_old, after, state, schema_id, withholds = values
+        table_id = TableId(source, db, schema, table) if table is not None else None
+        into = tables.get(table_id)
+        if into is None:
+            into = tables[table_id] = Intake()
+        if kind is not None and kind != "row":
+            into.ignored[kind] += 1
+            continue
+        wrong = _wrong(kind, op, table, key, after)
+        if wrong is not None:
+            into.rejected.append(Rejected(index, *wrong))
+            continue
+        into.events.append(Event(index, op, key, key_old, scope, pos, after, state == "full", withholds, schema_id))
+    return tables
+
+
+def _wrong(
+    kind: str | None, op: str | None, table: str | None, key: str | None, after: str | None
+) -> tuple[Reason, str] | None:
+    if kind is None:
+        return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro single-object encoding"
+    if table is None:
+        return Reason.TABLE_UNKNOWN, "a row without a table"
+    if op not in OPERATIONS:
+        return Reason.OPERATION_UNKNOWN, f"operation {op!r}"
+    if key is None and op != "t":
+        return Reason.KEY_UNKNOWN, "no key is known"
+    if after is None and op in NEED_AFTER:
+        return Reason.IMAGE_MISSING, f"operation {op} without an after image"
+    return None
+
+
+def key_columns(events: Iterable[Event]) -> tuple[str, ...]:
+    """The key columns that the first keyed event names, in key order."""
+    for event in events:
+        if event.op != "t":
+            try:
+                return tuple(image(event.key))
+            except ValueError:
+                continue
+    return ()
+
+
+def named_columns(events: Iterable[Event]) -> list[str]:
+    """The columns that events without a schema name, in order of appearance."""
+    names: dict[str, None] = {}
+    for event in events:
+        if event.schema_id is None and event.after is not None:
+            try:
+                names.update(dict.fromkeys(image(event.after)))
+            except ValueError:
+                continue  # goes to quarantine when it is read for its values
+    return list(names)
+
+
+def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
+    """The typed key of every key text, and what is wrong with the others."""
+    texts = dict.fromkeys(text for event in events for text in (event.key, event.key_old) if text is not None)
+    wrong: dict[str, tuple[Reason, str]] = {}
+    raw: dict[str, list[object]] = {}
+    expected = set(shape.key)
+    for text in texts:
+        try:
+            values = image(text)
+        except ValueError:
+            wrong[text] = Reason.KEY_INVALID, "the key is not a JSON object"
+            continue
+        if values.keys() != expected:
+            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), the table by ({', '.join(shape.key)})"
+        elif None in values.values():
+            wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
+        else:
+            raw[text] = [values[name] for name in shape.key]
+    types = [shape.types[name] for name in shape.key]
+    try:
+        return _typed(raw, types), wrong
+    except ValueError:
+        return _typed_one_by_one(raw, types, wrong), wrong
+
+
+def _typed(raw: dict[str, list[object]], types: Sequence[str]) -> dict[str, Key]:
+    columns = [column([values[i] for values in raw.values()], sql).to_pylist() for i, sql in enumerate(types)]
+    return dict(zip(raw, zip(*columns, strict=True), strict=True))
+
+
+def _typed_one_by_one(
+    raw: dict[str, list[object]], types: Sequence[str], wrong: dict[str, tuple[Reason, str]]
+) -> dict[str, Key]:
+    keys: dict[str, Key] = {}
+    for text, values in raw.items():
+        try:
+            keys.update(_typed({text: values}, types))
+        except ValueError:
+            wrong[text] = Reason.KEY_INVALID, "a key value does not fit its column"
+    return keys

@@ -1,0 +1,168 @@
+"""The running query: started, restarted after one known fault of Spark, stopped between batches; nowhere else."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import structlog
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_sink import session
+from spark_sink.apply import Applier
+from spark_sink.errors import SinkError
+from spark_sink.read import stream
+from spark_sink.schemas import SchemaReader
+from spark_sink.settings import Settings
+from spark_sink.tables.delta import DeltaTables
+from spark_sink.tables.delta_ddl import DeltaDdl
+
+log = structlog.get_logger()
+
+# A start that replays a batch meets the fault once, and this process starts once; more is something else.
+MAX_RESTARTS = 3
+
+POLL_SECONDS = 1
+
+# Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
+# must not be skipped for what an old one has done.
+ID_FILE = "_sink_id"
+
+
+class _Stopping(Exception):
+    """Raised in place of a batch that shall not begin."""
+
+
+def run(settings: Settings, *, available_now: bool = False) -> None:
+    """Write the canonical topic to tables until told to stop (SIGTERM, SIGINT), or with `available_now` to its end.
+
+    Raises:
+        SinkError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
+    """
+    spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
+    schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
+    try:
+        ddl = DeltaDdl(spark, settings.tables.warehouse)
+        ddl.create_quarantine()
+        app = f"{settings.pipeline}/{checkpoint_id(spark, settings.checkpoint)}"
+        apply = Applier(schemas, DeltaTables(settings.tables.warehouse), ddl, settings.tables.pattern, app)
+        Job(spark, settings, apply, available_now=available_now).run()
+    finally:
+        schemas.close()
+        spark.stop()
+
+
+class Job:
+    """One streaming query over its life, restarts included."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, apply: Applier, *, available_now: bool) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._apply = apply
+        self._available_now = available_now
+        self._stopping = threading.Event()
+        self._failure: Exception | None = None
+        self._restarts = 0
+        self._turned_away = False
+
+    def run(self) -> None:
+        """Until the end, a stop, or a failure."""
+        with self._signals():
+            while not self._finished(self._start()):
+                self._restarts += 1
+                fault = "NullPointerException in KafkaMicroBatchStream.metrics"
+                log.warning("query restarted", fault=fault, count=self._restarts)
+        log.info("stopped" if self._stopping.is_set() else "caught up")
+
+    def stop(self) -> None:
+        """Let the running batch end, and begin no other."""
+        self._stopping.set()
+
+    def _start(self) -> StreamingQuery:
+        writer = stream(self._spark, self._settings).writeStream.foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", self._settings.checkpoint)
+        if self._available_now:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=f"{self._settings.batches.trigger_seconds} seconds").start()
+
+    def _batch(self, records: DataFrame, batch: int) -> None:
+        if self._stopping.is_set():
+            self._turned_away = True
+            raise _Stopping
+        try:
+            self._apply(records, batch)
+        except Exception as error:
+            # Through Spark it would come back as text.
+            self._failure = error
+            raise
+
+    def _finished(self, query: StreamingQuery) -> bool:
+        """Wait for the query; whether it is done with, rather than to be started again."""
+        try:
+            while not query.awaitTermination(POLL_SECONDS):
+                if self._stopping.is_set() and not query.status["isTriggerActive"]:
+                    query.stop()
+        except StreamingQueryException as error:
+            if self._turned_away:
+                return True
+            if self._failure is None and _is_metrics_fault(query) and self._restarts < MAX_RESTARTS:
+                return False
+            if isinstance(self._failure, SinkError):
+                raise self._failure from None
+            raise SinkError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
+        return True
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT mean stop(), as long as the query runs."""
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            log.info("stopping after the running batch", signal=signal.Signals(number).name)
+            self.stop()
+
+        previous = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+
+
+def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
+    """The id of a checkpoint folder, written there at its first use."""
+    files, folder = session.hadoop_folder(spark, checkpoint)
+    path = folder.suffix(f"/{ID_FILE}")
+    if not files.exists(path):
+        # Written beside and renamed: a crash leaves no half of an id.
+        fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
+        out = files.create(fresh)
+        out.writeUTF(uuid.uuid4().hex)
+        out.close()
+        files.rename(fresh, path)
+    stored = files.open(path)
+    try:
+        return str(stored.readUTF())
+    finally:
+        stored.close()
+
+
+def _is_metrics_fault(query: StreamingQuery) -> bool:
+    """Spark 4.1.1: a start that replays a batch dies after that batch was acknowledged (apache/spark PR 56526)."""
+    failure: Any = query._jsq.exception()
+    cause = failure.get().cause() if failure.isDefined() else None
+    if cause is None or cause.getClass().getName() != "java.lang.NullPointerException":
+        return False
+    frames = cause.getStackTrace()
+    where = [frame.getClassName() for frame in frames[:1] if frame.getMethodName() == "metrics"]
+    return any("KafkaMicroBatchStream" in name for name in where)
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"

@@ -1,0 +1,21 @@
+"""The log of the sink: one JSON object a line, or colours on a terminal. Never row data."""
+
+from __future__ import annotations
+
+import sys
+
+import structlog
+
+
+def configure() -> None:
+    """Set logging up for the process."""
+    console = sys.stdout.isatty()
+    processors: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if console:
+        processors.append(structlog.dev.ConsoleRenderer())
+    else:
+        processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    structlog.configure(processors=processors, cache_logger_on_first_use=True)

@@ -1,0 +1,90 @@
+"""Which table of the lakehouse a source table becomes: a pattern, and the folder names that it gives."""
+
+from __future__ import annotations
+
+import re
+import string
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from translator.envelope import TableSchema
+
+FIELDS = ("source", "db", "schema", "table")
+# The folder of our own tables (quarantine); a pattern that starts with it would write among them.
+RESERVED = "_cdc"
+
+
+class TableId(NamedTuple):
+    """A table as its source names it."""
+
+    source: str
+    db: str | None
+    schema: str | None
+    table: str
+
+    def __str__(self) -> str:
+        return "/".join(part if part is not None else "" for part in self)
+
+    @classmethod
+    def of(cls, schema: TableSchema) -> TableId:
+        return cls(schema.source, schema.db, schema.schema, schema.table)
+
+
+@dataclass(frozen=True)
+class TablePattern:
+    """A table name pattern such as `{source}_{db}_{schema}.{table}`.
+
+    A part that the source does not have is left out together with the text before it. A dot of the pattern separates
+    folders; parts never add one: every character of a part that is no letter, digit, `_` or `-` becomes `~` and its
+    hexadecimal code, so that a name can neither leave the warehouse nor look like another.
+    """
+
+    parts: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> TablePattern:
+        """The pattern in `text`.
+
+        Raises:
+            ValueError: it names unknown parts, lacks `{table}`, or has text that no folder name should hold.
+        """
+        parts = []
+        for literal, field, spec, conversion in string.Formatter().parse(text):
+            if field is None:
+                raise ValueError("a table name pattern ends with a part in braces")
+            if field not in FIELDS or spec or conversion:
+                raise ValueError(f"unknown part {{{field}}}; allowed: {', '.join(f'{{{name}}}' for name in FIELDS)}")
+            if not re.fullmatch(r"[\w.-]*", literal):
+                raise ValueError("text between the parts may hold letters, digits, `_`, `-` and `.`")
+            parts.append((literal, field))
+        if "table" not in (field for _, field in parts):
+            raise ValueError("a table name pattern needs {table}")
+        if text.startswith((RESERVED, ".")) or ".." in text:
+            raise ValueError(f"a table name pattern may not start with {RESERVED} or a dot, nor hold two dots together")
+        return cls(tuple(parts))
+
+    def target(self, table: TableId) -> str:
+        """The table's name in the lakehouse, such as `shop_sales.orders`."""
+        named = table._asdict()
+        written = (literal + _folder(named[field]) for literal, field in self.parts if named[field] is not None)
+        return "".join(written)
+
+    def route_sql(self) -> str:
+        """A Spark expression over the columns source, db, schema, table: equal wherever targets are equal but for case.
+
+        It may be equal for two targets that differ (parts are not escaped here); it only decides who meets in a task.
+        """
+        texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
+        return f"lower(concat({', '.join(texts)}))"
+
+
+def _folder(part: str) -> str:
+    return "".join(c if c.isalnum() or c in "_-" else f"~{ord(c):x}~" for c in part)
+
+
+def clash(first: TableId, second: TableId, target: str) -> str:
+    """The sentence for two source tables of one target."""
+    return (
+        f"the source tables {first} and {second} would both be written to {target} (names equal but for case count "
+        "as one); give them different names with tables.name"
+    )

@@ -1,0 +1,63 @@
+"""The canonical topic as a DataFrame of decoded envelopes: the only file that knows Spark's Kafka source."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import expr
+
+from spark_sink.framing import HEADER, PLAIN_FIELDS, reader_schema_text, writer_schema_text
+from spark_sink.settings import Settings
+
+# Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
+BUCKETS = 512
+
+_FETCH_BYTES = str(16 * 2**20)
+
+# The connector asks the broker for the offset range after every poll: with Kafka's 500 records a poll, that is three
+# quarters of the cost of reading.
+_TUNING = {
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
+    "kafka.fetch.max.bytes": _FETCH_BYTES,
+}
+
+
+def stream(spark: SparkSession, settings: Settings) -> DataFrame:
+    """The canonical topic from where the checkpoint stands, else from its beginning."""
+    options = {
+        **_TUNING,
+        **settings.kafka.spark_options(),
+        "subscribe": settings.input.topic,
+        "startingOffsets": "earliest",
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": "true",
+        "maxOffsetsPerTrigger": str(settings.batches.max_offsets),
+        # More tasks than partitions read one partition together; the order is restored by the sort before the fold.
+        "minPartitions": str(spark.sparkContext.defaultParallelism),
+    }
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def decoded(records: DataFrame, route_sql: str) -> DataFrame:
+    """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
+
+    `value` is the record as it came, for the quarantine; it is left out of what is certainly no row. `route` and
+    `bucket` say which events must meet in a task.
+    """
+    size = len(HEADER)
+    datum = f"if(substring(value, 1, {size}) = x'{HEADER.hex()}', substring(value, {size + 1}), null)"
+    options = {"avroSchema": reader_schema_text(), "mode": "PERMISSIVE"}
+    opened = records.select(
+        "partition", "offset", "value", from_avro(expr(datum), writer_schema_text(), options).alias("event")
+    )
+    plain = [f"event.{name}" for name in PLAIN_FIELDS]
+    # What names no table meets in one task too: it is quarantined under one marker.
+    route = f"if(table is null, '', {route_sql})"
+    return opened.selectExpr(
+        "partition",
+        "offset",
+        "if(event.kind is null or event.kind = 'row', value, null) as value",
+        *plain,
+        "event.unavailable is not null or event.issues is not null as withholds",
+    ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")

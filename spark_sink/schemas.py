@@ -1,0 +1,116 @@
+"""The table schemas that the translator announced: a catalog, and the reader that follows their compacted topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from spark_sink.errors import ConfigError, SinkError
+from spark_sink.names import TableId
+from translator.envelope import TableSchema
+
+log = structlog.get_logger()
+
+# Within this time something must arrive, or the brokers are taken to be away.
+PATIENCE_SECONDS = 60.0
+
+
+class Catalog:
+    """Schemas by table and id, in the order in which they were announced. It travels to the workers."""
+
+    def __init__(self) -> None:
+        self._by_table: dict[TableId, dict[str, TableSchema]] = {}
+
+    def add(self, schema: TableSchema) -> None:
+        known = self._by_table.setdefault(TableId.of(schema), {})
+        known.pop(schema.id, None)  # announced again: now the latest
+        known[schema.id] = schema
+
+    def find(self, table: TableId, schema_id: str) -> TableSchema | None:
+        return self._by_table.get(table, {}).get(schema_id)
+
+    def latest(self, table: TableId) -> TableSchema | None:
+        """The schema of events that name none."""
+        known = self._by_table.get(table)
+        return next(reversed(known.values())) if known else None
+
+    def tables(self) -> list[TableId]:
+        return list(self._by_table)
+
+
+class SchemaReader:
+    """Follows the schemas topic, which has one partition: its order is the order of the schemas."""
+
+    def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
+        self.catalog = Catalog()
+        self._topic = topic
+        self._next = OFFSET_BEGINNING
+        # No group is joined and nothing is committed; librdkafka only insists on the name.
+        fixed: dict[str, object] = {
+            "group.id": "spark-sink-schemas",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            # The end of the topic is only told by an empty answer, and the broker keeps that back for so long.
+            "fetch.wait.max.ms": 10,
+        }
+        self._consumer = Consumer({**client_options, **fixed})
+
+    def refresh(self) -> Catalog:
+        """The catalog with all that the topic holds now.
+
+        Raises:
+            SinkError: the brokers do not answer.
+            ConfigError: the topic has more than one partition.
+        """
+        try:
+            if self._exists():
+                # Assigned anew each time, because the end of a partition is told once per assignment.
+                self._consumer.assign([TopicPartition(self._topic, 0, self._next)])
+                while self._read_one():
+                    pass
+        except KafkaException as error:
+            raise SinkError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
+        return self.catalog
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _exists(self) -> bool:
+        found = self._consumer.list_topics(self._topic, timeout=PATIENCE_SECONDS).topics[self._topic]
+        if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if self._next == OFFSET_BEGINNING:
+                log.warning("schemas topic does not exist; tables get string columns", topic=self._topic)
+                self._next = 0  # said once
+            return False
+        if found.error is not None:
+            raise KafkaException(found.error)
+        if len(found.partitions) != 1:
+            raise ConfigError(f"the schemas topic {self._topic} has {len(found.partitions)} partitions, not one")
+        return True
+
+    def _read_one(self) -> bool:
+        """Whether there may be more."""
+        message = self._consumer.poll(PATIENCE_SECONDS)
+        if message is None:
+            raise SinkError(f"no answer from the brokers about the schemas topic {self._topic}")
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._next = message.offset() or 0
+                return False
+            raise KafkaException(error)
+        value = message.value()
+        if value is not None:
+            self._learn(value, message.offset())
+        return True
+
+    def _learn(self, value: bytes, offset: int | None) -> None:
+        try:
+            self.catalog.add(msgspec.json.decode(value, type=TableSchema))
+        except msgspec.DecodeError:
+            # Its events name a schema that is not known, and go to quarantine for it.
+            log.error("schema not understood", topic=self._topic, offset=offset)

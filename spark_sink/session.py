@@ -1,0 +1,70 @@
+"""The Spark session, with the settings that the sink's correctness and speed rest on."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_sink.errors import ConfigError
+from spark_sink.settings import Spark
+
+_FIXED = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Zoned timestamps mean the same instant wherever the driver stands.
+    "spark.sql.session.timeZone": "UTC",
+    # Tasks write tables: a second copy of a running one would be a second writer.
+    "spark.speculation": "false",
+    # A Delta log is read with so many tasks; the default of 50 makes every statement on a small table slow.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # With a smaller code cache the Java compiler switches itself off in long runs.
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
+    """A session; the one that spark-submit has begun, if it has."""
+    # Workers run the Python that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Spark makes this folder at its start; by default in the working directory, which may be read-only.
+    conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse}
+    if settings.memory:
+        conf["spark.driver.memory"] = settings.memory
+    jars = _expanded(settings.jars)
+    if jars:
+        conf["spark.jars"] = ",".join(jars)
+    conf |= settings.conf
+    builder = SparkSession.builder.appName(name)
+    if settings.master:
+        builder = builder.master(settings.master)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    if "spark.sql.shuffle.partitions" not in conf:
+        session.conf.set("spark.sql.shuffle.partitions", str(2 * session.sparkContext.defaultParallelism))
+    return session
+
+
+def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+    """Hadoop's file system of a folder or URL, and its path there: both are objects of the Java side."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
+
+
+def _expanded(patterns: tuple[str, ...]) -> list[str]:
+    found = []
+    for pattern in patterns:
+        # Path.glob takes no absolute pattern.
+        matches = sorted(glob.glob(pattern))  # noqa: PTH207
+        if not matches:
+            raise ConfigError(f"spark.jars: no file matches {pattern}")
+        found += matches
+    return found

@@ -1,0 +1,151 @@
+"""The whole configuration as types: one YAML file, `${NAME}` for what comes from the environment.
+
+A name that is not known is an error at start, with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from spark_sink.errors import ConfigError, unknown
+from spark_sink.kafka import Kafka
+from spark_sink.names import TablePattern
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Input(_Section):
+    """What is read."""
+
+    topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
+    schemas_topic: TopicName | None = Field(default=None, description="`<topic>.schemas` when not set.")
+
+    @property
+    def schemas(self) -> str:
+        return self.schemas_topic or f"{self.topic}.schemas"
+
+
+class Tables(_Section):
+    """What is written."""
+
+    warehouse: str = Field(description="Folder or object store URL of the tables.")
+    name: str = Field(
+        default="{source}_{db}_{schema}.{table}",
+        description="Pattern of table names; a part that a table does not have goes, and the text before it.",
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_pattern(cls, value: str) -> str:
+        TablePattern.parse(value)
+        return value
+
+    @property
+    def pattern(self) -> TablePattern:
+        return TablePattern.parse(self.name)
+
+
+class Batches(_Section):
+    """How much is taken at a time, and how often."""
+
+    trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
+    max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
+
+
+class Spark(_Section):
+    """The Spark session. What spark-submit was given stands, where this says nothing."""
+
+    master: str | None = Field(default=None, description="Such as `local[2]`; spark-submit's when not set.")
+    memory: str | None = Field(default=None, description="Of the driver, `4g`; where this process starts Spark.")
+    jars: tuple[str, ...] = Field(default=(), description="Files or patterns; none when the image has them.")
+    conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark; they win over ours.")
+
+
+class Settings(_Section):
+    """`spark-sink run -c FILE`."""
+
+    pipeline: Name = Field(description="Names this sink in the tables it writes; never change it.")
+    kafka: Kafka
+    input: Input = Input()
+    tables: Tables
+    checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
+    batches: Batches = Batches()
+    spark: Spark = Spark()
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a YAML file.
+
+    Raises:
+        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    return parse(text, environment, str(path))
+
+
+def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
+    """The settings of a YAML text; `where` names it in errors."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {error}") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}: expected a mapping at the top")
+    try:
+        return Settings.model_validate(_interpolate(document, environment, where))
+    except ValidationError as error:
+        raise ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in _mistakes(error))) from None
+
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
+    """Replaces `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
+    if isinstance(node, dict):
+        return {name: _interpolate(value, environment, where) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_interpolate(value, environment, where) for value in node]
+    if not isinstance(node, str):
+        return node
+
+    def value_of(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ConfigError(f"{where}: environment variable {match[1]} is not set")
+        return environment[match[1]]
+
+    return _VARIABLE.sub(value_of, node)
+
+
+def _mistakes(error: ValidationError) -> list[str]:
+    lines = []
+    for mistake in error.errors(include_input=False, include_url=False):
+        place = ".".join(str(part) for part in mistake["loc"]) or "top"
+        if mistake["type"] == "extra_forbidden":
+            lines.append(f"{place}: {unknown('setting', mistake['loc'][-1], _names_at(mistake['loc'][:-1]))}")
+        else:
+            lines.append(f"{place}: {mistake['msg']}")
+    return lines
+
+
+def _names_at(location: tuple[int | str, ...]) -> list[str]:
+    """The settings that are known at a place of the file; sections only hold sections, never lists of them."""
+    model: Any = Settings
+    for part in location:
+        model = model.model_fields[str(part)].annotation
+    return list(model.model_fields)

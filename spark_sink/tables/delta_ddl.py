@@ -1,0 +1,86 @@
+"""Delta tables from the driver, through Spark: create, add columns. Spark writes what every reader understands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from spark_sink import quarantine
+from spark_sink.columns import has_statistics
+from spark_sink.errors import ConfigError
+from spark_sink.evolve import Column, Shape
+from spark_sink.session import hadoop_folder
+from spark_sink.tables import META_COLUMNS
+from spark_sink.tables.delta import KEY_PROPERTY, TABLE_PROPERTY, location
+
+# Delta keeps statistics of so many columns by default; more make the log large and help nobody.
+MAX_STATISTICS = 32
+
+# Names that need no quotes in the property that lists the columns with statistics: its two readers quote differently.
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class DeltaDdl:
+    """Creates and widens the Delta tables of a warehouse."""
+
+    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+        self._spark = spark
+        self._warehouse = warehouse
+
+    def create(self, name: str, shape: Shape) -> None:
+        present = self._spelled(name)
+        if present not in (None, name):
+            raise ConfigError(f"{shape.table} would be written to {name}, but the table {present} is there already")
+        # The key first: filters on it are what statistics help.
+        by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
+        useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
+        properties = {
+            TABLE_PROPERTY: json.dumps(shape.table),
+            KEY_PROPERTY: json.dumps(shape.key),
+            "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(META_COLUMNS)),
+        }
+        self._create(name, {**shape.types, **META_COLUMNS}, properties)
+
+    def add_columns(self, name: str, columns: Sequence[Column]) -> None:
+        declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
+
+    def create_quarantine(self) -> None:
+        statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
+        self._create(quarantine.NAME, quarantine.COLUMNS, {"delta.dataSkippingStatsColumns": statistics})
+
+    def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
+        # Deletion vectors could not be read back where rows are looked up.
+        stated = {**properties, "delta.enableDeletionVectors": "false"}
+        listed = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in stated.items())
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared}) USING delta TBLPROPERTIES ({listed})"
+        )
+
+    def _quoted(self, name: str) -> str:
+        path = location(self._warehouse, name).replace("`", "``")
+        return f"delta.`{path}`"
+
+    def _spelled(self, name: str) -> str | None:
+        """The table that is there under this name, in whatever case; None when there is none."""
+        files, root = hadoop_folder(self._spark, self._warehouse)
+        found = [(root, "")]
+        for folder in name.split("."):
+            inside = [
+                (status.getPath(), f"{spelled}.{status.getPath().getName()}" if spelled else status.getPath().getName())
+                for path, spelled in found
+                if files.exists(path)
+                for status in files.listStatus(path)
+            ]
+            found = [(path, spelled) for path, spelled in inside if path.getName().lower() == folder.lower()]
+        tables = [spelled for path, spelled in found if files.exists(path.suffix("/_delta_log"))]
+        return name if name in tables else next(iter(tables), None)
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

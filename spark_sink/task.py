@@ -1,0 +1,219 @@
+"""What happens in a worker: the events of each table are folded and written there. Reads like design section 7.
+
+A table lies wholly in one task, so its segments are applied in order, and nobody else writes it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+from msgspec import Struct
+
+from spark_sink import quarantine
+from spark_sink.errors import Reason, Refused
+from spark_sink.evolve import Shape, Step, evolve
+from spark_sink.fold import Event
+from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
+from spark_sink.names import TableId, TablePattern, clash
+from spark_sink.quarantine import Rejected
+from spark_sink.schemas import Catalog
+from spark_sink.segment import settle
+from spark_sink.tables import Marker, Table, Tables
+from translator.envelope import TableSchema
+
+# Commits that a table may make in one batch: versions of the next batch begin there.
+MAX_SEGMENTS = 4096
+
+
+class Report(Struct):
+    """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first."""
+
+    table: str
+    route: str
+    bucket: int
+    events: int
+    step: Step | None = None
+    refused: str | None = None
+    clash: str | None = None
+    commits: int = 0
+    skipped: int = 0
+    rows: int = 0
+    deleted: int = 0
+    duplicates: int = 0
+    scope_changes: int = 0
+    rejected: dict[str, int] = {}
+    ignored: dict[str, int] = {}
+    fold_ms: float = 0
+    write_ms: float = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """The work on one batch; an instance is shipped to the workers and called once per task.
+
+    Args:
+        app: pipeline and checkpoint; with the table's name it marks the commits.
+    """
+
+    tables: Tables
+    pattern: TablePattern
+    catalog: Catalog
+    app: str
+    batch: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records sorted by route, partition and offset in; one report per table out."""
+        for records in routes(batches):
+            encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
+
+    def route(self, records: pa.Table) -> Iterator[Report]:
+        """The tables of one route: nearly always one."""
+        taken = intake(records)
+        route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
+        owners: dict[str, TableId] = {}
+        for table_id, came in taken.items():
+            name = self.pattern.target(table_id) if table_id else "-"
+            report = Report(name, route, bucket, len(came.events), ignored=dict(came.ignored))
+            owner = owners.setdefault(name.lower(), table_id) if table_id else None
+            if table_id is not None and owner is not None and owner != table_id:
+                report.clash = clash(owner, table_id, name)
+            else:
+                self._apply(report, table_id, came, records)
+            yield report
+
+    def _apply(self, report: Report, table_id: TableId | None, came: Intake, records: pa.Table) -> None:
+        """Bring the table up to date, or say in the report why not."""
+        if table_id is None or not came.events:
+            self._reject(report, 0, table_id, came.rejected, records)
+            return
+        try:
+            table = self.tables.open(report.table)
+            if table is not None and table.shape.table != table_id:
+                report.clash = clash(table.shape.table, table_id, report.table)
+                return
+            came = self._with_known_schemas(table_id, came)
+            segments = _segments(came.events)
+            shape, report.step = self._evolved(table_id, table, came.events)
+        except Refused as refusal:
+            report.refused = str(refusal)
+            refused = [Rejected(event.index, Reason.TABLE_REFUSED, str(refusal)) for event in came.events]
+            self._reject(report, 0, table_id, came.rejected + refused, records)
+            return
+        if report.step is not None:
+            return
+        if table is None or shape is None:  # nothing that would make a table, such as a truncate of none
+            self._reject(report, 0, table_id, came.rejected, records)
+        else:
+            self._write(report, table, shape, segments, came.rejected, records)
+
+    def _write(
+        self,
+        report: Report,
+        table: Table,
+        shape: Shape,
+        segments: Sequence[Sequence[Event]],
+        rejected: list[Rejected],
+        records: pa.Table,
+    ) -> None:
+        done = table.applied(self._marker(report, 0).app)
+        for number, segment in enumerate(segments):
+            if done is not None and done >= self._marker(report, number).version:
+                report.skipped += 1
+            else:
+                self._segment(report, number, segment, table, shape, rejected if number == 0 else [], records)
+
+    def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
+        """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
+        named = {event.schema_id for event in came.events if event.schema_id is not None}
+        missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
+        if not missing:
+            return came
+        rejected = [
+            Rejected(event.index, Reason.SCHEMA_UNKNOWN, f"schema {event.schema_id} is not in the schemas topic")
+            for event in came.events
+            if event.schema_id in missing
+        ]
+        known = [event for event in came.events if event.schema_id not in missing]
+        return Intake(known, came.rejected + rejected, came.ignored)
+
+    def _evolved(
+        self, table_id: TableId, table: Table | None, events: Sequence[Event]
+    ) -> tuple[Shape | None, Step | None]:
+        if table is None and all(event.op == "t" for event in events):
+            return None, None
+        schemas: dict[str, TableSchema] = {}
+        for schema_id in dict.fromkeys(event.schema_id for event in events):
+            schema = self.catalog.find(table_id, schema_id) if schema_id else self.catalog.latest(table_id)
+            if schema is not None:
+                schemas[schema.id] = schema
+        current = table.shape if table is not None else None
+        key = current.key if current is not None else key_columns(events)
+        return evolve(current, table_id, list(schemas.values()), named_columns(events), key)
+
+    def _segment(
+        self,
+        report: Report,
+        number: int,
+        segment: Sequence[Event],
+        table: Table,
+        shape: Shape,
+        rejected: list[Rejected],
+        records: pa.Table,
+    ) -> None:
+        """One commit to the table. What is rejected is in quarantine before, so that no crash can lose it."""
+        started = time.perf_counter()
+        marker = self._marker(report, number)
+        if segment and segment[0].op == "t":
+            table.truncate(segment[0].scope, segment[0].pos, marker)
+            report.commits += 1
+            report.write_ms += _ms_since(started)
+            return
+        settled = settle(segment, table, shape)
+        report.fold_ms += _ms_since(started)
+        self._reject(report, number, shape.table, rejected + settled.rejected, records)
+        report.duplicates += settled.folded.duplicates
+        report.scope_changes += settled.folded.scope_changes
+        if settled.changes:
+            started = time.perf_counter()
+            table.write(settled.changes, marker)
+            report.commits += 1
+            report.rows += settled.changes.rows.num_rows
+            report.deleted += settled.changes.deleted.num_rows
+            report.write_ms += _ms_since(started)
+
+    def _reject(
+        self, report: Report, number: int, table_id: TableId | None, rejected: Sequence[Rejected], records: pa.Table
+    ) -> None:
+        if rejected:
+            ordered = sorted(rejected, key=lambda one: one.event)
+            self.tables.quarantine(quarantine.rows(records, table_id, ordered), self._marker(report, number))
+            report.rejected = dict(Counter(report.rejected) + Counter(one.reason.value for one in rejected))
+
+    def _marker(self, report: Report, number: int) -> Marker:
+        return Marker(f"{self.app}/{report.table}", self.batch * MAX_SEGMENTS + number)
+
+
+def _segments(events: Sequence[Event]) -> list[list[Event]]:
+    """The events between truncates, and each truncate alone, in order; the first segment may be empty."""
+    segments: list[list[Event]] = [[]]
+    for event in events:
+        if event.op == "t":
+            segments += [[event], []]
+        else:
+            segments[-1].append(event)
+    kept = segments[:1] + [segment for segment in segments[1:] if segment]
+    if len(kept) > MAX_SEGMENTS:
+        raise Refused(
+            f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets"
+        )
+    return kept
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,96 @@
+"""Change events as the translator writes them, in few words."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from spark_sink.fold import Event
+from translator.codecs.avro import AvroCodec
+from translator.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
+
+SCOPE = "raw:0@topic-id"
+OTHER_SCOPE = "raw:1@topic-id"
+
+Row = dict[str, Any]
+
+
+def change(
+    op: str | None,
+    key: Row | None,
+    after: Row | None = None,
+    *,
+    pos: int,
+    key_old: Row | None = None,
+    full: bool = True,
+    scope: str = SCOPE,
+    table: str | None = "orders",
+    schema: TableSchema | None = None,
+    unavailable: list[str] | None = None,
+    issues: list[str] | None = None,
+    kind: str = "row",
+    source: str = "shop",
+) -> ChangeEvent:
+    """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
+    image = None if after is None else text({**(key or {}), **after})
+    return ChangeEvent(
+        id=f"{source}/raw/0/{pos}/0",
+        kind=kind,
+        op=op,
+        source=source,
+        dialect="canal",
+        db="sales",
+        table=table,
+        pos=position(pos, 0),
+        pos_scope=scope,
+        ts_origin_us=0,
+        key=None if key is None else text(key),
+        key_old=None if key_old is None else text(key_old),
+        after=image,
+        after_state="none" if after is None else "full" if full else "partial",
+        unavailable=unavailable,
+        issues=[Issue(name, "INVALID") for name in issues] if issues else None,
+        schema_id=schema.id if schema else None,
+        origin=Origin("raw", 0, pos, 0, 1),
+    )
+
+
+def text(image: Row) -> str:
+    return json.dumps(image, separators=(",", ":"), ensure_ascii=False)
+
+
+def record(event: ChangeEvent) -> bytes:
+    """The value of its Kafka record."""
+    (written,) = AvroCodec().encode(event)
+    assert written.value is not None
+    return written.value
+
+
+def folding(event: ChangeEvent, index: int = 0) -> Event:
+    """The part of it that the fold sees."""
+    assert event.op is not None
+    return Event(
+        index,
+        event.op,
+        event.key or "",
+        event.key_old,
+        event.pos_scope,
+        event.pos,
+        event.after,
+        event.after_state == "full",
+        event.unavailable is not None or event.issues is not None,
+        event.schema_id,
+    )
+
+
+def schema_of(columns: dict[str, str], key: tuple[str, ...] = ("id",), *, table: str = "orders") -> TableSchema:
+    """The schema of table shop/sales//orders with these columns."""
+    declared = [Column(name, type, key=key.index(name) + 1 if name in key else None) for name, type in columns.items()]
+    return TableSchema.of("shop", "sales", None, table, declared, "primary")
+
+
+def announced(schema: TableSchema) -> bytes:
+    """The value of its record in the schemas topic."""
+    return msgspec.json.encode(schema)

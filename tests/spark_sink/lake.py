@@ -1,0 +1,83 @@
+"""A warehouse under test: batches in, tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_sink.apply import Applier
+from spark_sink.names import TablePattern
+from spark_sink.schemas import Catalog
+from spark_sink.tables.delta import DeltaTables
+from spark_sink.tables.delta_ddl import DeltaDdl
+from spark_sink.task import Report
+from tests.spark_sink.changes import record
+from translator.envelope import ChangeEvent, TableSchema
+
+PATTERN = "{source}_{db}_{schema}.{table}"
+
+
+class FixedSchemas:
+    """A catalog that a test fills."""
+
+    def __init__(self) -> None:
+        self.catalog = Catalog()
+
+    def refresh(self) -> Catalog:
+        return self.catalog
+
+
+class Lake:
+    def __init__(self, spark: SparkSession, warehouse: Path) -> None:
+        self.spark = spark
+        self.warehouse = warehouse
+        self.schemas = FixedSchemas()
+        self.ddl = DeltaDdl(spark, str(warehouse))
+        self.ddl.create_quarantine()
+        self.applier = self.new_applier("checkpoint-1")
+
+    def new_applier(self, checkpoint: str) -> Applier:
+        tables = DeltaTables(str(self.warehouse))
+        return Applier(self.schemas, tables, self.ddl, TablePattern.parse(PATTERN), f"test/{checkpoint}")
+
+    def announce(self, schema: TableSchema) -> TableSchema:
+        self.schemas.catalog.add(schema)
+        return schema
+
+    def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[Report]:
+        return self.applier(self.records(events), batch)
+
+    def records(self, events: Sequence[ChangeEvent | bytes]) -> DataFrame:
+        """Events, or raw values, as the Kafka source gives them: partition 0, offsets from 0."""
+        values = [event if isinstance(event, bytes) else record(event) for event in events]
+        columns = {
+            "partition": pa.array([0] * len(values), pa.int32()),
+            "offset": pa.array(range(len(values)), pa.int64()),
+            "value": pa.array(values, pa.binary()),
+        }
+        # Scrambled: what orders events is their offset.
+        order = sorted(range(len(values)), key=lambda i: (i * 7919) % 104729)
+        return self.spark.createDataFrame(pa.table(columns).take(order))
+
+    def path(self, table: str = "shop_sales.orders") -> str:
+        return str(self.warehouse.joinpath(*table.split(".")))
+
+    def rows(self, table: str = "shop_sales.orders") -> list[dict[str, Any]]:
+        """The table without our own columns, ordered by its first column."""
+        read = DeltaTable(self.path(table)).to_pyarrow_table()
+        plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
+        return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
+
+    def version(self, table: str = "shop_sales.orders") -> int:
+        return DeltaTable(self.path(table)).version()
+
+    def quarantine(self) -> list[tuple[str, int, str | None]]:
+        """Reason, offset and event id of what is in quarantine, by offset."""
+        read = DeltaTable(self.path("_cdc.quarantine")).to_pyarrow_table()
+        found = (read.column(name).to_pylist() for name in ("reason", "kafka_offset", "event_id"))
+        return sorted(zip(*found, strict=True), key=lambda row: row[1])

@@ -1,0 +1,83 @@
+"""Canonical types to column types."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type, sql_type_of_delta
+
+CANONICAL = [
+    "boolean",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "decimal(10,2)",
+    "decimal",
+    "float32",
+    "float64",
+    "string",
+    "bytes",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "json",
+    "uuid",
+    "enum",
+    "set",
+    "geometry",
+    "unknown",
+]
+
+
+@pytest.mark.parametrize(
+    ("canonical", "sql"),
+    [
+        ("int8", "tinyint"),
+        ("uint8", "smallint"),
+        ("uint16", "int"),
+        ("uint32", "bigint"),
+        ("uint64", "decimal(20,0)"),
+        ("decimal(38,38)", "decimal(38,38)"),
+        ("decimal(39,2)", "string"),
+        ("decimal(5,-2)", "string"),
+        ("decimal(5,7)", "string"),
+        ("decimal", "string"),
+        ("timestamp", "timestamp_ntz"),
+        ("timestamptz", "timestamp"),
+        ("geometry", "binary"),
+        ("time", "string"),
+        ("of a later release", "string"),
+    ],
+)
+def test_types(canonical: str, sql: str) -> None:
+    """The smallest column that holds every value; text where none does."""
+    assert sql == sql_type(canonical)
+
+
+@pytest.mark.parametrize("canonical", CANONICAL)
+def test_every_type_can_be_written(canonical: str) -> None:
+    """Every canonical type becomes a column that events can be written to."""
+    sql = sql_type(canonical)
+    assert is_known(sql)
+    assert isinstance(arrow_type(sql), pa.DataType)
+
+
+def test_types_of_the_log() -> None:
+    """The words of the Delta log are the types of SQL; a stranger's type stays what it is, and is no target."""
+    assert ["bigint", "decimal(18,4)", "map<string>"] == [
+        sql_type_of_delta(word) for word in ("long", "decimal(18,4)", "map<string>")
+    ]
+    assert not is_known("map<string>")
+
+
+def test_no_statistics_where_they_lie() -> None:
+    """Decimals and floats have no statistics: their minimum and maximum in the log are not theirs."""
+    assert [True, False, False, False] == [has_statistics(t) for t in ("bigint", "decimal(20,0)", "double", "float")]

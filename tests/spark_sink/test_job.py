@@ -1,0 +1,132 @@
+"""The whole sink, as it is started in production, against the real broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dev.broker import Broker
+from dev.jars import spark_jars
+from tests.spark_sink.changes import announced, change, record, schema_of
+from translator.envelope import ChangeEvent, TableSchema
+
+PATIENCE_SECONDS = 120.0
+
+
+class Sink:
+    """A sink's configuration, topics and tables; it runs as a process of its own."""
+
+    def __init__(self, broker: Broker, folder: Path, topic: str) -> None:
+        self.folder = folder
+        self.topic = topic
+        self.bootstrap = broker.bootstrap
+        self.config = folder / "sink.yaml"
+        settings = {
+            "pipeline": "test",
+            "kafka": {"bootstrap_servers": "${BOOTSTRAP}"},
+            "input": {"topic": topic},
+            "tables": {"warehouse": str(folder / "warehouse")},
+            "checkpoint": str(folder / "checkpoint"),
+            "batches": {"trigger_seconds": 1},
+            "spark": {
+                "master": "local[2]",
+                "memory": "1g",
+                "jars": [str(jar) for jar in spark_jars()],
+                "conf": {"spark.ui.enabled": "false"},
+            },
+        }
+        self.config.write_text(yaml.safe_dump(settings))
+        compacted = {"cleanup.policy": "compact"}
+        topics = [NewTopic(topic, 2, 1), NewTopic(f"{topic}.schemas", 1, 1, config=compacted)]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for created in admin.create_topics(topics).values():
+            created.result()
+
+    def send(self, schemas: list[TableSchema], events: list[ChangeEvent]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for schema in schemas:
+            producer.produce(f"{self.topic}.schemas", announced(schema), schema.topic_key)
+        assert 0 == producer.flush(PATIENCE_SECONDS)
+        for event in events:
+            producer.produce(self.topic, record(event), partition=0)
+        assert 0 == producer.flush(PATIENCE_SECONDS)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "spark_sink", "run", "-c", str(self.config), *options]
+        environment = {**os.environ, "BOOTSTRAP": self.bootstrap}
+        log = (self.folder / "log").open("w")
+        with log:
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=environment)
+
+    def log(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
+
+    def rows(self) -> list[tuple[int, str]]:
+        try:
+            table = DeltaTable(str(self.folder / "warehouse" / "shop_sales" / "orders")).to_pyarrow_table()
+        except TableNotFoundError:
+            return []
+        return sorted((row["id"], row["name"]) for row in table.to_pylist())
+
+
+def _wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not until():
+        assert process.poll() is None, "the sink ended"
+        assert time.monotonic() < deadline, "nothing came"
+        time.sleep(0.2)
+
+
+@pytest.mark.integration
+def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
+    """Events of the topic are in the table; a start that replays a batch skips it, survives Spark's fault and goes on;
+    SIGTERM ends the service with exit code 0."""
+    sink = Sink(broker, tmp_path, "sink-to-table")
+    schema = schema_of({"id": "int64", "name": "string"})
+    sink.send([schema], [change("c", {"id": n}, {"name": f"row {n}"}, pos=n, schema=schema) for n in range(20)])
+    bounded = sink.start("--available-now")
+    assert 0 == bounded.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
+    assert [(n, f"row {n}") for n in range(20)] == sink.rows()
+    assert ["table created"] == [line["event"] for line in sink.log() if line["event"] == "table created"]
+
+    # What a crash between the last commit of a table and the acknowledgement of the batch leaves.
+    (tmp_path / "checkpoint" / "commits" / "0").unlink()
+    (tmp_path / "checkpoint" / "commits" / ".0.crc").unlink(missing_ok=True)
+    sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=30, full=False, schema=schema)])
+    service = sink.start()
+    try:
+        _wait(lambda: (3, "patched") in sink.rows(), service)
+        service.send_signal(signal.SIGTERM)
+        assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
+    finally:
+        service.kill()
+    assert 20 == len(sink.rows())
+    batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
+    assert (1, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
+    assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
+
+
+def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
+    """A configuration that cannot be used ends with one message and exit code 2, before Spark starts."""
+    config = tmp_path / "sink.yaml"
+    config.write_text("pipelin: x")
+    command = [sys.executable, "-m", "spark_sink", "run", "-c", str(config)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
+    assert 2 == ended.returncode
+    assert "unknown setting 'pipelin' (did you mean pipeline?)" in ended.stderr
+    assert "Traceback" not in ended.stderr

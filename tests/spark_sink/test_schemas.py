@@ -1,0 +1,65 @@
+"""The catalog of table schemas, and the topic it comes from."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker
+from spark_sink.errors import ConfigError
+from spark_sink.names import TableId
+from spark_sink.schemas import Catalog, SchemaReader
+from tests.spark_sink.changes import announced, schema_of
+
+ORDERS = TableId("shop", "sales", None, "orders")
+ONE = schema_of({"id": "int64"})
+TWO = schema_of({"id": "int64", "n": "int32"})
+
+
+def test_latest_is_the_last_announced() -> None:
+    """Events without a schema take the one that was announced last, be it again."""
+    catalog = Catalog()
+    assert catalog.latest(ORDERS) is None
+    for schema in (ONE, TWO, ONE):
+        catalog.add(schema)
+    assert ONE == catalog.latest(ORDERS)
+    assert TWO == catalog.find(ORDERS, TWO.id)
+    assert catalog.find(ORDERS, "unheard") is None
+
+
+def test_reads_to_the_end_each_time(broker: Broker) -> None:
+    """Each refresh takes in all that was written before it; an unreadable schema and a tombstone harm nothing."""
+    topic = "sink-schemas"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
+    try:
+        assert [] == reader.refresh().tables()
+        _create(broker, topic, 1)
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        assert [] == reader.refresh().tables()
+        producer.produce(topic, announced(ONE), ONE.topic_key)
+        producer.flush()
+        assert ONE == reader.refresh().latest(ORDERS)
+        for value in (b"{", None, announced(TWO)):
+            producer.produce(topic, value, TWO.topic_key)
+        producer.flush()
+        assert TWO == reader.refresh().latest(ORDERS)
+        assert TWO == reader.refresh().latest(ORDERS)
+    finally:
+        reader.close()
+
+
+def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
+    """Schemas have an order, and only one partition keeps it."""
+    _create(broker, "sink-schemas-wide", 2)
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, "sink-schemas-wide")
+    try:
+        with pytest.raises(ConfigError, match="2 partitions"):
+            reader.refresh()
+    finally:
+        reader.close()
+
+
+def _create(broker: Broker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()

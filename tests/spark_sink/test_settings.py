@@ -1,0 +1,61 @@
+"""The configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.errors import ConfigError
+from spark_sink.settings import load, parse
+
+SAMPLE = Path(__file__).parents[2] / "docs" / "sink.yaml"
+
+MINIMAL = """
+pipeline: shop
+kafka: {bootstrap_servers: "localhost:9092"}
+tables: {warehouse: warehouse}
+checkpoint: checkpoint
+"""
+
+
+def test_the_sample_is_valid() -> None:
+    """The file that the documentation shows can be used."""
+    assert "cdc.canonical.schemas" == load(SAMPLE, {"KAFKA_PASSWORD": "x"}).input.schemas
+
+
+def test_defaults() -> None:
+    """Four settings are enough."""
+    settings = parse(MINIMAL, {}, "sink.yaml")
+    assert ("cdc.canonical", "cdc.canonical.schemas") == (settings.input.topic, settings.input.schemas)
+    assert {"kafka.bootstrap.servers": "localhost:9092", "kafka.security.protocol": "PLAINTEXT"} == (
+        settings.kafka.spark_options()
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("batches: {trigger_second: 5}", "unknown setting 'trigger_second' (did you mean trigger_seconds?)"),
+        ("chekpoint: x", "unknown setting 'chekpoint' (did you mean checkpoint?)"),
+        ("batches: {max_offsets: 0}", "batches.max_offsets: "),
+        ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
+        ("[", "not YAML"),
+    ],
+)
+def test_mistakes(line: str, said: str) -> None:
+    """A mistake is named with its place, and with the nearest known name."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL + line, {}, "sink.yaml")
+    assert said in str(caught.value)
+
+
+def test_both_clients_log_in() -> None:
+    """One login reaches Spark's client and librdkafka, whatever the password holds; it is not shown."""
+    login = "{bootstrap_servers: b, security_protocol: SASL_SSL, sasl_mechanism: PLAIN, "
+    login += "sasl_username: u, sasl_password: '${P}'}"
+    text = MINIMAL.replace('{bootstrap_servers: "localhost:9092"}', login)
+    settings = parse(text, {"P": 'a"b\\c'}, "sink.yaml")
+    assert 'a"b\\c' == settings.kafka.client_options()["sasl.password"]
+    assert settings.kafka.spark_options()["kafka.sasl.jaas.config"].endswith(r'username="u" password="a\"b\\c";')
+    assert 'a"b' not in repr(settings)

@@ -1,0 +1,110 @@
+"""Statistics in the Delta log never hide a row: the danger of decimals, floats and times written by deltalake."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+from deltalake import DeltaTable, QueryBuilder
+from pyspark.sql.functions import col, lit
+
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+
+COLUMNS = {
+    "id": "uint64",
+    "flag": "boolean",
+    "tiny": "int8",
+    "small": "int16",
+    "whole": "int32",
+    "big": "int64",
+    "amount": "decimal(18,4)",
+    "wide": "decimal(38,10)",
+    "real": "float32",
+    "double": "float64",
+    "name": "string",
+    "raw": "bytes",
+    "day": "date",
+    "clock": "time",
+    "local": "timestamp",
+    "zoned": "timestamptz",
+    "doc": "json",
+}
+
+
+def _sample(n: int) -> dict[str, object]:
+    """Values that differ by row, close together where statistics would round."""
+    return {
+        "flag": n % 2 == 0,
+        "tiny": n,
+        "small": n,
+        "whole": -n,
+        "big": 2**62 + n,
+        "amount": f"12345678901234.{5670 + n}",
+        "wide": f"1234567890123456789012345678.{1234567800 + n}",
+        "real": 0.1 + n,
+        "double": n / 3,
+        "name": "名" * 40 + str(n),
+        "raw": base64.b64encode(bytes([n, 255])).decode(),
+        "day": f"1969-12-{n + 1:02d}",
+        "clock": f"00:00:{n:02d}.5",
+        "local": f"1969-12-31T23:59:59.{999000 + n:06d}",
+        "zoned": f"1969-12-31T23:59:59.{999500 + n:06d}Z",
+        "doc": '{"n":' + str(n) + "}",
+    }
+
+
+def test_a_filter_on_every_column_finds_the_row(lake: Lake) -> None:
+    """Statistics never hide a row: a filter on any column gives it, read by Spark and by deltalake, after appends and
+    merges."""
+    schema = lake.announce(schema_of(COLUMNS))
+    top = 2**64 - 1
+    events = [change("c", {"id": str(top - n)}, _sample(n), pos=n, schema=schema) for n in range(12)]
+    lake.apply(0, events[:6])
+    lake.apply(1, [*events[6:], change("u", {"id": str(top)}, {"name": "patched"}, pos=90, full=False, schema=schema)])
+    stored = {row["id"]: row for row in lake.rows()}
+    assert 12 == len(stored)
+    wanted = stored[Decimal(top - 3)]
+    assert (Decimal("12345678901234.5673"), date(1969, 12, 4)) == (wanted["amount"], wanted["day"])
+    assert datetime(1969, 12, 31, 23, 59, 59, 999503, tzinfo=UTC) == wanted["zoned"]
+    read = lake.spark.read.format("delta").load(lake.path())
+    columns = {field.name: field.dataType.simpleString() for field in read.schema}
+    found = {}
+    for name in COLUMNS:
+        same = read.where(col(name) == lit(wanted[name]).cast(columns[name]))
+        found[name] = [int(row.id) for row in same.select("id").collect() if row.id == top - 3]
+    assert {name: [top - 3] for name in COLUMNS} == found
+    builder = QueryBuilder().register("t", DeltaTable(lake.path()))
+    for name in COLUMNS:
+        sql = f'SELECT id FROM t WHERE "{name}" = {_literal(wanted[name], columns[name])}'
+        ids = builder.execute(sql).read_all().column("id").to_pylist()
+        found[name] = [int(id) for id in ids if id == top - 3]
+    assert {name: [top - 3] for name in COLUMNS} == found
+
+
+def _literal(value: object, sql: str) -> str:
+    """A value as DataFusion reads it, with the type of its column."""
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    return f"arrow_cast('{value}', '{_ARROW_NAMES.get(sql.split('(')[0]) or DECIMALS[sql]}')"
+
+
+_ARROW_NAMES = {
+    "boolean": "Boolean",
+    "tinyint": "Int8",
+    "smallint": "Int16",
+    "int": "Int32",
+    "bigint": "Int64",
+    "float": "Float32",
+    "double": "Float64",
+    "string": "Utf8",
+    "date": "Date32",
+    "timestamp_ntz": "Timestamp(Microsecond, None)",
+    "timestamp": 'Timestamp(Microsecond, Some("UTC"))',
+}
+DECIMALS = {
+    "decimal(20,0)": "Decimal128(20, 0)",
+    "decimal(18,4)": "Decimal128(18, 4)",
+    "decimal(38,10)": "Decimal128(38, 10)",
+}
