@@ -1,0 +1,82 @@
+"""Canal flat messages: every value is text or null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from dev.shop import Change, Row
+from dev.writers import Raw, iso, millis, partition_of, to_json
+
+_CANAL_TYPES = {
+    "bigint": "bigint(20)",
+    "int": "int(11)",
+    "decimal": "decimal(14,2)",
+    "varchar": "varchar(100)",
+    "datetime": "datetime(6)",
+    "date": "date",
+    "double": "double",
+    "blob": "varbinary(16)",
+}
+
+
+def _canal_cell(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, float):
+        return repr(value)
+    return iso(value, " ") if isinstance(value, date) else str(value)
+
+
+@dataclass
+class CanalWriter:
+    """Canal flat messages. `legacy` writes as a DTS instance from before March 2022 (formats/canal.md section 6.1)."""
+
+    topic: str
+    legacy: bool = False
+    database: str = "shop"
+    _id: int = 0
+
+    def write(self, change: Change) -> Iterator[Raw]:
+        """The messages of a change."""
+        self._id += 1
+        message = self._envelope(change)
+        images = {name: row and {k: _canal_cell(v) for k, v in row.items()} for name, row in _images(change)}
+        before, after = images["before"], images["after"]
+        if change.op == "add_column":
+            sql = "ALTER TABLE `customers` ADD COLUMN `phone` varchar(100)"
+            message |= {"type": "DDL" if self.legacy else "ALTER", "isDdl": True, "sql": sql}
+        elif change.op == "update" and self.legacy:
+            message |= {"type": "UPDATE", "data": [before], "old": [after]}
+        elif change.op == "update":
+            old = {name: value for name, value in (before or {}).items() if value != (after or {})[name]}
+            message |= {"type": "UPDATE", "data": [after], "old": [old]}
+        elif change.op == "delete":
+            message |= {"type": "DELETE", "old" if self.legacy else "data": [before]}
+        else:
+            message |= {"type": "INIT" if self.legacy and change.op == "load" else "INSERT", "data": [after]}
+        yield Raw(self.topic, partition_of(change.table), None, to_json(message))
+
+    def _envelope(self, change: Change) -> dict[str, Any]:
+        message = {
+            "database": self.database,
+            "table": change.table.name,
+            "es": millis(change.at) // 1000 * 1000,
+            "ts": millis(change.at) + 500,
+            "id": self._id,
+            "isDdl": False,
+            "sql": "",
+        }
+        if change.op == "add_column":
+            return message
+        types = {column.name: _CANAL_TYPES[column.kind] for column in change.table.columns}
+        message |= {"mysqlType": types, "sqlType": None, "pkNames": list(change.table.key)}
+        return message if self.legacy else {"data": None, "old": None} | message
+
+
+def _images(change: Change) -> tuple[tuple[str, Row | None], tuple[str, Row | None]]:
+    return ("before", change.before), ("after", change.after)
