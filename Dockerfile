@@ -60,7 +60,7 @@ RUN python3 -m venv /build/venv \
  && /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --only-binary :all: \
         --wheel-dir /build/wheels -r translator.txt
 
-COPY LICENSE ./
+COPY LICENSE README.md ./
 COPY translator translator
 COPY spark_sink spark_sink
 RUN /build/venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/own .

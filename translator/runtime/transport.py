@@ -19,13 +19,21 @@ from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 from mode.utils.futures import notify
 
+_PAUSED_SECONDS = 0.01
+
+# How long the broker may hold a fetch that finds nothing. One fetch at a time is under way per broker, so an idle
+# partition would keep the busy ones waiting for Faust's fixed 1.5 s: 3.2 against 9.7 thousand records a second were
+# measured on a topic whose second partition had ended.
+FETCH_WAIT_MS = 50
+
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """Reads committed records only: Faust reads aborted ones unless it runs its own exactly-once mode."""
+    """Two settings that Faust does not offer: it reads aborted records, and waits too long for idle partitions."""
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
 
@@ -109,6 +117,9 @@ class BatchConsumer(driver.Consumer):
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
         """One message per partition, whose value is the list of aiokafka records."""
+        if self.flow_active and not self._get_active_partitions():
+            await asyncio.sleep(_PAUSED_SECONDS)  # every partition is full; upstream would sleep a whole second
+            return
         fetched, _ = await self._wait_next_records(timeout)
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:

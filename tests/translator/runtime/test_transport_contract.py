@@ -39,6 +39,7 @@ OVERRIDDEN = [
 ]
 CALLED = [
     (driver.Consumer, "_wait_next_records", "self, timeout", True),
+    (driver.Consumer, "_get_active_partitions", "self", False),
     (driver.Consumer, "perform_seek", "self", True),
     (driver.Consumer, "stop_flow", "self", False),
     (driver.Consumer, "wait_empty", "self", True),
@@ -112,6 +113,7 @@ def test_every_override_is_ours(name: str) -> None:
         (faust_consumer.Consumer, "_wait_for_ack", "self._waiting_for_ack = asyncio.Future"),
         (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "RoundRobinPartitionAssignor"),
         (aiokafka.AIOKafkaConsumer, "start", "isolation_level=self._isolation_level"),
+        (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
     ],
 )
 def test_upstream_still_calls_what_we_replace(owner: type, method: str, needed: str) -> None:
