@@ -20,7 +20,7 @@ from typing import Any
 import numpy
 import pyarrow
 import yaml
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -43,6 +43,12 @@ _ACCOUNTS = {
     "cdc_records_dead": "dead",
     "cdc_records_skipped": "skipped",
     "cdc_records_learned": "learned",
+}
+
+_NO_COORDINATOR_YET = {
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
@@ -218,12 +224,18 @@ class Stack:
         return counts
 
     def committed(self) -> dict[tuple[str, int], int]:
-        """(raw topic, partition) -> offset committed by the translator's group."""
+        """(raw topic, partition) -> offset committed by the translator's group; empty while the broker cannot say."""
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
         reader = Consumer(self._client | {"group.id": "demo", "enable.auto.commit": False})
-        answer = reader.committed(asked, timeout=20)
-        reader.close()
+        try:
+            answer = reader.committed(asked, timeout=20)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_COORDINATOR_YET:
+                raise
+            return {}
+        finally:
+            reader.close()
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
 from translator.runtime.start import World, prepare, take_in
-from translator.runtime.transport import BatchConsumer, BatchTransport
+from translator.runtime.transport import Drain, attach
 from translator.settings import Kafka, Settings
 
 log = structlog.get_logger("translator")
@@ -32,11 +32,8 @@ def create_app(world: World, datadir: str) -> faust.App:
     """The Faust app over a prepared world."""
     settings = world.settings
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
-    transport = BatchTransport(app.conf.broker_consumer, app)
-    app.transport = transport
     stopper = FailStop(app, world.delivery)
-    BatchConsumer.drain_timeout = settings.timing.rebalance - 5
-    BatchConsumer.on_drain_timeout = stopper.die_in_callback
+    attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work))
     source_topics = app.topic(*sorted(_raw_topics(settings)), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
@@ -112,15 +109,12 @@ class FailStop:
 
     async def die(self, error: BaseException) -> None:
         """Crashes the app; does not return."""
-        self._stop_work(error)
+        self.stop_work(error)
         await self._app.crash(error)
         await asyncio.Event().wait()
 
-    def die_in_callback(self, error: BaseException) -> None:
-        """For callers that wait themselves."""
-        self._stop_work(error)
-
-    def _stop_work(self, error: BaseException) -> None:
+    def stop_work(self, error: BaseException) -> None:
+        """From here on nothing leaves the process, and it ends within seconds."""
         if self.dead:
             return
         self.dead = True

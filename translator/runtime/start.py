@@ -32,7 +32,6 @@ class World(Struct):
     settings: Settings
     catalog: Catalog
     translators: dict[str, Translator]  # by source
-    facts: dict[str, TopicFacts]  # of all raw topics and the canonical one
     reader: Reader
     delivery: Delivery
     metrics: Metrics
@@ -91,7 +90,7 @@ def prepare(settings: Settings) -> World:
     target = Target(output, partitions, max_bytes, version)
     codec = CODECS[output.codec]()
     pipeline = Pipeline(routes, codec, target, catalog, delivery, settings.timing.metadata_wait)
-    return World(settings, catalog, translators, facts, reader, delivery, metrics, pipeline)
+    return World(settings, catalog, translators, reader, delivery, metrics, pipeline)
 
 
 def take_in(record: Any, schemas_topic: str, catalog: Catalog, translators: Mapping[str, Translator]) -> None:

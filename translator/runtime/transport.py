@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import faust
 from aiokafka.partitioner import murmur2
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -37,15 +38,21 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
 
-class BatchConsumer(driver.Consumer):
-    """Faust's consumer with one event per (partition, fetch) and offsets of its own.
+class Drain(NamedTuple):
+    """How partitions are given away.
 
-    `drain_timeout` and `on_drain_timeout` are set by the app before the consumer starts. The timeout must be below
-    `broker_rebalance_timeout`, or the broker gives the partitions away while we still deliver.
+    `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
+    partitions away while we still deliver. After that `failed` is called, which ends the process.
     """
 
-    drain_timeout: float = 25.0
-    on_drain_timeout: Callable[[BaseException], None]
+    seconds: float
+    failed: Callable[[BaseException], None]
+
+
+class BatchConsumer(driver.Consumer):
+    """Faust's consumer with one event per (partition, fetch) and offsets of its own; `attach` completes it."""
+
+    drain: Drain
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
@@ -91,10 +98,6 @@ class BatchConsumer(driver.Consumer):
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
         """Nothing: offsets that compaction or transactions left out need no bookkeeping here."""
 
-    def committed_offsets(self) -> Mapping[TP, int]:
-        """The offsets that the broker has accepted from this process."""
-        return dict(self._accepted)
-
     # -- rebalance
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
@@ -104,10 +107,10 @@ class BatchConsumer(driver.Consumer):
             self.app.flow_control.suspend()
             self.app.flow_control.clear()
             try:
-                async with asyncio.timeout(self.drain_timeout):
+                async with asyncio.timeout(self.drain.seconds):
                     await self.wait_empty()
             except TimeoutError as error:
-                self.on_drain_timeout(error)
+                self.drain.failed(error)
                 await asyncio.Event().wait()
         await super().on_partitions_revoked(revoked)
         self._next.clear()
@@ -165,10 +168,18 @@ def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     )
 
 
-class BatchTransport(driver.Transport):
-    """Faust's aiokafka transport with the batch consumer."""
+def attach(app: faust.App, drain: Drain) -> None:
+    """Gives a new app the batch transport, before anything asks it for its consumer."""
 
-    Consumer = BatchConsumer
+    class Consumer(BatchConsumer):
+        pass
+
+    class Transport(driver.Transport):
+        pass
+
+    Consumer.drain = drain
+    Transport.Consumer = Consumer
+    app.transport = Transport(app.conf.broker_consumer, app)
 
 
 def positive_murmur2(topic: str) -> int:
