@@ -28,31 +28,11 @@ ENV PATH=/opt/cdc/bin:$PATH \
 
 FROM ${PYTHON_IMAGE} AS wheels
 WORKDIR /build
-COPY pyproject.toml requirements.lock ./
-
-# The lock holds every package of every extra, and PySpark alone is 400 MB that the translator never loads. So each
-# image installs a part of the lock: the packages that pyproject.toml names for it, and what these need in turn, which
-# the lock's own "# via" lines tell. Entries are copied whole, with versions, markers and hashes. (A hash-pinned lock
-# cannot serve pip as a constraints file: with --require-hashes pip takes no hashes from one.) `pip check` below fails
-# the build if a package were missing. Lines instead of a heredoc, which builders older than 2023 do not know.
-RUN printf '%s\n' \
-    'import re, sys, tomllib' \
-    'project = tomllib.load(open("pyproject.toml", "rb"))["project"]' \
-    'groups = {"dependencies": project["dependencies"], **project["optional-dependencies"]}' \
-    'name = lambda text: re.sub("[-_.]+", "-", re.match("[A-Za-z0-9._-]+", text)[0].lower())' \
-    'entries = re.findall(r"^\w.*(?:\n .*)+", open("requirements.lock").read(), re.M)' \
-    'needed_by = [(name(e), {name(n) for n in re.findall(r"^ +# +(?:via +)?([\w.-]+)", e, re.M)}) for e in entries]' \
-    'wanted = {name(one) for group in sys.argv[1:] for one in groups.get(group, [group])}' \
-    'strangers = wanted - {package for package, _ in needed_by}' \
-    'if strangers: sys.exit(f"not in requirements.lock: {sorted(strangers)}; run make lock")' \
-    'before = set()' \
-    'while before != wanted:' \
-    '    before, wanted = wanted, wanted | {package for package, by in needed_by if by & wanted}' \
-    'print("\n".join(entry for entry in entries if name(entry) in wanted))' \
-    > part_of_lock.py \
- && python3 part_of_lock.py setuptools wheel > tools.txt \
- && python3 part_of_lock.py dependencies > translator.txt \
- && python3 part_of_lock.py dependencies sink > spark-sink.txt
+COPY pyproject.toml requirements.lock dev/lock_part.py ./
+# Each image installs its part of the lock, entries whole; `pip check` below fails the build if a package were missing.
+RUN python3 lock_part.py setuptools wheel > tools.txt \
+ && python3 lock_part.py dependencies > translator.txt \
+ && python3 lock_part.py dependencies sink > spark-sink.txt
 
 # The build tools come from the lock too: without --no-build-isolation pip would fetch some of its own, unverified.
 RUN python3 -m venv /build/venv \

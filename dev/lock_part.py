@@ -1,0 +1,58 @@
+"""`python dev/lock_part.py GROUP...` prints the part of requirements.lock that these groups need, entries whole.
+
+A group is `dependencies` or an extra of pyproject.toml, or one package. The lock holds every package of every extra,
+and PySpark alone is 400 MB that the translator never loads; so each image installs its part. What a package needs in
+turn is told by the lock's own "# via" lines. (pip takes no hashes from a constraints file, so the lock cannot serve as
+one.)
+
+Needs nothing but the standard library.
+"""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+_ENTRY = re.compile(r"^\w.*(?:\n .*)+", re.MULTILINE)
+_VIA = re.compile(r"^ +# +(?:via +)?([\w.-]+)", re.MULTILINE)
+
+
+def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> list[str]:
+    """The entries of a lock that the groups need.
+
+    Raises:
+        LookupError: a package that a group names is not in the lock.
+    """
+    named = {"dependencies": project["dependencies"], **project.get("optional-dependencies", {})}
+    wanted = {_name(requirement) for group in groups for requirement in named.get(group, [group])}
+    # a list: a package stands twice where its version depends on that of Python
+    entries = [(_name(entry), entry) for entry in _ENTRY.findall(lock)]
+    strangers = sorted(wanted - {package for package, _ in entries})
+    if strangers:
+        raise LookupError(f"not in requirements.lock: {', '.join(strangers)}; run make lock")
+    needed_by = [(package, {_name(other) for other in _VIA.findall(entry)}) for package, entry in entries]
+    while more := {package for package, others in needed_by if others & wanted} - wanted:
+        wanted |= more
+    return [entry for package, entry in entries if package in wanted]
+
+
+def _name(requirement: str) -> str:
+    """The normal form of a package's name."""
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return re.sub(r"[-_.]+", "-", match[0].lower()) if match else requirement
+
+
+def main() -> None:
+    """The command."""
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lock = Path("requirements.lock").read_text(encoding="utf-8")
+    try:
+        print("\n".join(part_of_lock(lock, project, sys.argv[1:])))
+    except LookupError as error:
+        sys.exit(f"lock_part: {error}")
+
+
+if __name__ == "__main__":
+    main()
