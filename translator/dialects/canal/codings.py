@@ -21,7 +21,8 @@ from translator.dialects.canal.values import (
     without_labels,
     wkb,
 )
-from translator.values import INTEGER_BOUNDS, Converter, bytes_from_latin1, converter, timestamptz_in
+from translator.values import Converter, bytes_from_latin1, converter, timestamptz_in
+from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):

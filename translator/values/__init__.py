@@ -1,0 +1,108 @@
+"""Source scalar -> canonical scalar, by the declared type of the column: tables, no branches on content.
+
+A canonical scalar is what the row images carry (design section 4, Image encoding). The type of the column chooses the
+encoding, never the value. What has no faithful form raises `Unrepresentable`: the column is left out of the image and
+reported as an issue, never rounded and never guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache, partial
+
+from translator.values.numbers import (
+    INTEGER_BOUNDS,
+    MAX_EXPONENT,
+    to_bounded_integer,
+    to_decimal,
+    to_float32,
+    to_float64,
+    to_scaled_decimal,
+    to_uint64,
+)
+from translator.values.scalar import Converter, Unrepresentable, text_of
+from translator.values.text import (
+    bytes_from_base64,
+    bytes_from_hex,
+    bytes_from_latin1,
+    to_boolean,
+    to_bytes,
+    to_string,
+    to_unknown,
+)
+from translator.values.times import (
+    clock_text,
+    date_text,
+    timestamptz_in,
+    to_date,
+    to_time,
+    to_timestamp,
+    to_timestamptz,
+    utc_text,
+    zone,
+)
+
+_CONVERTERS: Mapping[str, Converter] = {
+    "boolean": to_boolean,
+    **{name: partial(to_bounded_integer, *bounds) for name, bounds in INTEGER_BOUNDS.items()},
+    "uint64": to_uint64,
+    "decimal": to_decimal,
+    "float32": to_float32,
+    "float64": to_float64,
+    "string": to_string,
+    "bytes": to_bytes,
+    "date": to_date,
+    "time": to_time,
+    "timestamp": to_timestamp,
+    "timestamptz": partial(to_timestamptz, None),
+    "interval": text_of,
+    "json": text_of,
+    "uuid": text_of,
+    "enum": to_string,
+    "set": to_string,
+    "geometry": to_bytes,
+    "unknown": to_unknown,
+}
+
+CANONICAL_TYPES = tuple(_CONVERTERS)
+_DECIMAL_TYPE = re.compile(r"decimal\((\d{1,4}),(-?\d{1,4})\)\Z")
+
+
+@lru_cache(maxsize=4096)
+def converter(canonical_type: str) -> Converter:
+    """The converter of a canonical type for the plain spelling of its values.
+
+    Dialects whose writers spell a type otherwise (hex, latin-1, a default zone) take the named function instead.
+
+    Raises:
+        ValueError: no such type.
+    """
+    found = _CONVERTERS.get(canonical_type)
+    if found is not None:
+        return found
+    match = _DECIMAL_TYPE.match(canonical_type)
+    if match is None:
+        raise ValueError(
+            f"unknown type {canonical_type!r}; allowed: {', '.join(CANONICAL_TYPES)}, decimal(p,s) without spaces"
+        )
+    precision, scale = int(match[1]), int(match[2])
+    if max(precision, abs(scale)) > MAX_EXPONENT:
+        raise ValueError(f"{canonical_type}: precision and scale end at {MAX_EXPONENT}")
+    return partial(to_scaled_decimal, precision, scale)
+
+
+__all__ = [
+    "CANONICAL_TYPES",
+    "Converter",
+    "Unrepresentable",
+    "bytes_from_base64",
+    "bytes_from_hex",
+    "bytes_from_latin1",
+    "clock_text",
+    "converter",
+    "date_text",
+    "timestamptz_in",
+    "utc_text",
+    "zone",
+]
