@@ -24,7 +24,6 @@ from translator.settings import Kafka, Settings
 log = structlog.get_logger("translator")
 
 _FATAL_EXIT_SECONDS = 10
-_STOP_EXIT_SECONDS = 30
 _REAP_INTERVAL = 0.005
 
 
@@ -32,6 +31,7 @@ def create_app(world: World, datadir: str) -> faust.App:
     """The Faust app over a prepared world."""
     settings = world.settings
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
+    app.stop_seconds = settings.timing.rebalance
     stopper = FailStop(app, world.delivery)
     attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work))
     source_topics = app.topic(*sorted(_raw_topics(settings)), key_serializer="raw", value_serializer="raw")
@@ -92,10 +92,12 @@ def create_app(world: World, datadir: str) -> faust.App:
 
 
 class BoundedStopApp(faust.App):
-    """Ends within a time that a supervisor's grace period can be set by."""
+    """Ends within `stop_seconds`, delivered or not: a supervisor's grace period must be longer."""
+
+    stop_seconds: float
 
     async def stop(self) -> None:
-        exit_within(_STOP_EXIT_SECONDS)
+        exit_within(self.stop_seconds)
         await super().stop()
 
 
