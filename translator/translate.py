@@ -271,7 +271,8 @@ def _detail(change: Change) -> Detail:
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     """The key out of `image`; key columns that it lacks are taken from `before`.
 
-    An image without a key column is not an error: the row is translated without a key and says so.
+    An image without a key column, or with a null in one, names no row. That is not an error: the row is translated
+    without a key and says so.
     """
     names = change.key_columns
     if not names:
@@ -281,11 +282,10 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
             reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
     fallback = before or {}
-    missing = [name for name in names if name not in image and name not in fallback]
-    if missing:
+    new = {name: image[name] if name in image else fallback.get(name) for name in names}
+    if None in new.values():
         change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
         return NO_KEY
-    new = {name: image[name] if name in image else fallback[name] for name in names}
     old = {name: fallback[name] for name in names if name in fallback}
     if all(new[name] == value for name, value in old.items()):
         return Key(_json(new), change.key_kind)

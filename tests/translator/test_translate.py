@@ -201,8 +201,13 @@ class TestKey:
 
     def test_order(self) -> None:
         """The key's columns stand in key order, not in the order of the row."""
-        event = event_of("c", None, {"a": 1, "b": "2", "c": None}, key_columns=("c", "a"), key_kind="unique")
-        assert ('{"c":null,"a":1}', "unique") == (event.key, event.key_kind)
+        event = event_of("c", None, {"a": 1, "b": "2", "c": "3"}, key_columns=("c", "a"), key_kind="unique")
+        assert ('{"c":"3","a":1}', "unique") == (event.key, event.key_kind)
+
+    def test_null(self) -> None:
+        """A null in a key column names no row, in a unique key least of all: there may be many."""
+        event = event_of("c", None, {"a": 1, "c": None}, key_columns=("c", "a"), key_kind="unique")
+        assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
 
     def test_none_declared(self) -> None:
         """A table without a key has rows without a key; that is not worth a note."""

@@ -6,9 +6,10 @@ import base64
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from translator.errors import CdcError
 from translator.message import Message
@@ -18,11 +19,16 @@ class BadRecordFile(CdcError):
     """A line is not a record: nothing can be accounted for, so the run fails with exit code 1."""
 
 
+_BOM = b"\xef\xbb\xbf"
+_HINT = 'a record is {"value": ...} on one line; --raw takes a whole file as one message'
+
+
 class _Line(Struct, forbid_unknown_fields=True):
     topic: str = "file"
-    partition: int = 0
-    offset: int | None = None
-    timestamp: int = 0
+    partition: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+    timestamp: Annotated[int, Meta(ge=-1, le=(2**63 - 1) // 1000)] = 0
+    """Milliseconds that the envelope can hold as microseconds; -1 is Kafka's word for none."""
     key: str | None = None
     key_base64: str | None = None
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -37,18 +43,18 @@ def read_records(path: Path) -> Iterator[Message]:
     Raises:
         BadRecordFile: a line is not a record.
     """
-    for number, text in enumerate(_read(path).split(b"\n")):
+    for number, text in enumerate(_read(path).removeprefix(_BOM).split(b"\n")):
         if not text.strip():
             continue
         try:
             yield _message(text, number)
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise BadRecordFile(f"{path}: line {number} is not a record: {error}") from None
+            raise BadRecordFile(f"{path}: line {number} is not a record: {error}; {_HINT}") from None
 
 
-def read_raw(path: Path) -> Iterator[Message]:
+def read_raw(path: Path, offset: int = 0) -> Message:
     """The whole file as the value of one message."""
-    yield Message("file", 0, 0, 0, None, _read(path))
+    return Message("file", 0, offset, 0, None, _read(path))
 
 
 def _read(path: Path) -> bytes:

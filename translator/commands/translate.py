@@ -19,7 +19,7 @@ from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_raw, read_records
 from translator.dead_letter import DeadLetter
 from translator.dialects._options import parse_options
-from translator.errors import ConfigError
+from translator.errors import ConfigError, FatalError
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.translate import Events, Result, Translator
 
@@ -48,14 +48,26 @@ def translate(
     dialect: str, options: tuple[str, ...], source: str, raw: bool, strict: bool, files: tuple[Path, ...]
 ) -> None:
     """Translate record files: events on standard output, dead letters and a summary on standard error."""
-    messages = [message for file in files for message in (read_raw(file) if raw else read_records(file))]
+    messages = _messages(files, raw=raw)
     desk = Desk(dialect, parse_cli_options(options), source, messages)
-    for message in messages:
-        desk.take(message, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    try:
+        for message in messages:
+            desk.take(message, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # a reader such as `head` had enough; click ends the program silently
+    except OSError as error:
+        raise FatalError(f"cannot write to standard output: {error.strerror}") from None
     click.echo(desk.summary(), err=True)
     if strict and desk.counts["dead"]:
         sys.exit(1)
+
+
+def _messages(files: Iterable[Path], *, raw: bool) -> list[Message]:
+    """All messages of the files. Raw files are numbered by their offset, so that each dead letter names its own."""
+    if raw:
+        return [read_raw(file, offset) for offset, file in enumerate(files)]
+    return [message for file in files for message in read_records(file)]
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:

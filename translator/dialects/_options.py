@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -24,6 +25,19 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], dialect: str
         if name not in known:
             raise ConfigError(f"{dialect}: {unknown('option', name, known)}")
     try:
-        return msgspec.convert(dict(given), options_class, strict=False)
+        return msgspec.convert(_with_seconds(dict(given)), options_class, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{dialect}: option not valid: {error}") from None
+
+
+_NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2})", re.ASCII)
+
+
+def _with_seconds(value: Any) -> Any:
+    """Times may be written without seconds, as people do (`2022-03-20T00:00+08:00`); RFC 3339 wants them."""
+    if isinstance(value, dict):
+        return {name: _with_seconds(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_seconds(item) for item in value]
+    match = _NO_SECONDS.fullmatch(value) if isinstance(value, str) else None
+    return f"{match[1]}:00{match[2]}" if match else value

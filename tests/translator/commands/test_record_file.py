@@ -65,6 +65,12 @@ def test_no_last_line_break(path: Path) -> None:
     assert [b"a", b"b"] == [message.value for message in read_records(path)]
 
 
+def test_byte_order_mark(path: Path) -> None:
+    """A byte order mark, which editors on Windows put first, belongs to no record."""
+    path.write_bytes(b'\xef\xbb\xbf{"value":"a"}\n')
+    assert [b"a"] == [message.value for message in read_records(path)]
+
+
 class TestValue:
     @pytest.mark.parametrize(
         ("members", "expected"),
@@ -138,6 +144,11 @@ class TestHeaders:
         ('{"value_base64":"eA==\\n"}', "is not base64"),
         ('{"value":"x","key_base64":"名"}', "is not base64"),
         ('{"value":"x","offset":"1"}', "Expected `int | null`, got `str`"),
+        ('{"value":"x","offset":-1}', "`int` >= 0"),
+        ('{"value":"x","offset":9223372036854775808}', "$.offset"),
+        ('{"value":"x","partition":-1}', "`int` >= 0"),
+        ('{"value":"x","timestamp":9223372036854776}', "`int` <= 9223372036854775"),
+        ('{"data":[],"type":"INSERT"}', "--raw"),
         ('{"value":"x","key":1}', "Expected `str | null`, got `int`"),
         ('{"value":"x","headers":5}', "got `int`"),
         ('{"value":"x","headers":{"a":1}}', "got `int`"),
@@ -148,14 +159,15 @@ class TestHeaders:
     ids=lambda part: ascii(part)[:40],
 )
 def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
-    """A line that is no record is named by its number from 0, with the reason."""
+    """A line that is no record is named by its number from 0, with the reason and what a record is."""
     with pytest.raises(BadRecordFile) as caught:
         read(path, {"value": "x"}, line)
     assert str(caught.value).startswith(f"{path}: line 1 is not a record: ")
     assert reason in str(caught.value)
+    assert '{"value": ...}' in str(caught.value)
 
 
 def test_raw(path: Path) -> None:
     """A whole file as it is, line breaks included, is the value of one message."""
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n')
-    assert [Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n')] == list(read_raw(path))
+    assert Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n') == read_raw(path)

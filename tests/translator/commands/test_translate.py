@@ -200,6 +200,15 @@ class TestInput:
         (event,) = run("-d", "shareplex", "--raw", path).events
         assert {"ID": "7", "NAME": "x"} == event["after"]
 
+    def test_raw_files(self, run: Run, tmp_path: Path) -> None:
+        """Each raw file is a message with an offset of its own: ids are unique, and a dead letter names its file."""
+        paths = [tmp_path / name for name in "abc"]
+        for path, text in zip(paths, (INSERT, UNKNOWN, INSERT), strict=True):
+            path.write_text(text)
+        ran = run("-d", "shareplex", "--raw", *paths)
+        assert ["file/file/0/0/0", "file/file/0/2/0"] == [event["id"] for event in ran.events]
+        assert [1] == [dead["origin"]["offset"] for dead in ran.dead_letters]
+
     def test_raw_standard_input(self, run: Run) -> None:
         """Both together: one message from standard input."""
         ran = run("-d", "shareplex", "--raw", "-", stdin=INSERT.encode())
@@ -303,6 +312,16 @@ class TestExitCodes:
         ran = run("-d", "shareplex", path)
         assert (1, b"") == (ran.code, ran.out)
         assert ran.err.startswith(f"translator: {path}: line 1 is not a record: ")
+
+
+@pytest.mark.parametrize("records", [1, 100])
+def test_full_disk(file: FileOf, records: int) -> None:
+    """Output that cannot be written, at once or at the last flush, is an error of one line and no success."""
+    arguments = [sys.executable, "-m", "translator", "translate", "-d", "shareplex", str(file(*[INSERT] * records))]
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert 1 == ran.returncode
+    assert b"translator: cannot write to standard output: No space left on device\n" == ran.stderr
 
 
 def test_as_a_program(file: FileOf) -> None:

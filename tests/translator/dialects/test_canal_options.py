@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from tests.translator.dialects._canal import UPDATE, canal, row
+from translator.dialects.canal import Canal
 from translator.dialects.canal.options import Options
 from translator.errors import ConfigError, FatalError
+from translator.message import Setup
 
 
 @pytest.mark.parametrize(
@@ -55,3 +57,11 @@ def test_the_manual_lists_every_option() -> None:
     assert [field.name for field in msgspec.structs.fields(Options)] == re.findall(
         r"^\| `(\w+)` \|", section, re.MULTILINE
     )
+
+
+def test_times_without_seconds() -> None:
+    """An instance may be dated as people write it, and as the documentation does."""
+    instance = {"created": "2021-05-01T00:00+08:00", "restarted": ["2023-01-01T10:30Z"]}
+    Canal(Setup("shop"), {"profile": "dts", "instance": instance})
+    with pytest.raises(ConfigError, match="created"):
+        Canal(Setup("shop"), {"profile": "dts", "instance": {"created": "2021-05-01T00:00"}})

@@ -70,6 +70,7 @@ def canonical(text: str, **spelling: Any) -> str:
         ("string", "character(2)"),
         ("string", "longtext"),
         ("unknown", "varchar(20) charset binary"),
+        ("unknown", "char(5) byte"),
         ("bytes", "binary(16)"),
         ("bytes", "VARBINARY(20)"),
         ("bytes", "mediumblob"),

@@ -131,8 +131,8 @@ def _year(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _text(type_: MysqlType, spelling: Spelling) -> Coding:
-    # Text of the character set `binary` is bytes to MySQL; which of the two canal prints is not known.
-    return plain("string") if type_.charset != "binary" else UNKNOWN
+    # Text of the character set `binary`, and CHAR BYTE, are bytes to MySQL; which of the two canal prints is not known.
+    return UNKNOWN if type_.charset == "binary" or "byte" in type_.attributes else plain("string")
 
 
 def _bytes(type_: MysqlType, spelling: Spelling) -> Coding:
