@@ -134,8 +134,22 @@ def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], d
 
 
 def _typed(raw: dict[str, list[object]], types: Sequence[str]) -> dict[str, Key]:
-    columns = [column([values[i] for values in raw.values()], sql).to_pylist() for i, sql in enumerate(types)]
+    columns = [_comparable(column([values[i] for values in raw.values()], sql)) for i, sql in enumerate(types)]
     return dict(zip(raw, zip(*columns, strict=True), strict=True))
+
+
+def _comparable(array: pa.Array) -> list[object]:
+    """Values of which one key has one: tables and Python do not agree on NaN, nor on the sign of zero.
+
+    Raises:
+        ValueError: some value is NaN.
+    """
+    if not pa.types.is_floating(array.type):
+        return list(array.to_pylist())
+    values = array.to_pylist()
+    if any(value != value for value in values):
+        raise ValueError("NaN is no key")
+    return [value + 0.0 for value in values]
 
 
 def _typed_one_by_one(

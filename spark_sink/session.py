@@ -17,6 +17,8 @@ _FIXED = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Zoned timestamps mean the same instant wherever the driver stands.
     "spark.sql.session.timeZone": "UTC",
+    # A source table may be named `${x}`.
+    "spark.sql.variable.substitute": "false",
     # Tasks write tables: a second copy of a running one would be a second writer.
     "spark.speculation": "false",
     # A Delta log is read with so many tasks; the default of 50 makes every statement on a small table slow.

@@ -9,6 +9,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -31,7 +32,7 @@ def image(text: str) -> dict[str, Any]:
     """
     try:
         return _IMAGE.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError, ArithmeticError):  # not JSON, too deep, an absurd exponent
         raise ValueError("not a JSON object") from None
 
 
@@ -64,19 +65,24 @@ def _booleans(values: Values, arrow: pa.DataType) -> pa.Array:
 
 
 def _integers(values: Values, arrow: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, arrow)
-    except (pa.ArrowException, TypeError):
-        # A number whose type the source did not declare comes as text.
-        return pa.array([_integer(value) for value in values], arrow)
+    if Decimal not in set(map(type, values)):  # Arrow would cut their fraction off
+        try:
+            return pa.array(values, arrow)
+        except (pa.ArrowException, TypeError):
+            pass  # a number whose type the source did not declare comes as text
+    return pa.array([_integer(value) for value in values], arrow)
+
+
+# Digits beyond which a number is no integer of any column; int() of a great exponent would not end.
+_LONGEST_INTEGER = 20
 
 
 def _integer(value: Any) -> int | None:
     if value is None or type(value) is int:
         return value
     number = _number(value)
-    if number != number.to_integral_value():
-        raise ValueError("a fraction")
+    if number.adjusted() > _LONGEST_INTEGER or number != number.to_integral_value():
+        raise ValueError("a fraction, or beyond every integer")
     return int(number)
 
 
@@ -87,7 +93,7 @@ def _floats(values: Values, arrow: pa.DataType) -> pa.Array:
     numbers = [None if value is None else _float(value) for value in values]
     array = pa.array(numbers, pa.float64()).cast(arrow, safe=False)
     infinite = sum(1 for number in numbers if number is not None and math.isinf(number))
-    if infinite != pc.sum(pc.is_inf(array)).as_py() and numbers:
+    if infinite != pc.sum(pc.is_inf(array), min_count=0).as_py():
         raise ValueError("beyond the range of a float")
     return array
 
@@ -104,12 +110,17 @@ def _float(value: Any) -> float:
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-def _decimals(values: Values, arrow: pa.DataType) -> pa.Array:
+def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
+    whole, scale = arrow.precision - arrow.scale, arrow.scale
     try:
-        return pa.array(values, pa.string()).cast(arrow)
+        texts = pa.array(values, pa.string())
+        # Arrow's cast does not notice every overflow: only what surely fits is left to it.
+        fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
+        if pc.all(fits, min_count=0).as_py():
+            return texts.cast(arrow)
     except (pa.ArrowException, TypeError):
-        # Exponents and numbers that came as JSON numbers.
-        return pa.array([None if value is None else _number(value) for value in values], arrow)
+        pass  # exponents, and numbers that came as JSON numbers
+    return pa.array([None if value is None else _number(value) for value in values], arrow)
 
 
 def _number(value: Any) -> Decimal:
@@ -143,8 +154,12 @@ def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
     return pa.array(decoded, arrow)
 
 
+# What a Python date can be: rows that are moved pass through Python.
+_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)
+
+
 def _dates(values: Values, arrow: pa.DataType) -> pa.Array:
-    return pa.array(values, pa.string()).cast(arrow)
+    return _in_calendar(pa.array(values, pa.string()).cast(arrow))
 
 
 # Digits beyond the microsecond that say nothing.
@@ -153,10 +168,20 @@ _IDLE_DIGITS = re.compile(r"(\.\d{6})0+(?=Z?$)")
 
 def _timestamps(values: Values, arrow: pa.DataType) -> pa.Array:
     try:
-        return pa.array(values, pa.string()).cast(arrow)
+        return _in_calendar(pa.array(values, pa.string()).cast(arrow))
     except pa.ArrowException:
         shortened = [None if value is None else _IDLE_DIGITS.sub(r"\1", value) for value in values]
-        return pa.array(shortened, pa.string()).cast(arrow)
+        return _in_calendar(pa.array(shortened, pa.string()).cast(arrow))
+
+
+def _in_calendar(array: pa.Array) -> pa.Array:
+    first, last = (
+        pa.scalar(_FIRST, pa.timestamp("us")).cast(array.type),
+        pa.scalar(_LAST, pa.timestamp("us")).cast(array.type, safe=False),
+    )
+    if not pc.all(pc.and_(pc.greater_equal(array, first), pc.less_equal(array, last)), min_count=0).as_py():
+        raise ValueError("a year outside 1 to 9999")
+    return array
 
 
 _BY_TYPE: dict[str, Callable[[Values, pa.DataType], pa.Array]] = {

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
@@ -118,27 +119,28 @@ class DeltaMirror:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
         columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
-        scanner = self._table.to_pyarrow_dataset().scanner(columns=list(columns), filter=self._near(wanted))
-        for batch in scanner.to_batches():
-            values = {name: batch.column(name).to_pylist() for name in columns}
-            found = zip(*(values[name] for name in self.shape.key), strict=True)
-            rest = zip(*(values[name] for name in names), strict=True)
+        for batch in self._near(wanted).to_batches(columns=list(columns)):
+            for i, name in enumerate(self.shape.key):
+                values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
+                batch = batch.filter(pc.is_in(batch.column(name), values))
+            stored = {name: batch.column(name).to_pylist() for name in columns}
+            found = zip(*(stored[name] for name in self.shape.key), strict=True)
+            rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
 
-    def _near(self, keys: set[Key]) -> ds.Expression:
-        """A filter that keeps the rows of `keys`, and few others: each key column on its own.
+    def _near(self, keys: set[Key]) -> ds.Dataset:
+        """The files that may hold rows of `keys`, by their statistics in the log, where those can be trusted.
 
-        The range lets whole files be left out, where their statistics can be trusted.
+        Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
         """
+        files = self._table.to_pyarrow_dataset()
         condition = ds.scalar(True)
         for i, name in enumerate(self.shape.key):
-            sql = self.shape.types[name]
-            values = {key[i] for key in keys}
-            field = ds.field(name)
-            if has_statistics(sql):
-                condition &= (field >= min(values)) & (field <= max(values))
-            condition &= field.isin(pa.array(values, arrow_type(sql)))
-        return condition
+            if has_statistics(self.shape.types[name]):
+                values = {key[i] for key in keys}
+                condition &= (ds.field(name) >= min(values)) & (ds.field(name) <= max(values))
+        near = list(files.get_fragments(filter=condition))
+        return ds.FileSystemDataset(near, files.schema, files.format, files.filesystem)
 
 
 def _shape_of(table: DeltaTable) -> Shape:

@@ -46,6 +46,10 @@ class DeltaDdl:
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+        if any(column.type == "timestamp_ntz" for column in columns):
+            # Spark switches the feature on by itself when it creates a table, not when it adds a column.
+            feature = "'delta.feature.timestampNtz' = 'supported'"
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({feature})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def create_quarantine(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 
@@ -41,6 +42,71 @@ def test_without_schema_columns_are_strings(lake: Lake) -> None:
     lake.apply(0, [change("c", {"Id": "1"}, {"名": "甲"}, pos=1)])
     lake.apply(1, [change("u", {"Id": "1"}, {"flag": True, "note": None}, pos=2, full=False)])
     assert [{"Id": "1", "名": "甲", "flag": "true", "note": None}] == lake.rows()
+
+
+def test_a_column_that_no_row_of_a_batch_carries(lake: Lake) -> None:
+    """A patch without a float leaves it, and a float may be NULL in all rows of a batch."""
+    schema = lake.announce(schema_of({"id": "int64", "f": "float64", "g": "float32", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"f": 1.5, "g": None, "a": "x"}, pos=1, schema=schema)])
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2, full=False, schema=schema)])
+    assert [{"id": 1, "f": 1.5, "g": None, "a": "y"}] == lake.rows()
+    assert [] == lake.quarantine()
+
+
+def test_a_timestamp_is_added(lake: Lake) -> None:
+    """A table without times takes a column of them, which is a feature of its own in Delta Lake."""
+    one = lake.announce(schema_of({"id": "int64"}))
+    lake.apply(0, [change("c", {"id": 1}, {}, pos=1, schema=one)])
+    two = lake.announce(schema_of({"id": "int64", "t": "timestamp"}))
+    lake.apply(1, [change("u", {"id": 1}, {"t": "0001-01-01T00:00:00"}, pos=2, full=False, schema=two)])
+    assert [{"id": 1, "t": datetime(1, 1, 1)}] == lake.rows()
+
+
+@pytest.mark.parametrize(
+    ("name", "type", "keys"),
+    [
+        ("名", "string", ["a'b", "A'B", "a'b ", "\0", "", "\U0010ffff" * 100, "z" * 5000, "z" * 5000 + "y"]),
+        ("a.b", "bytes", ["", "AA==", "////", "YQ==", "QQ=="]),
+    ],
+)
+def test_keys_are_told_apart(lake: Lake, name: str, type: str, keys: list[str]) -> None:
+    """Every row is found again by its key, whatever the key holds and is called, in files of appends and of merges."""
+    schema = lake.announce(schema_of({name: type, "v": "string"}, (name,)))
+
+    def write(batch: int, op: str, numbers: Sequence[int]) -> None:
+        events = [change(op, {name: keys[n]}, {"v": f"{n}{op}"}, pos=batch * 100 + n, schema=schema) for n in numbers]
+        lake.apply(batch, events)
+
+    everything = range(len(keys))
+    write(0, "c", everything[::2])
+    write(1, "c", everything[1::2])
+    write(2, "u", everything)
+    write(3, "d", everything[:2])
+    assert [f"{n}u" for n in everything[2:]] == sorted(row["v"] for row in lake.rows())
+
+
+def test_nan_is_no_key(lake: Lake) -> None:
+    """Zero has one key whatever its sign, and NaN, which nothing finds again, goes to quarantine."""
+    schema = lake.announce(schema_of({"id": "float64", "v": "string"}))
+    lake.apply(0, [change("c", {"id": 0.0}, {"v": "x"}, pos=1, schema=schema)])
+    lake.apply(
+        1,
+        [
+            change("u", {"id": -0.0}, {"v": "y"}, pos=2, schema=schema),
+            change("c", {"id": "NaN"}, {"v": "z"}, pos=3, schema=schema),
+        ],
+    )
+    assert [{"id": 0.0, "v": "y"}] == lake.rows()
+    assert [("KEY_INVALID", 1)] == [row[:2] for row in lake.quarantine()]
+
+
+def test_names_of_tables_are_text(lake: Lake) -> None:
+    """No name of a source table means anything to Spark or to the file system."""
+    names = ["${spark.master}", "a`b'c\"d\\e\n", ".."]
+    for batch in range(2):
+        lake.apply(batch, [change("c", {"id": "1"}, {"t": name}, pos=batch, table=name) for name in names])
+    paths = [str(path.parent.relative_to(lake.warehouse)) for path in lake.warehouse.glob("shop_sales/*/_delta_log")]
+    assert sorted(names) == sorted(row["t"] for path in paths for row in lake.rows(path.replace("/", ".")))
 
 
 def test_patch_writes_only_what_it_carries(lake: Lake) -> None:

@@ -37,6 +37,12 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
         ("2026-01-02T03:04:05.123456000", "timestamp_ntz", MOMENT),
         ("2026-01-02T03:04:05.123456Z", "timestamp", MOMENT.replace(tzinfo=UTC)),
         (None, "int", None),
+        (None, "double", None),
+        (None, "float", None),
+        (Decimal("2.0"), "int", 2),
+        ("9" * 38, "decimal(38,0)", Decimal("9" * 38)),
+        ("0." + "9" * 38, "decimal(38,38)", Decimal("0." + "9" * 38)),
+        ("9999-12-31T23:59:59.999999Z", "timestamp", datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)),
     ],
 )
 def test_what_fits(value: Any, sql: str, expected: Any) -> None:
@@ -52,6 +58,11 @@ def test_what_fits(value: Any, sql: str, expected: Any) -> None:
         (128, "tinyint"),
         ("1.5", "int"),
         ("1_000", "int"),
+        (Decimal("1.5"), "int"),
+        ("1e999999999", "bigint"),
+        ("9" * 39, "decimal(38,0)"),
+        ("99", "decimal(38,38)"),
+        ("1001911090", "decimal(38,35)"),
         ("1.55", "decimal(10,1)"),
         ("NaN", "decimal(10,1)"),
         (" 1", "decimal(10,1)"),
@@ -65,7 +76,9 @@ def test_what_fits(value: Any, sql: str, expected: Any) -> None:
         ("A P8=", "binary"),
         ("2026-02-30", "date"),
         ("0000-00-00", "date"),
+        ("0000-01-01", "date"),
         (20260101, "date"),
+        ("9999-12-31T23:59:59-01:00", "timestamp"),
         ("2026-01-02T03:04:05.1234567", "timestamp_ntz"),
         ("2026-01-02T03:04:05Z", "timestamp_ntz"),
         ("2026-01-02T03:04:05", "timestamp"),
@@ -92,7 +105,9 @@ def test_doubles_are_exact(number: float) -> None:
     assert [number] == column([image(f'{{"v":{number!r}}}')["v"]], "double").to_pylist()
 
 
-@pytest.mark.parametrize("text", ["[1]", "1", "", "{", "null", '{"a":1} x'])
+@pytest.mark.parametrize(
+    "text", ["[1]", "1", "", "{", "null", '{"a":1} x', '{"a":' + "[" * 50000, '{"a":1e' + "9" * 20]
+)
 def test_no_image(text: str) -> None:
     """An image is one JSON object."""
     with pytest.raises(ValueError, match="not a JSON object"):
