@@ -199,7 +199,6 @@ class Detail(Struct, frozen=True):
 
 
 NO_KEY = Key(None, "none")
-NO_DETAIL = Detail()
 
 
 def _fields(at: Context, key: Key, before: ImageText | None, after: ImageText | None, detail: Detail) -> dict[str, Any]:

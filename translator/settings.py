@@ -169,16 +169,20 @@ class Settings(_Section):
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = "auto"
 
+    @property
+    def raw_topics(self) -> list[str]:
+        """The topics that are read, of all sources."""
+        return [topic for source in self.sources for topic in source.topics]
+
     @model_validator(mode="after")
     def _unambiguous(self) -> Settings:
         names = [source.name for source in self.sources]
-        topics = [topic for source in self.sources for topic in source.topics]
-        for what, values in (("source name", names), ("topic", topics)):
+        for what, values in (("source name", names), ("topic", self.raw_topics)):
             for value in values:
                 if values.count(value) > 1:
                     raise ValueError(f"{what} {value} is used twice")
         ours = {self.output.topic, self.output.dead_letter_topic, self.output.schemas_topic, self.output.metadata_topic}
-        for topic in topics:
+        for topic in self.raw_topics:
             if topic in ours:
                 raise ValueError(f"topic {topic} is both read and written")
         return self

@@ -181,20 +181,19 @@ def _insert(at: Context, change: RowChange) -> ChangeEvent:
 def _update(at: Context, change: RowChange) -> ChangeEvent:
     sent_before, sent_after = change.before, _require(change.after, "after")
     before, after = sent_before, sent_after
-    before_state, after_state = "none", ""
     if sent_before is not None and change.before_sparse:
-        before, before_state = _completed(sent_before, sent_after, change), "merged"
+        before = _completed(sent_before, sent_after, change)
         change.notes = [*(change.notes or ()), "BEFORE_MERGED"]
-    elif sent_before is not None:
-        before_state = _state(sent_before, change)
     if sent_before is not None and change.after_sparse:
         after = _completed(sent_after, sent_before, change)
-        after_state = "merged"
-    state = _state(after, change)
+    after_state = _state(after, change)
     # An update's after image is full exactly when it names every column of the schema, however it came about.
-    after_state = state if state == "full" or not after_state else after_state
+    if after is not sent_after and after_state != "full":
+        after_state = "merged"
     key = _key(change, after, before)
-    image = _text(before, before_state) if before is not None else None
+    image = None
+    if before is not None:
+        image = _text(before, _state(before, change) if before is sent_before else "merged")
     return ChangeEvent.update(at, key, image, _text(after, after_state), _detail(change))
 
 
@@ -259,7 +258,7 @@ def _state(image: Image, change: RowChange) -> str:
 
 
 def _text(image: Image, state: str) -> ImageText:
-    return ImageText(msgspec.json.encode(image).decode(), state)
+    return ImageText(_json(image), state)
 
 
 def _detail(change: Change) -> Detail:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY
 from translator import envelope
 from translator.envelope import (
-    NO_DETAIL,
     ChangeEvent,
     Column,
     Detail,
@@ -152,41 +151,41 @@ class TestConstructors:
         ("event", "expected"),
         [
             pytest.param(
-                ChangeEvent.snapshot(CONTEXT, KEY, AFTER, NO_DETAIL),
+                ChangeEvent.snapshot(CONTEXT, KEY, AFTER, Detail()),
                 {"kind": "row", "op": "r", **KEYED, **WITH_AFTER},
                 id="snapshot",
             ),
             pytest.param(
-                ChangeEvent.insert(CONTEXT, KEY, AFTER, NO_DETAIL),
+                ChangeEvent.insert(CONTEXT, KEY, AFTER, Detail()),
                 {"kind": "row", "op": "c", **KEYED, **WITH_AFTER},
                 id="insert",
             ),
             pytest.param(
-                ChangeEvent.update(CONTEXT, KEY, BEFORE, AFTER, NO_DETAIL),
+                ChangeEvent.update(CONTEXT, KEY, BEFORE, AFTER, Detail()),
                 {"kind": "row", "op": "u", **KEYED, **WITH_BEFORE, **WITH_AFTER},
                 id="update",
             ),
             pytest.param(
-                ChangeEvent.update(CONTEXT, KEY, None, AFTER, NO_DETAIL),
+                ChangeEvent.update(CONTEXT, KEY, None, AFTER, Detail()),
                 {"kind": "row", "op": "u", **KEYED, **WITH_AFTER},
                 id="update without before",
             ),
             pytest.param(
-                ChangeEvent.delete(CONTEXT, KEY, BEFORE, NO_DETAIL),
+                ChangeEvent.delete(CONTEXT, KEY, BEFORE, Detail()),
                 {"kind": "row", "op": "d", **KEYED, **WITH_BEFORE},
                 id="delete",
             ),
             pytest.param(
-                ChangeEvent.delete(CONTEXT, KEY, None, NO_DETAIL),
+                ChangeEvent.delete(CONTEXT, KEY, None, Detail()),
                 {"kind": "row", "op": "d", **KEYED},
                 id="delete by key only",
             ),
-            pytest.param(ChangeEvent.truncate(CONTEXT, NO_DETAIL), {"kind": "row", "op": "t"}, id="truncate"),
+            pytest.param(ChangeEvent.truncate(CONTEXT, Detail()), {"kind": "row", "op": "t"}, id="truncate"),
             pytest.param(
-                ChangeEvent.schema_change(CONTEXT, DDL, NO_DETAIL), {"kind": "schema", "ddl": DDL}, id="schema"
+                ChangeEvent.schema_change(CONTEXT, DDL, Detail()), {"kind": "schema", "ddl": DDL}, id="schema"
             ),
-            pytest.param(ChangeEvent.transaction(CONTEXT, NO_DETAIL), {"kind": "tx"}, id="tx"),
-            pytest.param(ChangeEvent.watermark(CONTEXT, NO_DETAIL), {"kind": "watermark"}, id="watermark"),
+            pytest.param(ChangeEvent.transaction(CONTEXT, Detail()), {"kind": "tx"}, id="tx"),
+            pytest.param(ChangeEvent.watermark(CONTEXT, Detail()), {"kind": "watermark"}, id="watermark"),
         ],
     )
     def test_sets_its_fields_only(self, event: ChangeEvent, expected: dict[str, Any]) -> None:
@@ -208,7 +207,7 @@ class TestConstructors:
     def test_an_event_does_not_change(self) -> None:
         """An event is a value: nobody down the line can edit it."""
         with pytest.raises(AttributeError):
-            ChangeEvent.watermark(CONTEXT, NO_DETAIL).op = "d"  # type: ignore[misc]
+            ChangeEvent.watermark(CONTEXT, Detail()).op = "d"  # type: ignore[misc]
 
 
 class TestPosition:

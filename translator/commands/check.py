@@ -6,9 +6,8 @@ from pathlib import Path
 
 import click
 
-from translator import dialects
 from translator import settings as settings_module
-from translator.message import Setup
+from translator.catalog import Catalog
 
 
 @click.command()
@@ -16,7 +15,8 @@ from translator.message import Setup
 def check(config: Path) -> None:
     """Check a configuration file: settings, dialects, dialect options, declared tables."""
     settings = settings_module.load(config)
-    for source in settings.sources:
-        tables = tuple(table.declared() for table in source.tables)
-        dialects.build(source.dialect, Setup(source.name, settings.limits.limits(), tables), source.options)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.runtime.start import build_translators
+
+    build_translators(settings, Catalog())
     click.echo(f"{config}: ok, {len(settings.sources)} source(s)")

@@ -34,7 +34,7 @@ def create_app(world: World, datadir: str) -> faust.App:
     app.stop_seconds = settings.timing.rebalance
     stopper = FailStop(app, world.delivery)
     attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work))
-    source_topics = app.topic(*sorted(_raw_topics(settings)), key_serializer="raw", value_serializer="raw")
+    source_topics = app.topic(*sorted(settings.raw_topics), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
     async def process(event: Any) -> None:
@@ -136,10 +136,6 @@ def exit_within(seconds: float) -> None:
     timer.start()
 
 
-def _raw_topics(settings: Settings) -> set[str]:
-    return {topic for source in settings.sources for topic in source.topics}
-
-
 def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
     timing = settings.timing
     return {
@@ -204,7 +200,7 @@ def _credentials(kafka: Kafka) -> Any:
 def run(settings: Settings) -> int:
     """Runs the service until a signal (0) or an error (1)."""
     world = prepare(settings)
-    log.info("prepared", sources=len(world.translators), topics=len(_raw_topics(settings)))
+    log.info("prepared", sources=len(world.translators), topics=len(settings.raw_topics))
     with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
         app = create_app(world, datadir)
         worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)

@@ -69,8 +69,8 @@ def prepare(settings: Settings) -> World:
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
     output = settings.output
-    raw = [topic for source in settings.sources for topic in source.topics]
-    facts = topics.describe([*raw, output.topic, output.dead_letter_topic, output.schemas_topic, output.metadata_topic])
+    ours = (output.topic, output.dead_letter_topic, output.schemas_topic, output.metadata_topic)
+    facts = topics.describe([*settings.raw_topics, *ours])
     max_bytes = topics.max_message_bytes([output.topic, output.dead_letter_topic])
     metrics = Metrics(version)
     delivery = Delivery(Producer(producer_config(client, settings.timing.delivery, max_bytes)), metrics.account)

@@ -10,7 +10,7 @@ tests/translator/runtime/test_transport_contract.py.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 import faust
@@ -130,7 +130,9 @@ class BatchConsumer(driver.Consumer):
         if not self.flow_active:
             await self._seek_back()
             return
-        for fetched_tp, records in _nonempty(fetched):
+        for fetched_tp, records in fetched.items():
+            if not records:
+                continue
             if not self.flow_active or generation != self.app.consumer_generation_id:
                 return  # the next assignment seeks back to the committed offsets
             # What was fetched is handed over whatever has become of the partition's activity: upstream would drop the
@@ -143,10 +145,6 @@ class BatchConsumer(driver.Consumer):
             await self.perform_seek()
         except Exception as error:  # as upstream: while partitions are moving any seek may fail, and the next one heals
             self.log.warning("seek while the flow is stopped: %r", error)
-
-
-def _nonempty(fetched: Mapping[Any, list[Any]]) -> Iterable[tuple[Any, list[Any]]]:
-    return [(tp, records) for tp, records in fetched.items() if records]
 
 
 def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:

@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.translator.examples import CONTEXT, UPDATE
 from tests.translator.strategies import events
 from translator.codecs.record import Record, record_headers, record_key, record_size
-from translator.envelope import NO_DETAIL, ChangeEvent
+from translator.envelope import ChangeEvent, Detail
 
 
 class TestKey:
@@ -30,7 +30,7 @@ class TestKey:
 
     def test_without_table(self) -> None:
         """What belongs to no table still has a key, so that it keeps its partition."""
-        event = ChangeEvent.watermark(msgspec.structs.replace(CONTEXT, db=None, schema=None, table=None), NO_DETAIL)
+        event = ChangeEvent.watermark(msgspec.structs.replace(CONTEXT, db=None, schema=None, table=None), Detail())
         assert b'["shop",null,null,null]' == record_key(event)
 
     @given(events())
@@ -57,7 +57,7 @@ class TestHeaders:
     def test_null_is_left_out(self) -> None:
         """A header whose field is null is absent, not empty."""
         at = msgspec.structs.replace(CONTEXT, db=None, schema=None, table=None, schema_id=None)
-        headers = record_headers(ChangeEvent.watermark(at, NO_DETAIL))
+        headers = record_headers(ChangeEvent.watermark(at, Detail()))
         assert ["cdc-kind", "cdc-source", "cdc-id"] == [name for name, _ in headers]
 
     @pytest.mark.parametrize(
