@@ -3,58 +3,87 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from translator.errors import ErrorCode, MessageError, quote, unknown
+from translator.dialects import _json_again
+from translator.dialects._json_again import Rows, check_names, check_surrogates, has_surrogate_escape
+from translator.errors import ErrorCode, MessageError, unknown
 from translator.message import Limits
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 _BOM = b"\xef\xbb\xbf"
+_NO_ROWS: Rows = frozenset()
 
 JsonObject = dict[str, Any]
 
 
-def parse_object(value: bytes, limits: Limits) -> JsonObject:
-    """The JSON object that a value holds. Numbers are exact: int, or Decimal where a point or an exponent was sent."""
-    parsed = parse(value, limits)
+def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
+    """The JSON object that a value holds. Numbers are exact: int, or Decimal where a point or an exponent was sent.
+
+    Texts can be written as UTF-8, but for the cells of `rows`: a lone surrogate there is for the column's converter.
+
+    Raises:
+        MessageError: MALFORMED_JSON, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE; INVALID_FIELD for any other lone surrogate.
+    """
+    parsed = parse(value, limits, rows)
     if not isinstance(parsed, dict):
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(parsed)}, not an object")
     return parsed
 
 
-def parse(value: bytes, limits: Limits) -> Any:
+def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> Any:
     """Any JSON value within the depth limit."""
-    return _parse_all(_decode_one, value, limits)[0]
+    return _parse_all(_decode_one, _json_again.decode_one, value, limits, rows)[0]
 
 
-def parse_sequence(value: bytes, limits: Limits) -> list[Any]:
+def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
     """All JSON values of a text that may hold several: one a line, or end to end, or none."""
-    return _parse_all(_decoder.decode_lines, value, limits)
+    return _parse_all(_decoder.decode_lines, _json_again.decode_all, value, limits, rows)
 
 
 def _decode_one(value: bytes) -> list[Any]:
     return [_decoder.decode(value)]
 
 
-def _parse_all(decode: Callable[[bytes], list[Any]], value: bytes, limits: Limits) -> list[Any]:
+_Decode: TypeAlias = Callable[[bytes], list[Any]]
+
+
+def _parse_all(decode: _Decode, decode_again: _Decode, value: bytes, limits: Limits, rows: Rows) -> list[Any]:
+    text = value.removeprefix(_BOM)
     try:
-        parsed = decode(value.removeprefix(_BOM))
-    except RecursionError:
-        raise _too_deep(limits) from None
-    except (msgspec.ValidationError, InvalidOperation):
-        # Nothing is validated here but that an integer has at most 4300 digits, and an exponent at most 18.
-        raise MessageError(ErrorCode.LIMIT_EXCEEDED, "a number with more digits than can be read") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
+        parsed = _decoded(decode, text, limits)
+    except MessageError:
+        # It may be for a lone surrogate alone, which msgspec refuses wherever it stands.
+        if not has_surrogate_escape(text):
+            raise
+        parsed = _decoded(decode_again, text, limits)
+        check_surrogates(parsed, rows)
     # A message cannot be deeper than it has opening brackets; most have few, and then the walk is saved.
-    if value.count(b"{") + value.count(b"[") > limits.json_depth:
+    if text.count(b"{") + text.count(b"[") > limits.json_depth:
         _check_depth(parsed, limits)
     return parsed
+
+
+def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
+    try:
+        return decode(text)
+    except RecursionError:
+        raise _too_deep(limits) from None
+    except msgspec.ValidationError:
+        # Nothing is validated here but that an integer has at most 4300 digits.
+        raise _too_many_digits() from None
+    except (msgspec.DecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
+    except (InvalidOperation, ValueError):  # an exponent has at most 18 digits; int() refuses what msgspec does
+        raise _too_many_digits() from None
+
+
+def _too_many_digits() -> MessageError:
+    return MessageError(ErrorCode.LIMIT_EXCEEDED, "a number with more digits than can be read")
 
 
 def _check_depth(level: list[Any], limits: Limits) -> None:
@@ -84,12 +113,8 @@ def check_distinct(value: bytes, parsed: Any) -> None:
     """
     if sum(map(value.count, _MEMBER_COLONS)) == _count_members(parsed):
         return
-    text = value.decode("utf-8-sig")
-    place = _skip_space(text, 0)
     try:
-        while place < len(text):
-            _, place = _names_only.raw_decode(text, place)
-            place = _skip_space(text, place)
+        check_names(value.decode("utf-8-sig"))
     except RecursionError:
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, "JSON nested too deep to compare its member names") from None
 
@@ -106,26 +131,6 @@ def _count_members(parsed: Any) -> int:
             if type(child) is dict or type(child) is list:
                 nodes.append(child)  # noqa: PERF401 - a generator here costs a third more, and this runs per message
     return count
-
-
-def _distinct(members: list[tuple[str, Any]]) -> None:
-    if len(dict(members)) == len(members):
-        return
-    seen = set()
-    for name, _ in members:
-        if name in seen:
-            raise MessageError(ErrorCode.INVALID_FIELD, f"member {quote(name)} is named twice in one object")
-        seen.add(name)
-
-
-# Numbers stay text: their values do not matter here, and int() refuses very long ones.
-_names_only = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=str, parse_float=str)
-_not_space = re.compile(r"[^ \t\n\r]|\Z")
-
-
-def _skip_space(text: str, place: int) -> int:
-    found = _not_space.search(text, place)
-    return found.start() if found else place
 
 
 _TYPES = {str: "string", bool: "boolean", int: "number", Decimal: "number", list: "array", dict: "object"}

@@ -9,19 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 
-from translator.values.numbers import (
-    INTEGER_BOUNDS,
-    MAX_EXPONENT,
-    to_bounded_integer,
-    to_decimal,
-    to_float32,
-    to_float64,
-    to_scaled_decimal,
-    to_uint64,
-)
-from translator.values.scalar import Converter, Unrepresentable, text_of
+from translator.values import quick
+from translator.values.numbers import INTEGER_BOUNDS, MAX_EXPONENT
+from translator.values.quick import timestamptz_in
+from translator.values.scalar import Assumed, Converter, Unrepresentable, text_of
 from translator.values.text import (
     bytes_from_base64,
     bytes_from_hex,
@@ -31,31 +24,21 @@ from translator.values.text import (
     to_string,
     to_unknown,
 )
-from translator.values.times import (
-    clock_text,
-    date_text,
-    timestamptz_in,
-    to_date,
-    to_time,
-    to_timestamp,
-    to_timestamptz,
-    utc_text,
-    zone,
-)
+from translator.values.times import clock_text, date_text, utc_text, zone
 
 _CONVERTERS: Mapping[str, Converter] = {
     "boolean": to_boolean,
-    **{name: partial(to_bounded_integer, *bounds) for name, bounds in INTEGER_BOUNDS.items()},
-    "uint64": to_uint64,
-    "decimal": to_decimal,
-    "float32": to_float32,
-    "float64": to_float64,
+    **{name: quick.bounded_integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
+    "uint64": quick.uint64,
+    "decimal": quick.decimal,
+    "float32": quick.float32,
+    "float64": quick.float64,
     "string": to_string,
     "bytes": to_bytes,
-    "date": to_date,
-    "time": to_time,
-    "timestamp": to_timestamp,
-    "timestamptz": partial(to_timestamptz, None),
+    "date": quick.date,
+    "time": quick.time,
+    "timestamp": quick.timestamp,
+    "timestamptz": timestamptz_in(None),
     "interval": text_of,
     "json": text_of,
     "uuid": text_of,
@@ -89,11 +72,12 @@ def converter(canonical_type: str) -> Converter:
     precision, scale = int(match[1]), int(match[2])
     if max(precision, abs(scale)) > MAX_EXPONENT:
         raise ValueError(f"{canonical_type}: precision and scale end at {MAX_EXPONENT}")
-    return partial(to_scaled_decimal, precision, scale)
+    return quick.scaled_decimal(precision, scale)
 
 
 __all__ = [
     "CANONICAL_TYPES",
+    "Assumed",
     "Converter",
     "Unrepresentable",
     "bytes_from_base64",

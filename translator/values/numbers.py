@@ -13,6 +13,8 @@ from translator.values.scalar import Unrepresentable, ascii_of
 MAX_EXPONENT = 2_000
 """Beyond +-2 000 digits a plain decimal is not written out (design section 4)."""
 
+_WIDEST = 10 ** (MAX_EXPONENT + 1)
+
 INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
     "int8": (-(2**7), 2**7 - 1),
     "int16": (-(2**15), 2**15 - 1),
@@ -24,8 +26,12 @@ INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
     "uint64": (0, 2**64 - 1),
 }
 
+SMALLEST_NORMAL_SINGLE = 2.0**-126
+LARGEST_SINGLE = 2.0**128 - 2.0**104
+"""Bounds of the single-precision floats that have their full precision."""
+
 _DIGITS = re.compile(r"[+-]?[0-9]+\Z")
-_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,9})?\Z")
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
 SPECIAL_FLOATS = {
     "nan": "NaN",
     "inf": "Infinity",
@@ -49,8 +55,10 @@ def _integer(value: object) -> int:
             raise Unrepresentable("OUT_OF_RANGE", value)
         return int(value)
     text = ascii_of(value)
-    if not _DIGITS.match(text) or len(text) > MAX_EXPONENT:
+    if not _DIGITS.match(text):
         raise Unrepresentable("NOT_AN_INTEGER", value)
+    if len(text) > MAX_EXPONENT:  # int() refuses very long texts
+        raise Unrepresentable("OUT_OF_RANGE", value)
     return int(text)
 
 
@@ -76,8 +84,8 @@ def _decimal_of(value: object) -> Decimal:
             raise Unrepresentable("NOT_A_NUMBER", value)
         try:
             number = Decimal(text)
-        except InvalidOperation:
-            raise Unrepresentable("NOT_A_NUMBER", value) from None
+        except InvalidOperation:  # of a number, by the pattern: its exponent has more digits than Decimal holds
+            raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value) from None
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):  # NaN and the infinities have a letter there
         raise Unrepresentable("NOT_A_NUMBER", value)
@@ -94,6 +102,8 @@ def _plain(number: Decimal) -> str:
 
 def to_decimal(value: object) -> str:
     """A decimal without declared scale: digits as sent, positive exponents written out."""
+    if type(value) is int and -_WIDEST < value < _WIDEST:
+        return str(value)
     return _plain(_decimal_of(value))
 
 
@@ -134,9 +144,6 @@ def _float_of_text(text: str, raw: object) -> float | str:
     return number
 
 
-_SMALLEST_NORMAL_SINGLE = 2.0**-126
-
-
 def to_float32(value: object) -> float | str:
     """The single-precision number, rounded to the fewest digits that still name it: 1.100000023841858 becomes 1.1."""
     number = to_float64(value)
@@ -150,7 +157,7 @@ def to_float32(value: object) -> float | str:
     if number and not single:
         raise Unrepresentable("OUT_OF_RANGE", value)
     # Six digits find every shorter decimal too, but not among the subnormals, where a number has less precision.
-    for digits in range(6 if abs(single) >= _SMALLEST_NORMAL_SINGLE else 1, 9):
+    for digits in range(6 if abs(single) >= SMALLEST_NORMAL_SINGLE else 1, 9):
         short = float(f"{single:.{digits}g}")
         if struct.pack("<f", short) == packed:
             return short

@@ -9,7 +9,12 @@ from typing import TypeAlias
 from translator.message import Scalar
 
 Converter: TypeAlias = Callable[[object], Scalar]
-"""Takes a source scalar (text, int, bool, Decimal, float, bytes; never None), returns the canonical one."""
+"""Takes a source scalar (text, int, bool, Decimal, float, bytes; never None), returns the canonical one.
+
+Raises:
+    Unrepresentable: there is none.
+    Assumed: there is one, by an assumption.
+"""
 
 
 class Unrepresentable(Exception):
@@ -19,6 +24,18 @@ class Unrepresentable(Exception):
         super().__init__(code)
         self.code = code
         self.raw = raw_text(raw)
+
+
+class Assumed(Exception):
+    """Not an error: the value was read by an assumption that the event must name. Raised because it is rare.
+
+    `value` is the canonical scalar, `note` the word for the assumption.
+    """
+
+    def __init__(self, value: Scalar, note: str) -> None:
+        super().__init__(note)
+        self.value = value
+        self.note = note
 
 
 def raw_text(value: object) -> str:

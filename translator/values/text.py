@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import math
 from decimal import Decimal
@@ -17,7 +16,8 @@ _BOOLEANS = {"1": True, "0": False, "true": True, "false": False, "t": True, "f"
 def to_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    found = _BOOLEANS.get(str(value).strip().lower())
+    # bytes have a text in Python too, and b"1" would look like MySQL's b'1'
+    found = None if isinstance(value, bytes) else _BOOLEANS.get(str(value).strip().lower())
     if found is None:
         raise Unrepresentable("NOT_A_BOOLEAN", value)
     return found
@@ -37,13 +37,15 @@ def to_string(value: object) -> str:
 
 def to_unknown(value: object) -> Scalar:
     """No type is declared: text and booleans as they are, numbers as exact text."""
+    if isinstance(value, str):
+        return text_of(value)
     return value if isinstance(value, bool) else to_string(value)
 
 
 def to_bytes(value: object) -> str:
     if not isinstance(value, bytes):
         raise Unrepresentable("NOT_BYTES", value)
-    return base64.b64encode(value).decode("ascii")
+    return binascii.b2a_base64(value, newline=False).decode("ascii")
 
 
 def bytes_from_hex(value: object) -> str:
@@ -55,11 +57,15 @@ def bytes_from_hex(value: object) -> str:
 
 
 def bytes_from_base64(value: object) -> str:
-    """Bytes sent as base64, checked and written again."""
+    """Bytes sent as base64: the standard alphabet with padding, and nothing that a writer of it does not write."""
+    text = ascii_of(value)
     try:
-        return to_bytes(base64.b64decode(ascii_of(value), validate=True))
+        written = to_bytes(binascii.a2b_base64(text))
     except ValueError:
-        raise Unrepresentable("NOT_BASE64", value) from None
+        written = None
+    if written != text:
+        raise Unrepresentable("NOT_BASE64", value)
+    return text
 
 
 def bytes_from_latin1(value: object) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache, partial
+from functools import lru_cache
 from importlib import resources
 from zoneinfo import ZoneInfo
 
-from translator.values.scalar import Converter, Unrepresentable, text_of
+from translator.values.scalar import Assumed, Unrepresentable, text_of
+
+OVERLAP, GAP = "TZ_OVERLAP", "TZ_GAP"
+"""Assumptions about a local time that its zone has twice (the clock was set back) or never (it was set forward)."""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})\Z", re.ASCII)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?\Z", re.ASCII)
@@ -17,14 +20,25 @@ _TIMESTAMP = re.compile(
 )
 
 
+# Years before 1 and after 9999, as Oracle and PostgreSQL print them, and PostgreSQL's ends of time.
+_BEYOND = re.compile(
+    r"(?:(?:-\d{4,}|\+?\d{5,})-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}:\d{2}\S*)?|\d{4,}-\d{2}-\d{2}.* BC|-?infinity)\Z", re.ASCII
+)
+
+
 def date_text(year: int, month: int, day: int, raw: object) -> str:
-    """`YYYY-MM-DD`; a date that no calendar has (zero dates too) is an issue."""
+    """`YYYY-MM-DD`; a date that no calendar has (zero dates too) is an issue, and a year that has not four digits."""
     try:
         date(year, month, day)
-    except ValueError:
-        code = "ZERO_DATE" if 0 in (year, month, day) else "INVALID_DATE"
+    except (ValueError, OverflowError):
+        code = "ZERO_DATE" if 0 in (year, month, day) else "INVALID_DATE" if 1 <= year <= 9999 else "OUT_OF_RANGE"
         raise Unrepresentable(code, raw) from None
     return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+def _refused(text: str, code: str) -> Unrepresentable:
+    """The issue of a text outside the patterns above: a year that they cannot hold, else `code`."""
+    return Unrepresentable("OUT_OF_RANGE" if _BEYOND.match(text) else code, text)
 
 
 def clock_text(hour: int, minute: int, second: int, fraction: str, raw: object) -> str:
@@ -35,31 +49,34 @@ def clock_text(hour: int, minute: int, second: int, fraction: str, raw: object) 
 
 
 def to_date(value: object) -> str:
-    match = _DATE.match(text_of(value))
+    text = text_of(value)
+    match = _DATE.match(text)
     if match is None:
         # Oracle's DATE and some writers send midnight along
-        stamp = _TIMESTAMP.match(text_of(value))
+        stamp = _TIMESTAMP.match(text)
         if stamp is None or stamp[8] or any(int(part or 0) for part in stamp.group(4, 5, 6, 7)):
-            raise Unrepresentable("INVALID_DATE", value)
+            raise _refused(text, "INVALID_DATE")
         match = stamp
     return date_text(int(match[1]), int(match[2]), int(match[3]), value)
 
 
 def to_time(value: object) -> str:
-    """`[-]HH:MM:SS[.f...]`; MySQL's TIME runs to 838 hours either way."""
+    """`[-]HH:MM:SS[.f...]`; MySQL's TIME runs to 838 hours either way. Zero has no sign."""
     match = _TIME.match(text_of(value))
     if match is None or int(match[3]) > 59 or int(match[4]) > 59:
         raise Unrepresentable("INVALID_TIME", value)
     sign, hours, minutes, seconds, fraction = match.groups()
-    return f"{sign}{int(hours):02d}:{minutes}:{seconds}" + (f".{fraction}" if fraction else "")
+    text = f"{int(hours):02d}:{minutes}:{seconds}" + (f".{fraction}" if fraction else "")
+    return sign + text if text.strip("0:.") else text
 
 
 def to_timestamp(value: object) -> str:
-    match = _TIMESTAMP.match(text_of(value))
+    text = text_of(value)
+    match = _TIMESTAMP.match(text)
     if match is None:
-        day = _DATE.match(text_of(value))
+        day = _DATE.match(text)
         if day is None:
-            raise Unrepresentable("INVALID_TIMESTAMP", value)
+            raise _refused(text, "INVALID_TIMESTAMP")
         return date_text(int(day[1]), int(day[2]), int(day[3]), value) + "T00:00:00"
     if match[8]:
         raise Unrepresentable("ZONE_UNEXPECTED", value)
@@ -109,24 +126,28 @@ def _no_zone(name: str) -> ValueError:
 
 
 def utc_text(local: datetime, fraction: str, raw: object) -> str:
-    """An aware time of whole seconds as `...Z`, with the fraction digits as sent."""
+    """An aware time of whole seconds as `...Z`, with the fraction digits as sent.
+
+    Raises:
+        Assumed: its zone has that local time twice (clocks were set back: the earlier moment is taken) or never (clocks
+            were set forward). Either way it is read with the offset before the change, as java.time does.
+        Unrepresentable: OUT_OF_RANGE.
+    """
     try:
-        moment = local.astimezone(UTC)
+        moment, other = local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)
     except OverflowError:
         raise Unrepresentable("OUT_OF_RANGE", raw) from None
-    return moment.strftime("%Y-%m-%dT%H:%M:%S").rjust(19, "0") + (f".{fraction}" if fraction else "") + "Z"
-
-
-def timestamptz_in(default_zone: str | None) -> Converter:
-    """A converter for times with a zone; `default_zone` reads text that carries none, None makes that an issue."""
-    default = zone(default_zone) if default_zone is not None else None
-    return partial(to_timestamptz, default)
+    text = moment.isoformat()[:19] + (f".{fraction}" if fraction else "") + "Z"
+    if moment == other:
+        return text
+    raise Assumed(text, OVERLAP if moment < other else GAP)
 
 
 def to_timestamptz(default: tzinfo | None, value: object) -> str:
-    match = _TIMESTAMP.match(text_of(value))
+    text = text_of(value)
+    match = _TIMESTAMP.match(text)
     if match is None:
-        raise Unrepresentable("INVALID_TIMESTAMP", value)
+        raise _refused(text, "INVALID_TIMESTAMP")
     try:
         tz = zone(match[8]) if match[8] else default
     except ValueError:
@@ -134,7 +155,4 @@ def to_timestamptz(default: tzinfo | None, value: object) -> str:
     if tz is None:
         raise Unrepresentable("ZONE_MISSING", value)
     local = datetime.fromisoformat(_local_text(match, "", value)).replace(tzinfo=tz)
-    if local.utcoffset() != local.replace(fold=1).utcoffset():
-        # the clock was set back or forward: this local time happened twice, or never
-        raise Unrepresentable("LOCAL_TIME_AMBIGUOUS", value)
     return utc_text(local, match[7] or "", value)

@@ -1,0 +1,194 @@
+"""The spellings that nearly all values have, read in one step.
+
+These are short cuts for speed: what is spelled otherwise, or is wrong, goes the plain way (`numbers`, `times`).
+Property tests hold that both ways give the same. Times in the comments are of CPython 3.11, per value, against the
+plain way alone; a call that does nothing took 0.05 us there.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import partial
+
+from translator.message import Scalar
+from translator.values.numbers import (
+    LARGEST_SINGLE,
+    SMALLEST_NORMAL_SINGLE,
+    to_bounded_integer,
+    to_decimal,
+    to_float32,
+    to_float64,
+    to_scaled_decimal,
+    to_uint64,
+)
+from translator.values.scalar import Converter
+from translator.values.times import to_date, to_time, to_timestamp, to_timestamptz, zone
+
+
+def _spelled(canonical: str, plain: Converter) -> Converter:
+    """A converter of text that is its own canonical form where the pattern `canonical` matches all of it."""
+    fits = re.compile(rf"(?:{canonical})\Z").match
+
+    def convert(value: object) -> Scalar:
+        if type(value) is str and fits(value):
+            return value
+        return plain(value)
+
+    return convert
+
+
+# -- numbers
+
+
+def bounded_integer(low: int, high: int) -> Converter:
+    """Digits: 0.3 us against 0.7 us; a number: 0.07 us against 0.2 us."""
+
+    def convert(value: object) -> int:
+        if type(value) is int:
+            if low <= value <= high:
+                return value
+        elif type(value) is str:
+            try:
+                number = int(value)
+            except ValueError:
+                return to_bounded_integer(low, high, value)
+            # int() takes blanks, underscores and the digits of all scripts; written again, it shows what it took.
+            if low <= number <= high and str(number) == value:
+                return number
+        return to_bounded_integer(low, high, value)
+
+    return convert
+
+
+# 19 digits always fit; the few numbers with 20 go the plain way. 0.25 us against 1.0 us.
+uint64 = _spelled("0|[1-9][0-9]{0,18}", to_uint64)
+
+_SIGN = "(?:-(?=[0-9.]*[1-9]))?"
+"""Zero has none."""
+
+
+def _exact_text(value: object) -> str:
+    """The text of a number, which JSON may carry as such; "" for what is neither."""
+    return value if type(value) is str else str(value) if type(value) is Decimal else ""
+
+
+_plain_decimal = re.compile(rf"{_SIGN}(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]{{1,99}})?\Z").match
+
+
+def decimal(value: object) -> str:
+    """Without exponent and needless zeros: 0.3 us against 1.7 us."""
+    text = _exact_text(value)
+    return text if _plain_decimal(text) else to_decimal(value)
+
+
+def scaled_decimal(precision: int, scale: int) -> Converter:
+    """A decimal(p,s) with exactly s fraction digits: 0.3 us against 2.5 us; with fewer of them: 0.7 us."""
+    plain = partial(to_scaled_decimal, precision, scale)
+    digits = precision - scale
+    if scale < 0 or digits < 0:  # Oracle's, that end in zeros or begin with them: too rare for a short cut
+        return plain
+    whole = _SIGN + (rf"(?:0|[1-9][0-9]{{0,{digits - 1}}})" if digits else "0")
+    fits = re.compile(rf"{whole}\.[0-9]{{{scale}}}\Z" if scale else rf"{whole}\Z").match
+    is_shorter = re.compile(rf"{whole}(?:\.[0-9]{{1,{max(scale, 1)}}})?\Z").match
+
+    def convert(value: object) -> Scalar:
+        text = value if type(value) is str else _exact_text(value)  # of text, without the call
+        if fits(text):
+            return text
+        if scale and is_shorter(text):
+            integer, _, fraction = text.partition(".")
+            return f"{integer}.{fraction.ljust(scale, '0')}"
+        return plain(value)
+
+    return convert
+
+
+# Within these neither overflow nor a number that vanishes is possible.
+_common_float = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?\Z").match
+
+
+def float64(value: object) -> float | str:
+    """Digits and a point: 0.35 us against 0.6 us."""
+    if type(value) is float:
+        return to_float64(value)
+    text = _exact_text(value)
+    return float(text) if _common_float(text) else to_float64(value)
+
+
+_single = struct.Struct("<f").pack
+
+
+def float32(value: object) -> float | str:
+    """0.7 us against 1.6 us where six digits name the number: no two such numbers are the same in single precision."""
+    number = float64(value)
+    if type(number) is float and SMALLEST_NORMAL_SINGLE <= abs(number) <= LARGEST_SINGLE:
+        short = float(f"{number:.6g}")
+        if short == number or _single(short) == _single(number):
+            return short
+    return to_float32(value)
+
+
+# -- times
+
+_DAY = (
+    "(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
+"""Every day but the 29th of February, which asks for a look at the year."""
+
+_CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_FRACTION = r"(?:\.[0-9]{1,9})?"
+
+# 0.25 us against 1.8 us
+date = _spelled(_DAY, to_date)
+
+# Two digits of hours, or three; zero has no sign. 0.3 us against 1.3 us.
+time = _spelled(rf"(?:-(?=[0-9:.]*[1-9]))?[1-9]?[0-9]{{2}}:[0-5][0-9]:[0-5][0-9]{_FRACTION}", to_time)
+
+_local = re.compile(rf"{_DAY}[T ]{_CLOCK}{_FRACTION}\Z").match
+
+
+def timestamp(value: object) -> str:
+    """0.4 us against 4.2 us."""
+    if type(value) is str and _local(value):
+        return value.replace(" ", "T")
+    return to_timestamp(value)
+
+
+_zoned = re.compile(rf"({_DAY}[T ]{_CLOCK})({_FRACTION})(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?\Z").match
+
+_AFTER_CHANGE = timedelta(days=1)
+"""No zone was ever moved further, and none came back to its offset within two days of a change; a test holds that."""
+
+
+def timestamptz_in(default_zone: str | None) -> Converter:
+    """A converter for times with a zone; `default_zone` reads text that carries none, None makes that an issue.
+
+    A time in UTC: 0.65 us against 10 us; one that is moved there: 1.5 us.
+    """
+    default = zone(default_zone) if default_zone is not None else None
+    plain = partial(to_timestamptz, default)
+
+    def convert(value: object) -> str:
+        match = _zoned(value) if type(value) is str else None
+        if match is None:
+            return plain(value)
+        clock, fraction, offset = match.groups()
+        if offset == "Z":
+            return f"{clock.replace(' ', 'T')}{fraction}Z"
+        tz = zone(offset) if offset is not None else default
+        if tz is None:
+            return plain(value)
+        local = datetime.fromisoformat(clock)
+        try:
+            ahead = tz.utcoffset(local)
+            # A local time that its zone has twice or never has the offset before the change, and a day later another.
+            if ahead is None or ahead != tz.utcoffset(local + _AFTER_CHANGE):
+                return plain(value)
+            return f"{(local - ahead).isoformat()}{fraction}Z"
+        except OverflowError:
+            return plain(value)
+
+    return convert
