@@ -11,6 +11,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,88 +68,88 @@ class Issue(Struct, frozen=True):
     raw: Annotated[str | None, Meta(description="The raw text, bounded.")] = None
 
 
-class ChangeEvent(Struct, frozen=True, kw_only=True):
+class ChangeEvent(Struct, frozen=True):
     """One change of one row, or one announcement, of one source."""
 
-    v: Annotated[int, INT, Meta(description="Envelope version.")] = VERSION
+    v: Annotated[int, INT, Meta(description="Envelope version.")]
     id: Annotated[str, Meta(description="source/topic/partition/offset/n: unique and deterministic.")]
     kind: Annotated[str, Meta(description="row, schema, tx or watermark; ignore kinds you do not know.")]
-    op: Annotated[str | None, Meta(description="r snapshot row, c, u, d, t truncate; null unless kind is row.")] = None
+    op: Annotated[str | None, Meta(description="r snapshot row, c, u, d, t truncate; null unless kind is row.")]
     source: Annotated[str, Meta(description="Configured name of the source.")]
     dialect: Annotated[str, Meta(description="qlik, dts_avro, shareplex or canal.")]
-    variant: Annotated[str | None, Meta(description="Layout, schema version or writer profile met.")] = None
-    variant_basis: Annotated[str | None, Meta(description="declared, certain or inferred.")] = None
-    dbms: Annotated[str | None, Meta(description="Database product, as the source says.")] = None
-    server: Annotated[str | None, Meta(description="Server, as the source says.")] = None
-    task: Annotated[str | None, Meta(description="Replication task, as the source says.")] = None
-    db: Annotated[str | None, Meta(description="Database, case kept.")] = None
-    schema: Annotated[str | None, Meta(description="Schema or owner, case kept.")] = None
-    table: Annotated[str | None, Meta(description="Table, case kept; set on rows.")] = None
+    variant: Annotated[str | None, Meta(description="Layout, schema version or writer profile met.")]
+    variant_basis: Annotated[str | None, Meta(description="declared, certain or inferred.")]
+    dbms: Annotated[str | None, Meta(description="Database product, as the source says.")]
+    server: Annotated[str | None, Meta(description="Server, as the source says.")]
+    task: Annotated[str | None, Meta(description="Replication task, as the source says.")]
+    db: Annotated[str | None, Meta(description="Database, case kept.")]
+    schema: Annotated[str | None, Meta(description="Schema or owner, case kept.")]
+    table: Annotated[str | None, Meta(description="Table, case kept; set on rows.")]
     pos: Annotated[str, Meta(description="Sortable as text inside one pos_scope: epoch.native.offset.n.")]
     pos_scope: Annotated[str, Meta(description="Where pos compares.")]
-    pos_native: Annotated[str | None, Meta(description="The source's own position, verbatim.")] = None
-    ts_commit_us: Annotated[int | None, MICROS, Meta(description="Commit at the source, UTC.")] = None
-    ts_capture_us: Annotated[int | None, MICROS, Meta(description="Written by the capture tool, UTC.")] = None
+    pos_native: Annotated[str | None, Meta(description="The source's own position, verbatim.")]
+    ts_commit_us: Annotated[int | None, MICROS, Meta(description="Commit at the source, UTC.")]
+    ts_capture_us: Annotated[int | None, MICROS, Meta(description="Written by the capture tool, UTC.")]
     ts_origin_us: Annotated[int, MICROS, Meta(description="Timestamp of the raw Kafka record.")]
-    key: Annotated[str | None, Meta(description="JSON object of the key columns in key order.")] = None
-    key_old: Annotated[str | None, Meta(description="The previous key when an update changed it.")] = None
-    key_kind: Annotated[str, Meta(description="primary, unique, configured or none.")] = "none"
-    before: Annotated[str | None, Meta(description="JSON object of the columns sent.")] = None
-    after: Annotated[str | None, Meta(description="JSON object of the columns sent.")] = None
-    before_state: Annotated[str, Meta(description="full, partial, key, merged or none.")] = "none"
-    after_state: Annotated[str, Meta(description="full, partial, key, merged or none.")] = "none"
-    changed: Annotated[list[str] | None, Meta(description="Changed columns when known.")] = None
-    unavailable: Annotated[list[str] | None, Meta(description="Columns the source withheld: never write them.")] = None
-    issues: Annotated[list[Issue] | None, Meta(description="Values without a faithful form.")] = None
-    schema_id: Annotated[str | None, Meta(description="Fingerprint of the table schema, in the schemas topic.")] = None
-    tx: Annotated[Tx | None, Meta(description="The source transaction.")] = None
-    ddl: Annotated[Ddl | None, Meta(description="For kind schema.")] = None
+    key: Annotated[str | None, Meta(description="JSON object of the key columns in key order.")]
+    key_old: Annotated[str | None, Meta(description="The previous key when an update changed it.")]
+    key_kind: Annotated[str, Meta(description="primary, unique, configured or none.")]
+    before: Annotated[str | None, Meta(description="JSON object of the columns sent.")]
+    after: Annotated[str | None, Meta(description="JSON object of the columns sent.")]
+    before_state: Annotated[str, Meta(description="full, partial, key, merged or none.")]
+    after_state: Annotated[str, Meta(description="full, partial, key, merged or none.")]
+    changed: Annotated[list[str] | None, Meta(description="Changed columns when known.")]
+    unavailable: Annotated[list[str] | None, Meta(description="Columns the source withheld: never write them.")]
+    issues: Annotated[list[Issue] | None, Meta(description="Values without a faithful form.")]
+    schema_id: Annotated[str | None, Meta(description="Fingerprint of the table schema, in the schemas topic.")]
+    tx: Annotated[Tx | None, Meta(description="The source transaction.")]
+    ddl: Annotated[Ddl | None, Meta(description="For kind schema.")]
     origin: Annotated[Origin, Meta(description="Where the raw bytes are.")]
-    notes: Annotated[list[str] | None, Meta(description="Decisions taken by the translator.")] = None
-    ext: Annotated[dict[str, str] | None, Meta(description="Opt-in leftovers of the source.")] = None
+    notes: Annotated[list[str] | None, Meta(description="Decisions taken by the translator.")]
+    ext: Annotated[dict[str, str] | None, Meta(description="Opt-in leftovers of the source.")]
 
     @classmethod
     def snapshot(cls, at: Context, key: Key, after: ImageText, detail: Detail) -> ChangeEvent:
         """A row of a full load."""
-        return cls(kind="row", op="r", **_fields(at, key, None, after, detail))
+        return _event("row", "r", at, key, None, after, None, detail)
 
     @classmethod
     def insert(cls, at: Context, key: Key, after: ImageText, detail: Detail) -> ChangeEvent:
         """A new row."""
-        return cls(kind="row", op="c", **_fields(at, key, None, after, detail))
+        return _event("row", "c", at, key, None, after, None, detail)
 
     @classmethod
     def update(cls, at: Context, key: Key, before: ImageText | None, after: ImageText, detail: Detail) -> ChangeEvent:
         """A changed row. `before` is None when the source did not send it; `key.old` is set when the key changed."""
-        return cls(kind="row", op="u", **_fields(at, key, before, after, detail))
+        return _event("row", "u", at, key, before, after, None, detail)
 
     @classmethod
     def delete(cls, at: Context, key: Key, before: ImageText | None, detail: Detail) -> ChangeEvent:
         """A row that is gone. There is no after image to give."""
-        return cls(kind="row", op="d", **_fields(at, key, before, None, detail))
+        return _event("row", "d", at, key, before, None, None, detail)
 
     @classmethod
     def truncate(cls, at: Context, detail: Detail) -> ChangeEvent:
         """The table is empty from here on."""
-        return cls(kind="row", op="t", **_fields(at, NO_KEY, None, None, detail))
+        return _event("row", "t", at, NO_KEY, None, None, None, detail)
 
     @classmethod
     def schema_change(cls, at: Context, ddl: Ddl, detail: Detail) -> ChangeEvent:
         """The source announced DDL or new metadata."""
-        return cls(kind="schema", ddl=ddl, **_fields(at, NO_KEY, None, None, detail))
+        return _event("schema", None, at, NO_KEY, None, None, ddl, detail)
 
     @classmethod
     def transaction(cls, at: Context, detail: Detail) -> ChangeEvent:
         """The source announced the begin or the end of a transaction."""
-        return cls(kind="tx", **_fields(at, NO_KEY, None, None, detail))
+        return _event("tx", None, at, NO_KEY, None, None, None, detail)
 
     @classmethod
     def watermark(cls, at: Context, detail: Detail) -> ChangeEvent:
         """The source is alive and has sent everything up to here."""
-        return cls(kind="watermark", **_fields(at, NO_KEY, None, None, detail))
+        return _event("watermark", None, at, NO_KEY, None, None, None, detail)
 
 
-class Context(Struct, frozen=True, kw_only=True):
+class Context(Struct, frozen=True):
     """What an event has whatever its operation: identity, writer, table, position, times, origin."""
 
     id: str
@@ -201,23 +202,55 @@ class Detail(Struct, frozen=True):
 NO_KEY = Key(None, "none")
 
 
-def _fields(at: Context, key: Key, before: ImageText | None, after: ImageText | None, detail: Detail) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(at)
-    fields.update(
-        key=key.text,
-        key_old=key.old,
-        key_kind=key.kind,
-        before=before and before.text,
-        after=after and after.text,
-        before_state=before.state if before else "none",
-        after_state=after.state if after else "none",
-        changed=detail.changed,
-        unavailable=detail.unavailable or None,
-        issues=detail.issues or None,
-        notes=detail.notes or None,
-        ext=detail.ext or None,
+def _event(
+    kind: str,
+    op: str | None,
+    at: Context,
+    key: Key,
+    before: ImageText | None,
+    after: ImageText | None,
+    ddl: Ddl | None,
+    detail: Detail,
+) -> ChangeEvent:
+    # By position, in the order of the fields: this runs once an event, and by keyword it takes four times as long.
+    return ChangeEvent(
+        VERSION,
+        at.id,
+        kind,
+        op,
+        at.source,
+        at.dialect,
+        at.variant,
+        at.variant_basis,
+        at.dbms,
+        at.server,
+        at.task,
+        at.db,
+        at.schema,
+        at.table,
+        at.pos,
+        at.pos_scope,
+        at.pos_native,
+        at.ts_commit_us,
+        at.ts_capture_us,
+        at.ts_origin_us,
+        key.text,
+        key.old,
+        key.kind,
+        before.text if before else None,
+        after.text if after else None,
+        before.state if before else "none",
+        after.state if after else "none",
+        detail.changed,
+        detail.unavailable or None,
+        detail.issues or None,
+        at.schema_id,
+        at.tx,
+        ddl,
+        at.origin,
+        detail.notes or None,
+        detail.ext or None,
     )
-    return fields
 
 
 class Column(Struct, frozen=True):
@@ -232,7 +265,7 @@ class Column(Struct, frozen=True):
     charset: str | None = None
 
 
-class TableSchema(Struct, frozen=True):
+class TableSchema(Struct, frozen=True, dict=True):
     """The complete column list of a table at one time, as the source or the configuration declares it."""
 
     source: str
@@ -250,16 +283,25 @@ class TableSchema(Struct, frozen=True):
         """A schema with its fingerprint."""
         return cls(source, db, schema, table, tuple(columns), key_kind, fingerprint(columns, key_kind))
 
+    @cached_property
+    def column_names(self) -> frozenset[str]:
+        """All of them."""
+        return frozenset(column.name for column in self.columns)
+
     @property
     def key_columns(self) -> tuple[str, ...]:
         """Names of the key columns in key order."""
         keyed = [(column.key, column.name) for column in self.columns if column.key is not None]
         return tuple(name for _, name in sorted(keyed))
 
-    @property
+    @cached_property
     def topic_key(self) -> str:
-        """Key in the schemas topic: source/db/schema/table/schema_id, an absent level empty."""
-        return "/".join((self.source, self.db or "", self.schema or "", self.table, self.id))
+        """Key in the schemas topic: source/db/schema/table/schema_id, an absent level empty.
+
+        `/` and `%` of a name are percent-encoded, so that no two tables share a key.
+        """
+        parts = (self.source, self.db or "", self.schema or "", self.table, self.id)
+        return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 def fingerprint(columns: Sequence[Column], key_kind: str) -> str:
@@ -271,7 +313,12 @@ def fingerprint(columns: Sequence[Column], key_kind: str) -> str:
 
 def position(offset: int, n: int, *, native: int = 0, epoch: int = 0) -> str:
     """`pos`: zero-padded decimals that sort as text (design section 4, Positions)."""
-    return f"{epoch:04d}.{native:038d}.{offset:019d}.{n:06d}"
+    prefix = f"{epoch:04d}.{native:038d}." if native or epoch else _ARRIVAL
+    # `%` takes half the time of an f-string here, and a ready prefix a third of what is left (0.37 us, once an event).
+    return "%s%019d.%06d" % (prefix, offset, n)  # noqa: UP031
+
+
+_ARRIVAL = "0" * 4 + "." + "0" * 38 + "."
 
 
 # -- the Avro schema, derived from the classes above

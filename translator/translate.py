@@ -7,7 +7,8 @@ sparse images, image states, positions, ids, dead letters.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -40,21 +41,24 @@ from translator.message import (
     OtherChange,
     RowChange,
     Skip,
-    Writer,
 )
+from translator.values.times import GAP, OVERLAP
 
 T = TypeVar("T")
 _PACKAGE = Path(__file__).parent
+
+_PLACES = 4096
+"""Partitions whose constant texts are kept."""
 
 MAX_REASON = 1_000
 """Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
 
 
 class Events(Struct, frozen=True):
-    """The message was translated: its events in order, and the schemas that they name."""
+    """The message was translated: its events in order, and for each the schema that its `schema_id` names."""
 
     events: list[ChangeEvent]
-    schemas: list[TableSchema]
+    schemas: list[TableSchema | None]
 
 
 Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
@@ -63,7 +67,7 @@ Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
 class Encoder(Protocol):
     """What is asked of a codec here."""
 
-    def encode(self, event: ChangeEvent) -> list[Record]: ...
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
 
 
 class Translator:
@@ -73,6 +77,7 @@ class Translator:
         self.source = source
         self.dialect = dialect
         self._limits = limits
+        self._place_of = lru_cache(maxsize=_PLACES)(self._place)
 
     def translate(self, message: Message) -> Result:
         """The result for one message. Never raises: an unexpected exception is a dead letter INTERNAL."""
@@ -89,8 +94,11 @@ class Translator:
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
         """The records of all events of a message: whole before the first of them is written."""
+        pairs = zip(events.events, events.schemas, strict=True)
         try:
-            return [record for event in events.events for record in codec.encode(event)]
+            return [record for event, schema in pairs for record in codec.encode(event, schema)]
+        except MessageError as error:
+            return self._dead(message, error.code, str(error))
         except Exception as error:
             return self._internal(message, error)
 
@@ -103,9 +111,10 @@ class Translator:
         reason = f"metadata {needs.key!r} was not learned in time; replay when its metadata message has arrived"
         return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
 
-    def too_large(self, message: Message, size: int, allowed: int) -> DeadLetter:
-        """The dead letter of a message of which one event does not fit the output topic."""
-        return self._dead(message, ErrorCode.TOO_LARGE, f"an event has {size} bytes, the output topic allows {allowed}")
+    def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
+        """The dead letter of a message of which one record does not fit its topic."""
+        reason = f"a record of {size} bytes for topic {topic}, which allows {allowed} (max.message.bytes)"
+        return self._dead(message, ErrorCode.TOO_LARGE, reason)
 
     def _dead(self, message: Message, code: ErrorCode, reason: str) -> DeadLetter:
         place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
@@ -118,49 +127,50 @@ class Translator:
             allowed = f"{self._limits.value_bytes} are allowed (limits.value_bytes)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"the value has {size} bytes, {allowed}")
 
-    def _events(self, message: Message, changes: Iterable[Change]) -> Events:
-        schemas: dict[str, TableSchema] = {}
-        events = []
-        for n, change in enumerate(changes):
-            if change.schema is not None:
-                schemas[change.schema.topic_key] = change.schema
-            events.append(self._event(message, n, change))
-        if not events:
+    def _events(self, message: Message, changes: Sequence[Change]) -> Events:
+        if not changes:
             raise ValueError("a dialect gave no changes")
-        return Events(events, list(schemas.values()))
+        events = [self._event(message, n, change) for n, change in enumerate(changes)]
+        return Events(events, [change.schema for change in changes])
 
     def _event(self, message: Message, n: int, change: Change) -> ChangeEvent:
-        at = self._context(message, n, change)
         if isinstance(change, RowChange):
+            at = self._context(message, n, change, change.table.db, change.row, change.rows)
             return _ROWS[change.op](at, change)
+        at = self._context(message, n, change, change.table.db if change.table else change.db, 0, 0)
         return _OTHERS[change.kind](at, change)
 
-    def _context(self, message: Message, n: int, change: Change) -> Context:
-        writer: Writer = change.writer
-        table = change.table
-        row, rows = (change.row, change.rows) if isinstance(change, RowChange) else (0, 0)
+    def _context(self, message: Message, n: int, change: Change, db: str | None, row: int, rows: int) -> Context:
+        writer, table, schema = change.writer, change.table, change.schema
+        topic, partition, offset = message.topic, message.partition, message.offset
+        id_prefix, pos_scope = self._place_of(topic, partition, message.topic_id)
+        # By position, in the order of the fields, as `_event` of the envelope does and for the same reason.
         return Context(
-            id=f"{self.source}/{message.topic}/{message.partition}/{message.offset}/{n}",
-            source=self.source,
-            dialect=self.dialect.name,
-            variant=writer.variant,
-            variant_basis=writer.variant_basis,
-            dbms=writer.dbms,
-            server=writer.server,
-            task=writer.task,
-            db=table.db if table else change.db if isinstance(change, OtherChange) else None,
-            schema=table.schema if table else None,
-            table=table.table if table else None,
-            pos=position(message.offset, n),
-            pos_scope=f"{message.topic}:{message.partition}@{message.topic_id}",
-            pos_native=change.pos_native,
-            ts_commit_us=change.ts_commit_us,
-            ts_capture_us=change.ts_capture_us,
-            ts_origin_us=message.timestamp_ms * 1000,
-            schema_id=change.schema.id if change.schema else None,
-            tx=change.tx,
-            origin=Origin(message.topic, message.partition, message.offset, row, rows),
+            f"{id_prefix}{offset}/{n}",
+            self.source,
+            self.dialect.name,
+            writer.variant,
+            writer.variant_basis,
+            writer.dbms,
+            writer.server,
+            writer.task,
+            db,
+            table.schema if table else None,
+            table.table if table else None,
+            position(offset, n),
+            pos_scope,
+            change.pos_native,
+            change.ts_commit_us,
+            change.ts_capture_us,
+            message.timestamp_ms * 1000,
+            schema.id if schema else None,
+            change.tx,
+            Origin(topic, partition, offset, row, rows),
         )
+
+    def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
+        """What all events of a partition share: the beginning of `id`, and `pos_scope`."""
+        return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
 
 
 # -- one builder per operation; a miss in these tables is a bug of the dialect and becomes INTERNAL
@@ -242,6 +252,8 @@ def _require(value: T | None, what: str) -> T:
 
 def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
     """`other` overlaid with `sparse`, in the order of `other`. What has an issue or was withheld is not filled in."""
+    if not change.issues and not change.unavailable:
+        return other | sparse
     unknown = {issue.col for issue in change.issues or ()}.union(change.unavailable or ())
     image = {name: sparse.get(name, value) for name, value in other.items() if name in sparse or name not in unknown}
     image.update((name, value) for name, value in sparse.items() if name not in image)
@@ -250,7 +262,7 @@ def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
 
 def _state(image: Image, change: RowChange) -> str:
     schema = change.schema
-    if schema is not None and all(column.name in image for column in schema.columns):
+    if schema is not None and image.keys() >= schema.column_names:
         return "full"
     if change.key_columns and image.keys() == set(change.key_columns):
         return "key"
@@ -281,12 +293,17 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
             reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
     fallback = before or {}
+    for note in change.notes or ():
+        assumption, _, column = note.partition("=")
+        if assumption in (OVERLAP, GAP) and column in names:
+            reason = f"key column {column!r} has a local time that its zone has twice or never ({assumption})"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
     new = {name: image[name] if name in image else fallback.get(name) for name in names}
     if None in new.values():
         change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
         return NO_KEY
     old = {name: fallback[name] for name in names if name in fallback}
-    if all(new[name] == value for name, value in old.items()):
+    if old.items() <= new.items():
         return Key(_json(new), change.key_kind)
     if len(old) < len(names):
         lacking = next(name for name in names if name not in old)
@@ -297,7 +314,10 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
 
 
 def _json(image: Image) -> str:
-    return msgspec.json.encode(image).decode()
+    return _encode(image).decode()
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def _our_line(error: BaseException) -> str:

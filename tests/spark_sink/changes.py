@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from spark_sink.fold import Event
+from tests.translator.examples import BLANK
 from translator.codecs.avro import AvroCodec
 from translator.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
 
@@ -35,7 +36,8 @@ def change(
 ) -> ChangeEvent:
     """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
     image = None if after is None else text({**(key or {}), **after})
-    return ChangeEvent(
+    return msgspec.structs.replace(
+        BLANK,
         id=f"{source}/raw/0/{pos}/0",
         kind=kind,
         op=op,

@@ -36,3 +36,30 @@ DETAIL = Detail(
 )
 DDL = Ddl("ALTER", "ALTER TABLE orders ADD x INT", ["orders"], True)
 UPDATE = ChangeEvent.update(CONTEXT, KEY, BEFORE, AFTER, DETAIL)
+
+BLANK = ChangeEvent.watermark(
+    Context(
+        id="s/t/0/0/0",
+        source="s",
+        dialect="canal",
+        variant=None,
+        variant_basis=None,
+        dbms=None,
+        server=None,
+        task=None,
+        db=None,
+        schema=None,
+        table=None,
+        pos="0000.00000000000000000000000000000000000000.0000000000000000000.000000",
+        pos_scope="t:0@-",
+        pos_native=None,
+        ts_commit_us=None,
+        ts_capture_us=None,
+        ts_origin_us=0,
+        schema_id=None,
+        tx=None,
+        origin=Origin("t", 0, 0, 0, 0),
+    ),
+    Detail(),
+)
+"""An event with nothing but what every event has; `msgspec.structs.replace` makes others of it."""

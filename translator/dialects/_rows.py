@@ -2,31 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from translator.envelope import Issue
 from translator.message import Image, Limits
-from translator.values import Converter, Unrepresentable
+from translator.values import Assumed, Converter, Unrepresentable
+
+Converters: TypeAlias = Mapping[str, Converter | None]
+"""Column name -> its converter; None where all values that can come are canonical already, so that no call is made."""
+
+
+class ConvertersOr(dict[str, Converter | None]):
+    """Converters, with one for every column that is not among them."""
+
+    def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
+        super().__init__(known)
+        self._other = other
+
+    def __missing__(self, column: str) -> Converter | None:
+        return self._other
+
+
+class Findings(Struct):
+    """What is to be said about the values of a row, in order; what both images give reason for is said once."""
+
+    issues: dict[Issue, None] = {}
+    notes: dict[str, None] = {}
 
 
 def build_image(
-    cells: Iterable[tuple[str, object]],
-    converter_of: Callable[[str], Converter],
-    issues: list[Issue],
-    limits: Limits,
+    cells: Iterable[tuple[str, object]], converters: Converters, findings: Findings, limits: Limits
 ) -> Image:
-    """Column name -> canonical value, in the order of `cells`; None stays null.
+    """Column name -> canonical value, in the order of `cells`; None stays null. `cells` may be walked twice.
 
-    A value without a faithful form is left out and appended to `issues`, with its raw text cut to
-    `limits.issue_raw_chars`.
+    A value without a faithful form is left out and becomes an issue, with its raw text cut to
+    `limits.issue_raw_chars`. A value that was read by an assumption stays, and is noted as `ASSUMPTION=column`.
     """
+    try:
+        # Without a thought for odd values: hardly a row has one, and this runs for every cell.
+        return {
+            name: value if value is None or (convert := converters[name]) is None else convert(value)  # type: ignore[misc]
+            for name, value in cells
+        }
+    except (Unrepresentable, Assumed):
+        return _with_findings(cells, converters, findings, limits)
+
+
+class Columns:
+    """The converters of a table whose rows name all of its columns as a rule.
+
+    Args:
+        known: the columns of the table.
+        other: the converter of any further column.
+    """
+
+    def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
+        self.names = frozenset(known)
+        self._converters = ConvertersOr(known, other)
+        self._needed = [(name, convert) for name, convert in known.items() if convert is not None]
+
+    def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
+        """As `build_image`; of a whole row only the columns that need a conversion are looked at."""
+        if row.keys() != self.names:
+            return build_image(row.items(), self._converters, findings, limits)
+        image: dict[str, Any] = dict(row)
+        try:
+            for name, convert in self._needed:
+                value = image[name]
+                if value is not None:
+                    image[name] = convert(value)
+        except (Unrepresentable, Assumed):
+            return build_image(row.items(), self._converters, findings, limits)
+        return image
+
+
+def _with_findings(
+    cells: Iterable[tuple[str, object]], converters: Converters, findings: Findings, limits: Limits
+) -> Image:
     image: Image = {}
     for name, value in cells:
-        if value is None:
-            image[name] = None
-            continue
+        convert = None if value is None else converters[name]
         try:
-            image[name] = converter_of(name)(value)
+            image[name] = value if convert is None else convert(value)  # type: ignore[assignment]
         except Unrepresentable as bad:
-            issues.append(Issue(name, bad.code, bad.raw[: limits.issue_raw_chars]))
+            findings.issues[Issue(name, bad.code, bad.raw[: limits.issue_raw_chars])] = None
+        except Assumed as assumed:
+            image[name] = assumed.value
+            findings.notes[f"{assumed.note}={name}"] = None
     return image

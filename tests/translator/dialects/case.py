@@ -31,16 +31,22 @@ def find_cases() -> list[Path]:
 
 def outcome_of(case: Path) -> Any:
     """What the dialect makes of the case, as JSON shows it."""
+    dialect, message = opened(case)
+    try:
+        outcome = dialect.decode(message)
+    except MessageError as error:
+        return {"dead_letter": error.code.value, "reason": error.reason, "path": error.path}
+    return json.loads(msgspec.json.encode(_described(outcome)))
+
+
+def opened(case: Path) -> tuple[Dialect, Message]:
+    """The dialect of the case, which has learned what there is to learn, and the message."""
     learned: dict[str, object] = {}
     dialect = build(case.parent.name, _setup(case, learned), _json(case / "options.json", {}))
     for path in sorted(case.glob("metadata*")):
         _learn(dialect, path, learned)
     (path,) = case.glob("message.*")
-    try:
-        outcome = dialect.decode(_message(path))
-    except MessageError as error:
-        return {"dead_letter": error.code.value, "reason": error.reason, "path": error.path}
-    return json.loads(msgspec.json.encode(_described(outcome)))
+    return dialect, _message(path)
 
 
 def _setup(case: Path, learned: dict[str, object]) -> Setup:

@@ -32,7 +32,7 @@ def test_records_without_a_message_are_skipped(reason: str, value: bytes | None)
         ("MALFORMED_JSON", b'{"type":"INSERT"} x'),
         ("MALFORMED_JSON", b'{"type":"QUERY"}\n{"type":"QUERY"}'),
         ("MALFORMED_JSON", b'{"type":"\xff"}'),
-        ("MALFORMED_JSON", b'{"type":"\\ud800"}'),
+        ("INVALID_FIELD", b'{"type":"\\ud800"}'),
         ("MALFORMED_JSON", b"\x0a\x05proto"),
         ("INVALID_FIELD", b'{"type":"QUERY","type":"INSERT"}'),
         ("LIMIT_EXCEEDED", b'{"x":' + b"[" * 80 + b"]" * 80 + b"}"),

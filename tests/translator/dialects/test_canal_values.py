@@ -110,10 +110,18 @@ def test_timestamps_in_a_configured_zone(value: object, text: str) -> None:
     assert value == convert("timestamp(1)", text, timezone="Asia/Shanghai")
 
 
-@pytest.mark.parametrize("text", ["2024-10-27 02:30:00", "2024-03-31 02:30:00"])
-def test_a_local_time_that_happened_twice_or_never_is_no_instant(text: str) -> None:
-    """Where clocks are set, the printed time has two readings or none (section 7.1)."""
-    assert "<LOCAL_TIME_AMBIGUOUS>" == convert("timestamp", text, timezone="Europe/Berlin")
+@pytest.mark.parametrize(
+    ("text", "instant", "note"),
+    [
+        ("2024-10-27 02:30:00", "2024-10-27T00:30:00Z", "TZ_OVERLAP=at"),
+        ("2024-03-31 02:30:00", "2024-03-31T01:30:00Z", "TZ_GAP=at"),
+    ],
+)
+def test_a_local_time_that_happened_twice_or_never(text: str, instant: str, note: str) -> None:
+    """Where clocks are set, the printed time has two readings or none (section 7.1): the row says what was taken."""
+    body = of_type("INSERT", [{"at": text}], mysqlType={"at": "timestamp"}, pkNames=None)
+    read = row(body, timezone="Europe/Berlin")
+    assert ({"at": instant}, ["TZ_ASSUMED=Europe/Berlin", note]) == (read.after, read.notes)
 
 
 def test_the_zone_is_noted() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, value_of
-from tests.translator.dialects.dts_avro_composer import local, zoned
+from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, row_of, value_of
+from tests.translator.dialects.dts_avro_composer import local, row, zoned
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,16 @@ def test_zones(expected: object, zone: str) -> None:
     assert ("timestamptz", expected) == value_of(POSTGRESQL, 1184, cell)
 
 
-@pytest.mark.parametrize(("month", "day"), [(10, 29), (3, 26)])
-def test_a_local_time_that_is_not_one_moment_is_an_issue(month: int, day: int) -> None:
-    """When clocks are set back an hour comes twice, when set forward never: nothing says which moment is meant."""
+@pytest.mark.parametrize(
+    ("month", "day", "instant", "note"),
+    [(10, 29, "2023-10-29T00:30:00Z", "TZ_OVERLAP=c"), (3, 26, "2023-03-26T01:30:00Z", "TZ_GAP=c")],
+)
+def test_a_local_time_that_is_not_one_moment(month: int, day: int, instant: str, note: str) -> None:
+    """When clocks are set back an hour comes twice, when set forward never: the row notes which moment was taken."""
     cell = zoned("Europe/Berlin", year=2023, month=month, day=day, hour=2, minute=30, second=0)
-    raw = f"2023-{month:02d}-{day}T02:30:00Europe/Berlin"
-    assert ("timestamptz", ("LOCAL_TIME_AMBIGUOUS", raw)) == value_of(POSTGRESQL, 1184, cell)
+    change = row_of(row("INSERT", {"c": (1184, cell)}, source=POSTGRESQL))
+    assert ({"c": instant}, None) == (change.after, change.issues)
+    assert note in (change.notes or ())
 
 
 @pytest.mark.parametrize(

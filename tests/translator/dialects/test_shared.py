@@ -1,26 +1,23 @@
-"""What the dialects share: exact JSON within limits, fields, rows, options and declared tables."""
+"""What the dialects share: exact JSON within limits, fields, rows and declared tables."""
 
 import json
 import re
-from datetime import timedelta
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Struct
 
 from translator.dialects import DIALECTS, build
 from translator.dialects._json import check_distinct, field, json_type, one_of, parse, parse_object, parse_sequence
-from translator.dialects._options import parse_options
-from translator.dialects._rows import build_image
+from translator.dialects._rows import Columns, ConvertersOr, Findings, build_image
 from translator.dialects._tables import DeclaredTables
 from translator.envelope import Column, Issue, TableSchema
 from translator.errors import ConfigError, ErrorCode, MessageError
 from translator.message import DeclaredTable, Limits, Setup, TableName
-from translator.values import Converter, converter
+from translator.values import Converter, converter, timestamptz_in
 
 LIMITS = Limits()
 
@@ -82,7 +79,6 @@ class TestParse:
             b'{"a":Infinity}',
             b'{"a":"\xff"}',
             b'{"\xff":1}',
-            b'{"a":"\\ud800"}',
             b'{"a":"\n"}',
             b'\xef\xbb\xbf\xef\xbb\xbf{"a":1}',
             b'{"a":1}\x00',
@@ -309,8 +305,10 @@ class TestBuildImage:
     @staticmethod
     def build(*cells: tuple[str, object], issue_raw_chars: int = 256) -> tuple[dict[str, Any], list[Issue]]:
         """The image and the issues of cells whose column names are their types."""
-        issues: list[Issue] = []
-        return build_image(cells, converter, issues, Limits(issue_raw_chars=issue_raw_chars)), issues
+        findings = Findings()
+        converters = {name: converter(name) for name, value in cells if value is not None}
+        image = build_image(cells, converters, findings, Limits(issue_raw_chars=issue_raw_chars))
+        return image, list(findings.issues)
 
     def test_order_and_null(self) -> None:
         """Columns keep their order; null is a value; nothing else is added."""
@@ -333,52 +331,49 @@ class TestBuildImage:
     def test_null_needs_no_converter(self) -> None:
         """Null has no type, so nobody is asked for one."""
 
-        def nobody(column: str) -> Converter:
-            raise AssertionError(column)
+        assert {"a": None} == build_image([("a", None)], {}, Findings(), LIMITS)
 
-        assert {"a": None} == build_image([("a", None)], nobody, [], LIMITS)
+    def test_no_converter(self) -> None:
+        """Where there is none to be called, values are canonical already and stay."""
+        assert {"a": "\ud800"} == build_image([("a", "\ud800")], {"a": None}, Findings(), LIMITS)
+
+    def test_assumption(self) -> None:
+        """A value that was read by an assumption stays, and the assumption is noted with its column, once."""
+        findings = Findings()
+        cells = [("date", "0000-00-00"), ("at", "2024-10-27 02:30:00"), ("gone", "2024-03-31 02:30:00")]
+        berlin = timestamptz_in("Europe/Berlin")
+        converters = {"date": converter("date"), "at": berlin, "gone": berlin}
+        for _ in range(2):
+            image = build_image(cells, converters, findings, LIMITS)
+            assert {"at": "2024-10-27T00:30:00Z", "gone": "2024-03-31T01:30:00Z"} == image
+        assert ["TZ_OVERLAP=at", "TZ_GAP=gone"] == list(findings.notes)
+        assert [Issue("date", "ZERO_DATE", "0000-00-00")] == list(findings.issues)
 
 
-class Toy(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of every kind that a dialect may have."""
-
-    preset: Literal["one", "two"] = "one"
-    depth: Annotated[int, msgspec.Meta(ge=1)] = 1
-    lenient: bool = False
-    wait: timedelta = timedelta(0)
-    topics: tuple[str, ...] = ()
+def _rows_of(names: list[str]) -> st.SearchStrategy[dict[str, str | None]]:
+    cells = st.none() | st.sampled_from(["", "7", "x", "300", "2024-06-01 00:00:00", "2024-10-27 02:30:00"])
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(names, cells))
 
 
-class TestOptions:
-    @pytest.mark.parametrize(
-        ("given", "expected"),
-        [
-            ({}, Toy()),
-            ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", 3, True)),
-            ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", 3, True, timedelta(minutes=5))),
-            ({"topics": ["a", "b"]}, Toy(topics=("a", "b"))),
-        ],
-    )
-    def test_read(self, given: dict[str, Any], expected: Toy) -> None:
-        """Options come typed from the configuration, or as text from the command line."""
-        assert expected == parse_options(Toy, given, "toy")
+class TestColumns:
+    """A row with all columns takes a short cut; what comes out is what `build_image` gives."""
 
-    @pytest.mark.parametrize(
-        ("given", "reason"),
-        [
-            ({"prest": "one"}, "toy: unknown option 'prest' (did you mean preset?); allowed: depth, lenient, preset"),
-            ({"zzz": 1}, "toy: unknown option 'zzz'; allowed: depth, lenient, preset, topics, wait"),
-            ({"preset": "three"}, "toy: option not valid: Invalid enum value 'three' - at `$.preset`"),
-            ({"depth": 0}, "toy: option not valid: Expected `int` >= 1 - at `$.depth`"),
-            ({"depth": "many"}, "toy: option not valid: Expected `int`, got `str` - at `$.depth`"),
-            ({"topics": "a"}, "toy: option not valid: Expected `array`, got `str` - at `$.topics`"),
-        ],
-    )
-    def test_wrong(self, given: dict[str, Any], reason: str) -> None:
-        """A wrong name or value is a mistake of the operator, told with dialect, place and what is allowed."""
-        with pytest.raises(ConfigError) as caught:
-            parse_options(Toy, given, "toy")
-        assert str(caught.value).startswith(reason)
+    COLUMNS: Mapping[str, Converter | None] = {
+        "text": None,
+        "number": converter("int8"),
+        "at": timestamptz_in("Europe/Berlin"),
+        "other": None,
+    }
+
+    @given(st.permutations([*COLUMNS, "undeclared"]).flatmap(_rows_of))
+    def test_is_build_image(self, row: dict[str, str | None]) -> None:
+        """Whole rows, parts and rows with more columns: the same image in the same order, issues and notes."""
+        plain, found = Findings(), Findings()
+        before = dict(row)
+        image = Columns(self.COLUMNS, converter("unknown")).image(row, found, LIMITS)
+        expected = build_image(row.items(), ConvertersOr(self.COLUMNS, converter("unknown")), plain, LIMITS)
+        assert list(expected.items()) == list(image.items())
+        assert (plain, before) == (found, row)
 
 
 SHOP = TableName("shop", None, "orders")
@@ -460,6 +455,7 @@ class TestDeclaredTables:
             ),
             (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is not among its columns"),
             (DeclaredTable("T", ("id",), {}), "tables: T: columns is empty"),
+            (DeclaredTable("T", ("a", "b", "a")), "tables: T: key names a column twice: a, b, a"),
         ],
     )
     def test_wrong(self, declared: DeclaredTable, reason: str) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from translator.dialects._rows import build_image
+from translator.dialects._rows import Columns, Findings
 from translator.dialects.canal.head import DBMS, Head
 from translator.dialects.canal.layout import UNTYPED, Layout
 from translator.dialects.canal.variant import Images, OldRow, Row
-from translator.envelope import Issue
-from translator.message import Image, Limits, RowChange, TableName, Writer
+from translator.message import Limits, RowChange, TableName, Writer
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "INIT": "r"}
 """Types that carry rows. INIT, the full load, is written by cloud services only (section 3.1)."""
@@ -24,56 +23,53 @@ class RowMessage(Struct, frozen=True):
     table: TableName
     images: Images
     layout: Layout
+    columns: Columns
     complete: bool
 
 
 def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
     """The changes in the order of the rows."""
     images = message.images
+    rows = len(images.after or images.before or ())
+    nothing: Sequence[None] = (None,) * rows
     writer = Writer(images.variant, images.basis, DBMS)
-    nothing: Sequence[None] = [None] * len(images.after or images.before or ())
     pairs = zip(images.before or nothing, images.after or nothing, strict=True)
-    return [_change(message, writer, (index, len(nothing)), *pair, limits) for index, pair in enumerate(pairs)]
+    return [_change(message, writer, index, rows, before, after, limits) for index, (before, after) in enumerate(pairs)]
 
 
 def _change(
-    message: RowMessage, writer: Writer, place: tuple[int, int], before: OldRow, after: OldRow, limits: Limits
+    message: RowMessage, writer: Writer, index: int, rows: int, before: OldRow, after: OldRow, limits: Limits
 ) -> RowChange:
-    head, layout = message.head, message.layout
-    untyped = _untyped(layout, (after, before))
+    head, layout, columns = message.head, message.layout, message.columns
+    untyped = _untyped(layout, before, after)
     sparse, changed = False, None
     if before and after and message.complete:
         sparse = len(before) < len(after)
         changed = _changed(before, after)
     elif before and after:
         before = _with_key(before, after, layout.key_columns)
-    issues: list[Issue] = []
+    findings = Findings()
     return RowChange(
-        op=OPERATIONS[head.type],
-        table=message.table,
-        writer=writer,
-        before=_image(before, layout, issues, limits),
-        after=_image(after, layout, issues, limits),
+        OPERATIONS[head.type],
+        message.table,
+        writer,
+        columns.image(before, findings, limits) if before else None,
+        columns.image(after, findings, limits) if after else None,
         before_sparse=sparse,
         # A delete tells nothing about columns: its image may be the key alone (section 4.7).
         schema=layout.schema if after and not untyped else None,
         key_columns=layout.key_columns,
         key_kind=layout.key_kind,
         changed=changed,
-        # Two full images repeat the issue of a column that did not change.
-        issues=list(dict.fromkeys(issues)) or None,
+        issues=[*findings.issues] or None,
         ts_commit_us=head.ts_commit_us,
         ts_capture_us=head.ts_capture_us,
         pos_native=head.pos_native,
         tx=head.tx,
-        notes=[*layout.notes, *message.images.notes, *(f"{UNTYPED}={name}" for name in untyped)] or None,
-        row=place[0],
-        rows=place[1],
+        notes=[*layout.notes, *message.images.notes, *untyped, *findings.notes] or None,
+        row=index,
+        rows=rows,
     )
-
-
-def _image(row: OldRow, layout: Layout, issues: list[Issue], limits: Limits) -> Image | None:
-    return build_image(row.items(), layout.converter_of, issues, limits) if row else None
 
 
 def _changed(before: Row, after: Row) -> list[str]:
@@ -90,10 +86,11 @@ def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}
 
 
-def _untyped(layout: Layout, rows: Iterable[OldRow]) -> list[str]:
-    """Columns that the message gives no type for, though it gives types."""
-    if not layout.converters:
-        return []
-    known = layout.converters.keys()
-    names = (name for row in rows if row and not row.keys() <= known for name in row)
-    return [name for name in dict.fromkeys(names) if name not in known]
+def _untyped(layout: Layout, before: OldRow, after: OldRow) -> Sequence[str]:
+    """Notes on columns that the message gives no type for, though it gives types."""
+    known = layout.columns.names
+    # Where there are two images, all columns of the one stand in the other.
+    row = after if len(after or ()) >= len(before or ()) else before
+    if not known or row is None or row.keys() <= known:
+        return ()
+    return [f"{UNTYPED}={name}" for name in row if name not in known]

@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse
-from translator.dialects._options import parse_options
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.codings import Spelling
 from translator.dialects.canal.head import Head, read_head
-from translator.dialects.canal.layout import Layouts
+from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.options import Options, check
+from translator.dialects.canal.quick import Body, QuickReader, head_of
 from translator.dialects.canal.rows import read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import truncates
 from translator.dialects.canal.variant import FOREIGN_MARKS, era_of, has_rows, read_images
 from translator.envelope import Ddl
 from translator.errors import ErrorCode, FatalError, MessageError, unknown
 from translator.message import Change, Changes, Message, OtherChange, Outcome, RowChange, Setup, Skip
+from translator.options import parse_options
 
 STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL"})
 """Types that carry SQL text; DDL is the one word of Alibaba DTS for all of them (formats/canal.md section 3.1)."""
@@ -34,6 +35,8 @@ _NOT_TRANSLATED: Mapping[str, str] = {
 }
 
 _TYPES = (*OPERATIONS, *STATEMENTS)
+
+_ROWS = frozenset({"$.data[*]", "$.old[*]"})
 
 
 class Canal:
@@ -51,6 +54,7 @@ class Canal:
         spelling = Spelling(chosen.timezone, chosen.tinyint1_as_boolean, documented=not self._alibaba)
         tables = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
+        self._quick = QuickReader(self._layouts, setup.limits)
 
     def learn(self, document: bytes) -> object:
         """Canal messages describe themselves.
@@ -67,7 +71,17 @@ class Canal:
             return Skip("tombstone")
         if not value or value.isspace():
             return Skip("empty")
-        body = parse(value, self._limits)
+        read = self._quick.read(value)
+        return self._plainly(value) if read is None else self._quickly(*read)
+
+    def _quickly(self, body: Body, layout: Layout) -> Outcome:
+        head = head_of(body, layout.table, self._era_of, gtid_names_transaction=self._alibaba)
+        images = read_images(body.type, body.data, body.old or (), head.era)
+        rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete)
+        return Changes([*row_changes(rows, self._limits)])
+
+    def _plainly(self, value: bytes) -> Outcome:
+        body = parse(value, self._limits, _ROWS)
         if body is None:
             # the literal `null`: what some queue transports make of a lost body (section 5)
             return Skip("null")
@@ -91,7 +105,8 @@ class Canal:
             raise MessageError(ErrorCode.TABLE_UNKNOWN, "rows without the name of their table", path="$.table")
         images = read_images(head.type, data, old, head.era)
         layout = self._layouts.of(head.table, read_types(body, self._limits), read_pk_names(body, self._limits))
-        return row_changes(RowMessage(head, head.table, images, layout, self._complete), self._limits)
+        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete)
+        return row_changes(rows, self._limits)
 
 
 def _type(body: JsonObject) -> str:

@@ -11,7 +11,7 @@ from translator.errors import ErrorCode, MessageError
 from translator.message import TableName, Writer
 
 DBMS = "mysql"
-_MAX_MS = (2**63 - 1) // 1000
+MAX_MS = (2**63 - 1) // 1000
 
 
 class Head(Struct, frozen=True):
@@ -41,21 +41,21 @@ def read_head(type_: str, body: JsonObject, era_of: EraOf, *, gtid_names_transac
     number = field(body, "id", int, "$", optional=True)
     gtid = field(body, "gtid", str, "$", optional=True)
     return Head(
-        type=type_,
-        db=db,
-        table=TableName(db, None, table) if table else None,
-        sql=field(body, "sql", str, "$", optional=True) or None,
-        era=era_of(ts),
-        ts_commit_us=None if es is None else es * 1000,
-        ts_capture_us=None if ts is None else ts * 1000,
-        pos_native=None if number is None else str(number),
-        tx=Tx(gtid) if gtid and gtid_names_transaction else None,
+        type_,
+        db,
+        TableName(db, None, table) if table else None,
+        field(body, "sql", str, "$", optional=True) or None,
+        era_of(ts),
+        None if es is None else es * 1000,
+        None if ts is None else ts * 1000,
+        None if number is None else str(number),
+        Tx(gtid) if gtid and gtid_names_transaction else None,
     )
 
 
 def _milliseconds(body: JsonObject, name: str) -> int | None:
     value: int | None = field(body, name, int, "$", optional=True)
-    if value is not None and not 0 <= value <= _MAX_MS:
-        reason = f"{name} is not a time in milliseconds: outside 0 to {_MAX_MS}"
+    if value is not None and not 0 <= value <= MAX_MS:
+        reason = f"{name} is not a time in milliseconds: outside 0 to {MAX_MS}"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     return value

@@ -7,12 +7,12 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from translator.dialects._rows import Columns
 from translator.dialects._tables import DeclaredTables
-from translator.dialects.canal.codings import UNKNOWN, Coding, Spelling, coding, declared_coding
+from translator.dialects.canal.codings import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
 from translator.dialects.canal.mysql_type import MysqlType, parse
 from translator.envelope import Column, TableSchema
 from translator.message import DeclaredTable, TableName
-from translator.values import Converter
 
 LAYOUTS = 1024
 """Compiled tables that are kept. A table whose messages spell its types in two ways counts twice."""
@@ -27,15 +27,14 @@ Types = tuple[tuple[str, str], ...]
 class Layout(Struct, frozen=True):
     """How the rows of a table are read."""
 
-    converters: Mapping[str, Converter]
+    table: TableName
+    columns: Columns
+    clean_columns: Columns
+    """For cells that a parser has proven to be text that UTF-8 can carry: what is text stays as it is."""
     key_columns: tuple[str, ...]
     key_kind: str
     schema: TableSchema | None
     notes: tuple[str, ...]
-
-    def converter_of(self, column: str) -> Converter:
-        """The converter of a column, declared or not."""
-        return self.converters.get(column, UNKNOWN.convert)
 
 
 class Layouts:
@@ -62,7 +61,16 @@ class Layouts:
             columns = [_column(name, parsed[name], codings[name], key) for name in codings]
             schema = TableSchema.of(self._source, table.db, table.schema, table.table, columns, kind)
         converters = {name: found.convert for name, found in codings.items()}
-        return Layout(converters, key, kind, schema, _notes(codings))
+        as_is = {name: None if convert in _TEXT else convert for name, convert in converters.items()}
+        return Layout(
+            table,
+            Columns(converters, UNKNOWN.convert),
+            Columns(as_is, None),
+            key,
+            kind,
+            schema,
+            _notes(codings),
+        )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
         """Codings of the declared types; the sent type is the better reader where it leads to the same one."""
@@ -72,6 +80,10 @@ class Layouts:
             else declared_coding(canonical, self._spelling)
             for name, canonical in columns.items()
         }
+
+
+_TEXT = (plain("string").convert, UNKNOWN.convert)
+"""Converters that return text as they get it."""
 
 
 def _key(pk_names: tuple[str, ...], declared: DeclaredTable | None) -> tuple[tuple[str, ...], str]:

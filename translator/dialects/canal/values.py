@@ -9,6 +9,7 @@ import msgspec
 
 from translator.message import Scalar
 from translator.values import Converter, Unrepresentable, bytes_from_latin1, converter
+from translator.values.scalar import text_of
 
 # -- numbers
 
@@ -47,15 +48,14 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 def json_text(value: object) -> str:
     """The text as sent. A server that logs partial JSON sends a function call in place of the document."""
-    if not isinstance(value, str):
-        raise Unrepresentable("NOT_TEXT", value)
-    if _PARTIAL_JSON.match(value):
+    text = text_of(value)
+    if _PARTIAL_JSON.match(text):
         raise Unrepresentable("JSON_PARTIAL_UPDATE", value)
     try:
-        _check_json(value)
+        _check_json(text)
     except (msgspec.DecodeError, RecursionError):
         raise Unrepresentable("NOT_JSON", value) from None
-    return value
+    return text
 
 
 def wkb(value: object) -> Scalar:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from translator.dialects._options import parse_options
-from translator.dialects._rows import build_image
+from translator.dialects._rows import Findings, build_image
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.dts_avro.layout import Layout, Layouts, Shape
 from translator.dialects.dts_avro.names import place, table_of_row
@@ -16,9 +15,10 @@ from translator.dialects.dts_avro.reader import Record, RecordReader
 from translator.dialects.dts_avro.schema import EMPTY_OBJECT
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES, MYSQL_FAMILY
 from translator.dialects.dts_avro.values import Reading
-from translator.envelope import Ddl, Issue, Tx
+from translator.envelope import Ddl, Tx
 from translator.errors import ErrorCode, FatalError, MessageError, unknown
 from translator.message import Changes, Image, Message, OtherChange, Outcome, RowChange, Setup, Skip, TableName, Writer
+from translator.options import parse_options
 
 Cells: TypeAlias = Sequence[Any]
 """One image: per column None, or a pair (branch, payload)."""
@@ -111,23 +111,23 @@ class DtsAvro:
         sent = [image for image in (before, after) if image is not None]
         table, physical = self._table(record)
         layout = self._layouts.of(self._shape(record, table, fields), sent)
-        issues: list[Issue] = []
+        findings = Findings()
         return RowChange(
             op=operation.op,
             table=table,
             writer=_writer(record, version),
-            before=self._image(layout, before, issues),
-            after=self._image(layout, after, issues),
+            before=self._image(layout, before, findings),
+            after=self._image(layout, after, findings),
             schema=layout.schema,
             key_columns=layout.key_columns,
             key_kind=layout.schema.key_kind,
             unavailable=_withheld(layout, sent[-1]),
-            issues=list(dict.fromkeys(issues)) or None,  # an unchanged value has the same issue in both images
+            issues=[*findings.issues] or None,
             ts_commit_us=_commit_us(record["sourceTimestamp"]),
             ts_capture_us=_capture_us(record["tags"]),
             pos_native=record["sourcePosition"] or None,
             tx=_tx(record),
-            notes=[*layout.notes, *notes, *physical] or None,
+            notes=[*layout.notes, *notes, *physical, *findings.notes] or None,
             ext=self._ext(record),
         )
 
@@ -176,10 +176,10 @@ class DtsAvro:
         micros = record["source"]["sourceType"] in MICROSECOND_SOURCES and "<->" not in record["sourcePosition"]
         return _DIGITS["micros" if micros else "nanos"]
 
-    def _image(self, layout: Layout, image: Cells | None, issues: list[Issue]) -> Image | None:
+    def _image(self, layout: Layout, image: Cells | None, findings: Findings) -> Image | None:
         if image is None:
             return None
-        return build_image(_sent(layout, image), layout.converters.__getitem__, issues, self._limits)
+        return build_image(_sent(layout, image), layout.converters, findings, self._limits)
 
     def _ext(self, record: Record) -> dict[str, str] | None:
         if not self._options.extras:
@@ -242,13 +242,10 @@ _NONE = (EMPTY_OBJECT, "NONE")
 _NULL = (EMPTY_OBJECT, "NULL")
 
 
-def _sent(layout: Layout, image: Cells) -> Iterator[tuple[str, object]]:
+def _sent(layout: Layout, image: Cells) -> list[tuple[str, object]]:
     """The cells that carry something: NONE is a place without a value, NULL another way to write null."""
-    for name, cell in zip(layout.names, image, strict=True):
-        if cell is None or cell == _NULL:
-            yield name, None
-        elif cell != _NONE:
-            yield name, cell
+    cells = zip(layout.names, image, strict=True)
+    return [(name, None if cell == _NULL else cell) for name, cell in cells if cell != _NONE]
 
 
 def _withheld(layout: Layout, image: Cells) -> list[str] | None:

@@ -86,7 +86,7 @@ def zoned_text(value: Parts, digits: int) -> str:
 
 
 def utc_of(value: Parts, digits: int) -> str:
-    """A timestamp in UTC. A local time that its zone has twice, or never, is an issue."""
+    """A timestamp in UTC."""
     parts, name = value["value"], value["timezone"]
     raw = _Raw(parts, digits, name)
     if _shape(parts) != "datetime":
@@ -100,8 +100,6 @@ def utc_of(value: Parts, digits: int) -> str:
     except (ValueError, OverflowError):
         code = "ZERO_DATE" if 0 in (parts["year"], parts["month"], parts["day"]) else "INVALID_TIMESTAMP"
         raise Unrepresentable(code, raw) from None
-    if moment.utcoffset() != moment.replace(fold=1).utcoffset():
-        raise Unrepresentable("LOCAL_TIME_AMBIGUOUS", raw)
     return utc_text(moment, _fraction(parts["millis"], digits, raw), raw)
 
 

@@ -18,6 +18,9 @@ MAX_SCHEMA_ID_CHARS = 128
 """A messageSchemaId has 32 hex digits; it becomes a Kafka key, so that no more than this is taken."""
 
 
+_ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.beforeData"})
+
+
 class Frame(Struct, frozen=True):
     """A message out of its layout. `body` holds data, beforeData and headers; `path` is where it stands."""
 
@@ -35,7 +38,7 @@ def open_frame(value: bytes, limits: Limits) -> Frame:
         MessageError: FRAMING for no known layout, UNSUPPORTED_SHAPE for one that this release does not read.
     """
     _refuse_binary(value)
-    root = parse_object(value, limits)
+    root = parse_object(value, limits, _ROWS)
     check_distinct(value, root)
     if "magic" in root:
         return _enveloped(root)

@@ -14,9 +14,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from translator.dialects._json import JsonObject, field, one_of
+from translator.dialects._rows import ConvertersOr
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.frame import Frame, read_schema_id
-from translator.dialects.qlik.tables import Converters, Table
+from translator.dialects.qlik.tables import UNKNOWN, Table
 from translator.envelope import Column, TableSchema
 from translator.errors import ErrorCode, FatalError, MessageError, quote
 from translator.message import Limits, TableName
@@ -219,7 +220,7 @@ def compile_document(data: bytes, source: str, declared: DeclaredTables) -> Meta
         document,
         Table(
             name,
-            Converters((column.name, _converter(type_)) for column, type_ in columns),
+            ConvertersOr({column.name: _converter(type_) for column, type_ in columns}, UNKNOWN),
             schema,
             key_columns=key,
             key_kind=key_kind,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
-from translator.dialects._rows import build_image
+from translator.dialects._rows import Findings, build_image
 from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.headers import Headers
 from translator.dialects.qlik.masks import Masks, Ordinals
 from translator.dialects.qlik.tables import Table
-from translator.envelope import Issue, TableSchema
+from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, Limits, RowChange, Writer
 
@@ -72,9 +72,9 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     masks.check(headers.path)
     _check_columns(sections, masks.ordinals, frame.path)
     unavailable = _unavailable(headers.op, sections.row, masks, notes)
-    issues: list[Issue] = []
-    before = _image(sections.before, masks, table, issues, limits)
-    after = _image(sections.after, masks, table, issues, limits)
+    findings = Findings()
+    before = _image(sections.before, masks, table, findings, limits)
+    after = _image(sections.after, masks, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     return RowChange(
         headers.op,
@@ -82,30 +82,31 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
         Writer(frame.variant, "certain", server=table.server, task=table.task),
         before=before,
         after=after,
-        schema=_schema(sections.row, table, notes),
+        schema=_schema(sections, table, notes),
         key_columns=table.key_columns,
         key_kind=table.key_kind,
         changed=changed,
         unavailable=unavailable or None,
-        issues=issues or None,
+        issues=[*findings.issues] or None,
         ts_commit_us=headers.ts_commit_us,
         pos_native=headers.change_sequence,
         tx=headers.tx,
-        notes=notes or None,
+        notes=[*notes, *findings.notes] or None,
     )
 
 
-def _image(section: JsonObject | None, masks: Masks, table: Table, issues: list[Issue], limits: Limits) -> Image | None:
+def _image(section: JsonObject | None, masks: Masks, table: Table, findings: Findings, limits: Limits) -> Image | None:
     if section is None:
         return None
     withheld = masks.withheld(section)
     cells = [cell for cell in section.items() if cell[0] not in withheld] if withheld else section.items()
-    return build_image(cells, table.converters.__getitem__, issues, limits)
+    return build_image(cells, table.converters, findings, limits)
 
 
-def _schema(row: JsonObject, table: Table, notes: list[str]) -> TableSchema | None:
+def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema | None:
     """The schema; None where the row has columns that the operator did not declare, as the list is not complete."""
-    if table.schema is None or row.keys() <= table.converters.keys():
+    sent = (sections.before or {}, sections.after or {})
+    if table.schema is None or all(section.keys() <= table.converters.keys() for section in sent):
         return table.schema
     notes.append("COLUMNS_UNDECLARED")
     return None

@@ -14,25 +14,18 @@ from typing import Any
 from msgspec import Struct
 
 from translator.dialects._json import field
+from translator.dialects._rows import Converters, ConvertersOr
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.frame import Frame
 from translator.envelope import TableSchema
 from translator.errors import ConfigError, ErrorCode, MessageError, quote
 from translator.message import Setup, TableName
-from translator.values import Converter, converter
+from translator.values import converter
+
+UNKNOWN = converter("unknown")
 
 CACHED = 4096
 """Tables and topics kept at hand; beyond it the least used is looked up again."""
-
-
-class Converters(dict[str, Converter]):
-    """Column -> converter; a column that nobody declares is of type unknown."""
-
-    def __missing__(self, name: str) -> Converter:
-        return _UNKNOWN
-
-
-_UNKNOWN = converter("unknown")
 
 
 class Table(Struct, frozen=True):
@@ -40,6 +33,7 @@ class Table(Struct, frozen=True):
 
     name: TableName
     converters: Converters
+    """A column that nobody declares is of type unknown."""
     schema: TableSchema | None = None
     key_columns: tuple[str, ...] = ()
     key_kind: str = "none"
@@ -84,7 +78,7 @@ class UntypedTables:
         key = declared.key if declared else ()
         return Table(
             name,
-            Converters((column.name, converter(column.type)) for column in columns),
+            ConvertersOr({column.name: converter(column.type) for column in columns}, UNKNOWN),
             schema,
             key_columns=key,
             key_kind="configured" if key else "none",

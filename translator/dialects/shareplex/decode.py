@@ -10,13 +10,13 @@ import msgspec
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
-from translator.dialects._rows import build_image
+from translator.dialects._rows import Findings, build_image
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.shareplex.meta import Meta, read_meta
 from translator.dialects.shareplex.names import Table, compile_table, split_table
 from translator.dialects.shareplex.objects import read_objects
 from translator.dialects.shareplex.options import ALIASES, rules_of
-from translator.envelope import Ddl, Issue
+from translator.envelope import Ddl
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import Change, Changes, Image, Message, OtherChange, Outcome, RowChange, Setup, Skip, Writer
 
@@ -85,7 +85,7 @@ class SharePlex:
         change.ts_capture_us = meta.ts_capture_us
         change.pos_native = meta.scn
         change.tx = meta.tx
-        change.notes = meta.notes or None
+        change.notes = [*meta.notes, *(change.notes or ())] or None
         change.ext = meta.ext or None
         return change
 
@@ -195,10 +195,12 @@ class SharePlex:
 
     def _image(self, cells: JsonObject, table: Table, change: RowChange) -> Image:
         """The image of the cells; a value without a faithful form is an issue of the change."""
-        issues: list[Issue] = []
-        image = build_image(cells.items(), table.converter_of, issues, self._limits)
-        if issues:
-            change.issues = [*(change.issues or ()), *issues]
+        findings = Findings()
+        image = build_image(cells.items(), table.converters, findings, self._limits)
+        if findings.issues:
+            change.issues = [*(change.issues or ()), *findings.issues]
+        if findings.notes:
+            change.notes = [*(change.notes or ()), *findings.notes]
         return image
 
     def _writer_of(self, meta: Meta) -> Writer:

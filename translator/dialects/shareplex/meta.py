@@ -39,8 +39,15 @@ class Meta(Struct):
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a member as it was sent: text as it is, anything else as JSON text."""
-        self.ext[name] = value if isinstance(value, str) else _encode(value).decode()
+        """Keep a member as it was sent: text as it is, anything else as JSON text.
+
+        Raises:
+            MessageError: INVALID_FIELD, a lone surrogate in it.
+        """
+        try:
+            self.ext[name] = value if isinstance(value, str) else _encode(value).decode()
+        except UnicodeEncodeError:
+            raise MessageError(ErrorCode.INVALID_FIELD, "a lone surrogate in text that is kept", path=name) from None
 
     def note(self, text: str) -> None:
         """Note a decision, once."""

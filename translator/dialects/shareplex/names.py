@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from msgspec import Struct
 
+from translator.dialects._rows import Converters, ConvertersOr
 from translator.dialects._tables import DeclaredTables
 from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import TableName
-from translator.values import Converter, converter
+from translator.values import converter
 
 _PART = r'"[^"]+"|[^".]+'
 _TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
@@ -44,14 +44,8 @@ class Table(Struct, frozen=True):
     columns: frozenset[str]
     """The declared columns; empty when `schema` is None."""
 
-    converter_of: Callable[[str], Converter]
-
-
-class _Converters(dict[str, Converter]):
-    """Converters by column; a column that nobody declares keeps its text (type `unknown`)."""
-
-    def __missing__(self, column: str) -> Converter:
-        return _UNKNOWN
+    converters: Converters
+    """A column that nobody declares keeps its text (type `unknown`)."""
 
 
 _UNKNOWN = converter("unknown")
@@ -68,5 +62,5 @@ def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
         key_set=frozenset(key),
         schema=schema,
         columns=frozenset(column.name for column in columns),
-        converter_of=_Converters((column.name, converter(column.type)) for column in columns).__getitem__,
+        converters=ConvertersOr({column.name: converter(column.type) for column in columns}, _UNKNOWN),
     )

@@ -7,6 +7,7 @@ from translator.errors import ErrorCode, MessageError
 from translator.message import Limits
 
 _SPACE_AND_BOM = b" \t\r\n\xef\xbb\xbf"
+_ROWS = frozenset({"$.data", "$.key"})
 
 
 def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
@@ -18,7 +19,7 @@ def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
     """
     if value[:1] != b"{" and value.lstrip(_SPACE_AND_BOM)[:1] == b"<":
         raise MessageError(ErrorCode.FRAMING, "the XML record format is not JSON; set the writer to JSON")
-    objects = parse_sequence(value, limits)
+    objects = parse_sequence(value, limits, _ROWS)
     if not objects:
         raise MessageError(ErrorCode.MALFORMED_JSON, "white space only, no JSON object")
     if len(objects) > limits.rows:
