@@ -50,6 +50,7 @@ def events() -> st.SearchStrategy[ChangeEvent]:
     """Events with every field at its limits; the fields need not fit each other."""
     return st.builds(
         ChangeEvent,
+        v=INT32,
         id=TEXT,
         kind=st.sampled_from(KINDS),
         op=_maybe(st.sampled_from(OPERATIONS)),

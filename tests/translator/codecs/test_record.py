@@ -1,10 +1,11 @@
 """Key and headers of a Kafka record: what consumers partition, compact and filter by."""
 
+import itertools
 import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from tests.translator.examples import CONTEXT, UPDATE
 from tests.translator.strategies import events
@@ -42,7 +43,38 @@ class TestKey:
         assert expected == json.loads(record_key(event))
 
 
+def _plain_headers(event: ChangeEvent) -> list[tuple[str, bytes]]:
+    """The headers as the design words them, with nothing remembered of other events."""
+    table = ".".join(part for part in (event.db, event.schema, event.table) if part)
+    headers = [
+        ("cdc-kind", event.kind),
+        ("cdc-op", event.op),
+        ("cdc-table", table or None),
+        ("cdc-source", event.source),
+        ("cdc-id", event.id),
+        ("cdc-schema-id", event.schema_id),
+    ]
+    return [(name, text.encode()) for name, text in headers if text is not None]
+
+
 class TestHeaders:
+    @settings(max_examples=300)
+    @given(events())
+    def test_any_event(self, event: ChangeEvent) -> None:
+        """What is remembered of earlier events changes no byte."""
+        assert _plain_headers(event) == record_headers(event)
+
+    def test_names_in_other_places(self) -> None:
+        """The same names on other levels, null or empty, are other tables."""
+        for db, schema, table in itertools.product((None, "", "a", "b", "a.b"), repeat=3):
+            event = msgspec.structs.replace(UPDATE, db=db, schema=schema, table=table)
+            assert _plain_headers(event) == record_headers(event)
+
+    def test_lists_of_their_own(self) -> None:
+        """Whoever adds a header to one record adds it to no other."""
+        record_headers(UPDATE).append(("extra", b""))
+        assert _plain_headers(UPDATE) == record_headers(UPDATE)
+
     def test_row(self) -> None:
         """A row can be filtered by kind, operation, table, source and schema without decoding it."""
         assert [

@@ -1,0 +1,124 @@
+"""`python -m bench.codec`: what it costs to encode an event, and what each step from message to record costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from bench.measure import best_times, machine, rate, table
+from bench.messages import SOURCES, Feed, feed
+from bench.peers import fastavro_datum
+from translator.codecs._datum import encode_datum
+from translator.codecs.avro import HEADER, AvroCodec
+from translator.codecs.record import Record
+from translator.dialects._json import parse
+from translator.dialects.dts_avro.reader import RecordReader
+from translator.envelope import ChangeEvent
+from translator.message import Limits, Message
+from translator.translate import Events, Translator
+
+COLUMNS = (5, 20, 60, 200)
+BUDGET_COLUMNS = 12
+ROUNDS = 15
+EVENTS = 400
+"""In each round; a row of 200 columns makes 4 MB of them, more than the processor has at hand."""
+
+_LIMITS = Limits()
+
+
+def main() -> None:
+    """Measures and prints."""
+    print(machine("msgspec", "fastavro"))
+    print("\nAn event with both images to Avro bytes; record: with key and headers. Microseconds an event.\n")
+    print(encoding(ROUNDS, EVENTS))
+    print(f"\nA message of one update, {BUDGET_COLUMNS} columns, to its record. Microseconds an event.\n")
+    print(budget(ROUNDS, EVENTS))
+
+
+def encoding(rounds: int, count: int) -> str:
+    """Hand-written against fastavro, by the number of columns."""
+    head = ("columns", "bytes", "fastavro", "hand-written", "ratio", "rate", "record", "rate of records")
+    return table(head, [_encoding_row(columns, rounds, count) for columns in COLUMNS])
+
+
+def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
+    given = feed("canal", columns, count)
+    sizes = [len(_checked(event)) for event in _events(given)]
+    contestants: Mapping[str, Callable[[ChangeEvent], object]] = {
+        "fastavro": lambda event: fastavro_datum(event, HEADER),
+        "hand-written": lambda event: encode_datum(event, HEADER),
+        "record": AvroCodec().encode,
+    }
+    theirs, ours, record = best_times(contestants, partial(_events, given), rounds).values()
+    figures = [f"{theirs:.1f}", f"{ours:.1f}", f"{theirs / ours:.1f}", rate(ours), f"{record:.1f}", rate(record)]
+    return [str(columns), str(sum(sizes) // len(sizes)), *figures]
+
+
+def budget(rounds: int, count: int) -> str:
+    """What each step takes, by dialect. A step is the difference between two calls that end one step apart."""
+    head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
+    return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
+
+
+def _budget_row(name: str, rounds: int, count: int) -> list[str]:
+    given = feed(name, BUDGET_COLUMNS, count)
+    best = best_times(_up_to_each_step(name, given), lambda: given.messages, rounds)
+    parsed, decoded, translated, encoded = best.values()
+    steps = (parsed, decoded - parsed, translated - decoded, encoded - translated, encoded)
+    return [name, *(f"{step:.1f}" for step in steps), rate(encoded), rate(encoded - parsed)]
+
+
+def _up_to_each_step(name: str, given: Feed) -> Mapping[str, Callable[[Message], object]]:
+    translator = Translator("bench", given.dialect, _LIMITS)
+    codec = AvroCodec()
+
+    def encoded(message: Message) -> list[Record]:
+        return [record for event in _translated(translator, message).events for record in codec.encode(event)]
+
+    return {
+        "parse": _PARSERS[name],
+        "decode": given.dialect.decode,
+        "translate": translator.translate,
+        "encode": encoded,
+    }
+
+
+def _parse_json(message: Message) -> object:
+    return parse(message.value or b"", _LIMITS)
+
+
+_reader = RecordReader(_LIMITS)
+
+
+def _parse_record(message: Message) -> object:
+    return _reader.read(message.value or b"")
+
+
+_PARSERS: Mapping[str, Callable[[Message], object]] = {
+    "canal": _parse_json,
+    "dts_avro": _parse_record,
+    "qlik": _parse_json,
+    "shareplex": _parse_json,
+}
+
+
+def _events(given: Feed) -> list[ChangeEvent]:
+    translator = Translator("bench", given.dialect, _LIMITS)
+    return [event for message in given.messages for event in _translated(translator, message).events]
+
+
+def _translated(translator: Translator, message: Message) -> Events:
+    result = translator.translate(message)
+    assert isinstance(result, Events), result
+    return result
+
+
+def _checked(event: ChangeEvent) -> bytes:
+    """The bytes of the event, on which all contestants agree."""
+    value = encode_datum(event, HEADER)
+    assert value == fastavro_datum(event, HEADER) == AvroCodec().encode(event)[0].value
+    return value
+
+
+if __name__ == "__main__":
+    main()

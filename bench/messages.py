@@ -1,0 +1,87 @@
+"""Input for benchmarks: the same updates of one table as each replication tool writes them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from dev.shop import Change, Column, Shop, Table
+from dev.sources import Writer
+from dev.writers.canal import CanalWriter
+from dev.writers.dts_avro import DtsAvroWriter
+from dev.writers.qlik import QlikWriter
+from dev.writers.shareplex import SharePlexWriter
+from translator.dialects import build
+from translator.message import DeclaredTable, Dialect, Learned, Message, Setup
+
+TOPIC = "raw.shop.orders"
+_FIRST_OFFSET = 1_000_000
+_FIRST_MS = 1_767_600_000_000
+_RECORDS_PER_MS = 50
+
+# Kinds of the shop's columns, in the order in which a table takes them, and what a declaration calls them.
+_KINDS: Mapping[str, str] = {
+    "bigint": "int64",
+    "varchar": "string",
+    "decimal": "decimal(14,2)",
+    "datetime": "timestamp",
+    "int": "int32",
+    "date": "date",
+    "double": "float64",
+}
+
+Options: TypeAlias = Mapping[str, Any]
+
+SOURCES: Mapping[str, tuple[Callable[[], Writer], Options]] = {
+    "canal": (lambda: CanalWriter(TOPIC), {"profile": "oss"}),
+    "dts_avro": (lambda: DtsAvroWriter(TOPIC), {}),
+    "qlik": (lambda: QlikWriter(TOPIC, f"{TOPIC}.metadata"), {}),
+    "shareplex": (lambda: SharePlexWriter(TOPIC), {"preset": "quest"}),
+}
+"""Writer and options of each dialect."""
+
+
+class Feed(NamedTuple):
+    """Messages, and a dialect that has learned what it needs to read them."""
+
+    dialect: Dialect
+    messages: Sequence[Message]
+
+
+def feed(name: str, columns: int, count: int) -> Feed:
+    """Updates of one or two columns of a table, as the tool of that dialect writes them."""
+    shape = _shape(columns)
+    writer, options = SOURCES[name]
+    declared = DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
+    learned: dict[str, object] = {}
+    dialect = build(name, Setup("bench", tables=(declared,), lookup=learned.get), options)
+    messages = []
+    for number, raw in enumerate(itertools.chain.from_iterable(map(writer().write, _changes(shape, count)))):
+        message = Message(
+            raw.topic,
+            raw.partition,
+            _FIRST_OFFSET + number,
+            _FIRST_MS + number // _RECORDS_PER_MS,
+            raw.key,
+            raw.value,
+            topic_id="dGhlLXRvcGljLWlkLS0tLQ",
+        )
+        outcome = dialect.decode(message)
+        if isinstance(outcome, Learned):
+            learned[outcome.key] = dialect.learn(outcome.document)
+        else:
+            messages.append(message)
+    return Feed(dialect, messages)
+
+
+def _shape(columns: int) -> Table:
+    kinds = itertools.islice(itertools.cycle(_KINDS), columns)
+    return Table("orders", tuple(Column(f"column_{n}" if n else "id", kind) for n, kind in enumerate(kinds)), ("id",))
+
+
+def _changes(shape: Table, count: int) -> list[Change]:
+    """The first updates of the shop's history that leave the key alone."""
+    history = Shop(7, (shape,)).history(4 * count + 100)
+    plain = (c for c in history if c.before and c.after and c.before["id"] == c.after["id"])
+    return list(itertools.islice(plain, count))
