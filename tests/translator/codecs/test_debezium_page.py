@@ -1,0 +1,58 @@
+"""The operator's page says what the code does."""
+
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from tests.translator.codecs.test_debezium import CHANGE, records
+from translator.codecs.debezium import Options
+from translator.codecs.debezium.connect import TYPES
+from translator.codecs.debezium.options import MissingBefore, Unavailable
+
+PAGE = (Path(__file__).parents[3] / "docs" / "debezium.md").read_text(encoding="utf-8")
+
+
+def first_cells(head: str) -> list[str]:
+    """Every word in code marks in the first column of the table with that head."""
+    (body,) = re.findall(rf"^\| {re.escape(head)} \|.*\n\|[ |-]+\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
+    return [name for line in body.splitlines() for name in re.findall(r"`([^`]+)`", line.split("|")[1])]
+
+
+def test_options() -> None:
+    """The table of options names them all, in order, with their defaults."""
+    fields = msgspec.structs.fields(Options)
+    assert [field.name for field in fields] == first_cells("option")
+    for field in fields:
+        default = f"[{', '.join(field.default)}]" if isinstance(field.default, tuple) else field.default
+        text = str(default).lower() if isinstance(default, bool) else default
+        assert f"| `{field.name}` | `{text}` |" in PAGE
+
+
+@pytest.mark.parametrize(("head", "choices"), [("policy", MissingBefore), ("`unavailable`", Unavailable)])
+def test_choices(head: str, choices: object) -> None:
+    """The table of an option has a line for each of its values."""
+    assert list(get_args(choices)) == first_cells(head)
+
+
+def test_types() -> None:
+    """The table of types names each canonical type once, on a line with its Connect type."""
+    assert sorted(TYPES) == sorted(first_cells("canonical type"))
+    for line in re.findall(r"^\| `.*$", PAGE.split("## The schema block")[1].split("\n- ")[0], re.MULTILINE):
+        names, connect = (re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|"))
+        for place, name in enumerate(names):
+            kind = TYPES[name]
+            wanted = [name] if not connect else connect if len(connect) == len(names) else connect[:1] * len(names)
+            assert wanted[place if len(wanted) == len(names) else 0] == kind.type
+            assert kind.name is None or kind.name in connect
+
+
+def test_example() -> None:
+    """The record on the page is one that is written."""
+    (example,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (record,) = records(CHANGE)
+    assert record.value is not None
+    assert list(json.loads(example).items()) == list(json.loads(record.value).items())

@@ -1,0 +1,190 @@
+"""The schema block: what it declares, and what it does not."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.translator.codecs.debezium_readers import connect
+from tests.translator.codecs.test_debezium import CHANGE, DELETE
+from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.debezium.connect import TYPES
+from translator.codecs.debezium.form import _MAX_BLOCK_BYTES, _MAX_TABLES
+from translator.codecs.record import Record
+from translator.envelope import ChangeEvent, Column, TableSchema
+from translator.errors import ErrorCode, MessageError
+from translator.values import CANONICAL_TYPES
+
+BLOCK = Options(schema_block=True)
+
+
+def table(*columns: Column) -> TableSchema:
+    """A schema of the table of the examples."""
+    return TableSchema.of("shop", "shop", "dbo", "orders", columns, "primary")
+
+
+def encode(event: ChangeEvent, schema: TableSchema | None = None) -> Record:
+    """The only record of an event, with its schema."""
+    (record,) = DebeziumCodec(BLOCK).encode(event, schema)
+    return record
+
+
+def members(record: Record) -> dict[str, Any]:
+    """The members of the envelope that the block of a value declares."""
+    assert record.value is not None
+    return {field["field"]: field for field in json.loads(record.value)["schema"]["fields"]}
+
+
+def row(**values: Any) -> ChangeEvent:
+    """An insert of such a row."""
+    text = json.dumps({"id": 7, **values})
+    return msgspec.structs.replace(CHANGE, op="c", before=None, before_state="none", after=text)
+
+
+GOLDEN = table(Column("id", "int32", key=1), Column("price", "decimal(9,2)"), Column("at", "timestamptz"))
+
+
+class TestGolden:
+    def test_key(self) -> None:
+        """The columns of the key, none of them optional."""
+        assert encode(CHANGE, GOLDEN).key == (
+            b'{"schema":{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],'
+            b'"optional":false,"name":"shop.shop.dbo.orders.Key"},"payload":{"id":7}}'
+        )
+
+    def test_value(self) -> None:
+        """The images under one declaration, named as Debezium names it; the envelope around them."""
+        record = encode(row(price="12.50", at="2023-11-14T00:00:00Z"), GOLDEN)
+        assert record.value is not None
+        assert record.value.startswith(
+            b'{"schema":{"type":"struct","fields":[{"type":"struct","fields":['
+            b'{"type":"int32","optional":true,"field":"id"},{"type":"string","optional":true,"field":"price"},'
+            b'{"type":"string","optional":true,"name":"io.debezium.time.ZonedTimestamp","version":1,"field":"at"}],'
+            b'"optional":true,"name":"shop.shop.dbo.orders.Value","field":"before"},'
+        )
+        assert (
+            b'{"type":"struct","fields":[{"type":"string","optional":false,"field":"id"},'
+            b'{"type":"int64","optional":true,"field":"total_order"}],"optional":true,"name":"event.block",'
+            b'"version":1,"field":"transaction"},{"type":"string","optional":false,"field":"op"},'
+            b'{"type":"int64","optional":false,"field":"ts_ms"},{"type":"int64","optional":false,"field":"ts_us"},'
+            b'{"type":"int64","optional":true,"field":"ts_ns"},'
+            b'{"type":"array","items":{"type":"string","optional":false},"optional":true,"field":"pkNames"}],'
+            b'"optional":false,"name":"shop.shop.dbo.orders.Envelope","version":1},'
+            b'"payload":{"before":null,"after":{"id":7,"price":"12.50","at":"2023-11-14T00:00:00Z"},"source":{'
+        ) in record.value
+
+    def test_payload_is_the_bare_envelope(self) -> None:
+        """Where no value needs another form, the block changes nothing beside it."""
+        (bare,) = DebeziumCodec().encode(CHANGE, GOLDEN)
+        record = encode(CHANGE, GOLDEN)
+        assert bare.value is not None
+        assert record.value is not None
+        assert record.value.endswith(b',"payload":' + bare.value + b"}")
+        assert bare.headers == record.headers
+
+
+class TestDeclaration:
+    def test_every_canonical_type(self) -> None:
+        """Each type of the contract has one of Connect's, and no other has."""
+        assert sorted(CANONICAL_TYPES) == sorted(TYPES)
+
+    def test_only_what_is_there(self) -> None:
+        """A column that was not sent is not declared: Connect would hand it to its sinks as NULL."""
+        declared = members(encode(row(price="12.50"), GOLDEN))
+        for image in ("before", "after"):
+            assert ["id", "price"] == [field["field"] for field in declared[image]["fields"]]
+
+    def test_source(self) -> None:
+        """Likewise in `source`: a declared `schema` that is null would send Iceberg's rows to a table `null.orders`."""
+        record = encode(msgspec.structs.replace(CHANGE, schema=None, server=None, ts_commit_us=None), GOLDEN)
+        names = [field["field"] for field in members(record)["source"]["fields"]]
+        assert names == list(json.loads(record.value or b"")["payload"]["source"])
+        assert "schema" not in names
+
+    def test_delete(self) -> None:
+        """The new image that is null is declared like the old one: some readers ask it for the columns of the table."""
+        declared = members(encode(DELETE, GOLDEN))
+        for image in ("before", "after"):
+            assert ["id", "price"] == [field["field"] for field in declared[image]["fields"]]
+
+    def test_truncate(self) -> None:
+        """Without any image, the columns of the table."""
+        event = msgspec.structs.replace(CHANGE, op="t", key=None, before=None, after=None)
+        (record,) = DebeziumCodec(Options(schema_block=True, truncate="emit")).encode(event, GOLDEN)
+        assert ["id", "price", "at"] == [field["field"] for field in members(record)["after"]["fields"]]
+
+    def test_absent_levels(self) -> None:
+        """Names have the levels that the source has."""
+        record = encode(msgspec.structs.replace(CHANGE, schema=None))
+        assert json.loads(record.value or b"")["schema"]["name"] == "shop.shop.orders.Envelope"
+
+
+class TestValues:
+    @pytest.mark.parametrize("value", [1, -1.5, 1e300, True, False, "text", "", None])
+    @pytest.mark.parametrize("schema", [None, table(Column("x", "unknown"))], ids=["no schema", "unknown"])
+    def test_undeclared_type(self, value: Any, schema: TableSchema | None) -> None:
+        """Text, whatever it is: Connect reads a number that is declared as text as NULL."""
+        document = json.loads(encode(row(x=value), schema).value or b"")
+        written = document["payload"]["after"]["x"]
+        assert (value if value is None or isinstance(value, str) else json.dumps(value)) == written
+        assert connect(document["schema"], document["payload"])["after"]["x"] == written
+
+    @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+    @pytest.mark.parametrize("canonical", ["float32", "float64"])
+    def test_not_finite(self, canonical: str, value: str) -> None:
+        """Connect reads the text NaN as the number 0: the column is left out, and named."""
+        record = encode(row(x=value), table(Column("id", "int32", key=1), Column("x", canonical)))
+        assert {"id": 7} == json.loads(record.value or b"")["payload"]["after"]
+        assert b'["x"]' == dict(record.headers)["cdc-unavailable"]
+
+    def test_not_finite_in_the_old_image(self) -> None:
+        """An old value that cannot be said is no reason to call the old image incomplete."""
+        event = msgspec.structs.replace(row(x=1.5), op="u", before='{"id":7,"x":"NaN"}', before_state="full")
+        codec = DebeziumCodec(Options(schema_block=True, missing_before=("fail",)))
+        (record,) = codec.encode(event, table(Column("id", "int32", key=1), Column("x", "float64")))
+        payload = json.loads(record.value or b"")["payload"]
+        assert ({"id": 7}, {"id": 7, "x": 1.5}) == (payload["before"], payload["after"])
+
+    def test_not_finite_in_a_key(self) -> None:
+        """A key without its value is no key."""
+        event = msgspec.structs.replace(row(x=1.5), key='{"x":"NaN"}')
+        with pytest.raises(MessageError, match="key column 'x'") as refused:
+            encode(event, table(Column("x", "float64", key=1)))
+        assert refused.value.code is ErrorCode.UNSUPPORTED_SHAPE
+
+    def test_null_float(self) -> None:
+        """NULL is no text, and stays."""
+        record = encode(row(x=None), table(Column("id", "int32", key=1), Column("x", "float64")))
+        assert {"id": 7, "x": None} == json.loads(record.value or b"")["payload"]["after"]
+
+
+class TestKeptBlocks:
+    """Blocks are kept by table and by columns; what is kept has a bound, and never shows in what is written."""
+
+    def test_more_tables_than_are_kept(self) -> None:
+        """A table that comes again after many others is written as at first."""
+        codec = DebeziumCodec(BLOCK)
+        first = codec.encode(CHANGE, GOLDEN)
+        for number in range(_MAX_TABLES + 1):
+            codec.encode(msgspec.structs.replace(CHANGE, table=f"t{number}"))
+        assert first == codec.encode(CHANGE, GOLDEN)
+
+    def test_more_shapes_than_are_kept(self) -> None:
+        """So is a row after rows with many other sets of columns."""
+        codec = DebeziumCodec(BLOCK)
+        first = codec.encode(row(x=1))
+        for number in range(_MAX_BLOCK_BYTES // 1000):
+            (record,) = codec.encode(row(**{f"c{number}": number}))
+            assert f"c{number}" in [field["field"] for field in members(record)["after"]["fields"]]
+        assert first == codec.encode(row(x=1))
+
+    def test_one_table_two_schemas(self) -> None:
+        """A changed table has other types under the same names."""
+        codec = DebeziumCodec(BLOCK)
+        types = []
+        for canonical in ("int32", "string", "int32"):
+            schema = table(Column("id", "int32", key=1), Column("price", canonical))
+            (record,) = codec.encode(CHANGE, schema)
+            types.append(members(record)["after"]["fields"][1]["type"])
+        assert ["int32", "string", "int32"] == types

@@ -1,0 +1,91 @@
+"""Events as Debezium's JSON envelope, for readers that know that form and not ours. Encode only: it says less.
+
+What it cannot say is the reason for most of this package. Its readers demand an old image with every update and delete,
+take a column that is missing for NULL, and know a changed key only as a delete and a create. docs/debezium.md tells the
+operator what is written when; `images` decides it, `form` and `connect` write it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from translator.codecs.debezium.envelope import payload
+from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
+from translator.codecs.debezium.images import Change, Columns, Row, changes, refusal
+from translator.codecs.debezium.options import Options
+from translator.codecs.record import Record, record_headers
+from translator.envelope import ChangeEvent, TableSchema
+
+__all__ = ["DebeziumCodec", "Options"]
+
+_FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
+_DEFAULTS = Options()
+_COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class DebeziumCodec:
+    """Rows as Debezium's events; DDL, transactions and watermarks have no record."""
+
+    name = "debezium"
+
+    def __init__(self, options: Options = _DEFAULTS) -> None:
+        self._options = options
+        self._form_of = _FORMS[options.schema_block]()
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """None, one or more records: a changed key gives two, and a tombstone may follow a delete.
+
+        Raises:
+            MessageError: an option refuses the event, or no honest form of it exists.
+        """
+        if event.kind != "row":
+            return []
+        form = self._form_of(event, schema)
+        written = enumerate(changes(_row(event, schema, form), self._options))
+        return [record for index, change in written for record in self._records(event, form, change, index)]
+
+    def _records(self, event: ChangeEvent, form: Form, change: Change, index: int) -> list[Record]:
+        key = None if change.key is None else form.key(change.key)
+        headers = record_headers(event)
+        if change.missing:
+            headers.append(("cdc-unavailable", msgspec.json.encode(change.missing)))
+        if change.other_key is not None:
+            name, columns = change.other_key
+            headers.append((name, form.key(columns)))
+        records = [Record(key, form.value(payload(event, change, index)), headers)]
+        if self._options.tombstones and change.op == "d" and key is not None:
+            records.append(Record(key, None, headers))
+        return records
+
+
+def _row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> Row:
+    if event.op is None:
+        raise ValueError("an event of kind row has no op")
+    unfit: set[str] = set()
+
+    def opened(text: str | None) -> Columns | None:
+        if text is None:
+            return None
+        columns = _COLUMNS.decode(text)
+        unfit.update(form.fit(columns))
+        return columns
+
+    key, key_old = opened(event.key), opened(event.key_old)
+    if unfit:
+        raise refusal(f"key column {min(unfit)!r} has a value that a schema block cannot say")
+    before, after = opened(event.before), opened(event.after)
+    unfit.update(issue.col for issue in event.issues or ())
+    return Row(
+        op=event.op,
+        key=key,
+        key_old=key_old,
+        before=before,
+        after=after,
+        before_state=event.before_state,
+        changed=None if event.changed is None else set(event.changed),
+        without_form=unfit,
+        withheld=unfit.union(event.unavailable or ()),
+        schema=schema,
+    )

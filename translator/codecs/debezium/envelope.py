@@ -1,0 +1,115 @@
+"""Debezium's envelope as types: what stands around the row images. `connect` derives the schema block from them."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct, field
+
+from translator.codecs.debezium.images import Change, Columns, refusal
+from translator.envelope import ChangeEvent
+
+INT64_MAX = 2**63 - 1
+OFFSET_LIMIT = 2**42
+
+
+class Source(Struct, frozen=True, omit_defaults=True):
+    """Where the change comes from. Scalars only: Flink reads it as a map of strings.
+
+    What is not known is left out: Iceberg's transform routes by `schema` as soon as there is one, declared or null.
+    """
+
+    version: str
+    connector: str
+    name: str
+    snapshot: str
+    sequence: str
+    lsn: int
+    ts_ms: int | None = None
+    ts_us: int | None = None
+    ts_ns: int | None = None
+    db: str | None = None
+    schema: str | None = None
+    table: str | None = None
+    server: str | None = None
+    task: str | None = None
+
+
+class Transaction(Struct, frozen=True, omit_defaults=True):
+    """The transaction at the source."""
+
+    id: str
+    total_order: int | None = None
+
+
+class Payload(Struct, frozen=True, omit_defaults=True):
+    """The envelope. What has no default is always written, null included."""
+
+    before: Columns | None
+    after: Columns | None
+    source: Source
+    transaction: Transaction | None
+    op: str
+    ts_ms: int
+    ts_us: int
+    ts_ns: int | None = None
+    primary_key: tuple[str, ...] | None = field(default=None, name="pkNames")
+
+
+def payload(event: ChangeEvent, change: Change, index: int) -> Payload:
+    """The envelope of one change of an event.
+
+    Args:
+        index: of the change among those of the event, 0 or 1.
+    """
+    captured = event.ts_origin_us if event.ts_capture_us is None else event.ts_capture_us
+    ts_ms, ts_us, ts_ns = _times(captured)
+    tx = event.tx
+    return Payload(
+        before=change.before,
+        after=change.after,
+        source=_source(event, index),
+        transaction=None if tx is None else Transaction(tx.id, tx.seq),
+        op=change.op,
+        ts_ms=ts_ms,
+        ts_us=ts_us,
+        ts_ns=ts_ns,
+        primary_key=None if change.key is None else tuple(change.key),
+    )
+
+
+def _source(event: ChangeEvent, index: int) -> Source:
+    ts_ms, ts_us, ts_ns = (None, None, None) if event.ts_commit_us is None else _times(event.ts_commit_us)
+    return Source(
+        version=str(event.v),
+        connector=event.dialect,
+        name=event.source,
+        snapshot="true" if event.op == "r" else "false",
+        sequence=msgspec.json.encode([event.pos_scope, event.pos]).decode(),
+        lsn=ordinal(event, index),
+        ts_ms=ts_ms,
+        ts_us=ts_us,
+        ts_ns=ts_ns,
+        db=event.db,
+        schema=event.schema,
+        table=event.table,
+        server=event.server,
+        task=event.task,
+    )
+
+
+def ordinal(event: ChangeEvent, index: int) -> int:
+    """A number that grows along a raw partition: offset, then event of the record (20 bits), then its half (1 bit).
+
+    Readers that order or deduplicate by a number need each record to have its own, the halves of a key change too.
+    """
+    offset = event.origin.offset
+    if offset >= OFFSET_LIMIT:
+        raise refusal(f"offset {offset} has no ordinal; source.lsn holds offsets below {OFFSET_LIMIT}")
+    n = int(event.pos[-6:])
+    return offset << 21 | n << 1 | index
+
+
+def _times(us: int) -> tuple[int, int, int | None]:
+    """Milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds."""
+    ns = us * 1000
+    return us // 1000, us, ns if -INT64_MAX <= ns <= INT64_MAX else None

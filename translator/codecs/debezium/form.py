@@ -1,0 +1,105 @@
+"""The two JSON forms that Debezium's readers know: the bare envelope, and the envelope beside its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from translator.codecs.debezium.connect import Names, Schema, TableTypes
+from translator.codecs.debezium.envelope import Payload, Source
+from translator.codecs.debezium.images import Columns
+from translator.envelope import ChangeEvent, TableSchema
+
+_ENCODER = msgspec.json.Encoder()
+_NOTHING: frozenset[str] = frozenset()
+
+# Names come out of messages, so there is no bound to the tables, nor to the sets of columns that partial images have.
+_MAX_TABLES = 1024
+_MAX_BLOCK_BYTES = 64 * 1024
+
+
+class Form(Protocol):
+    """How keys and values of one table are written."""
+
+    def fit(self, columns: Columns) -> Set[str]:
+        """Changes values to what this form can say; takes out, and names, the columns for which it has no word."""
+        ...
+
+    def key(self, columns: Columns) -> bytes: ...
+
+    def value(self, payload: Payload) -> bytes: ...
+
+
+FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]
+"""The form for the table of an event."""
+
+
+class Plain:
+    """The envelope alone: its readers bring their own types."""
+
+    def fit(self, columns: Columns) -> Set[str]:
+        return _NOTHING
+
+    def key(self, columns: Columns) -> bytes:
+        return _ENCODER.encode(columns)
+
+    def value(self, payload: Payload) -> bytes:
+        return _ENCODER.encode(payload)
+
+
+class WithSchema:
+    """`{"schema": …, "payload": …}`, as Kafka Connect's JSON converter reads and writes."""
+
+    def __init__(self, types: TableTypes) -> None:
+        self._types = types
+        self._blocks: dict[tuple[Names | None, ...], msgspec.Raw] = {}  # by the names that they declare
+        self._blocks_bytes = 0
+
+    def fit(self, columns: Columns) -> Set[str]:
+        return self._types.fit(columns)
+
+    def key(self, columns: Columns) -> bytes:
+        names = (tuple(columns),)
+        block = self._blocks.get(names) or self._keep(names, self._types.key(*names))
+        return _ENCODER.encode({"schema": block, "payload": columns})
+
+    def value(self, payload: Payload) -> bytes:
+        image = payload.before if payload.after is None else payload.after  # the old columns are among the new
+        source = tuple(name for name in Source.__struct_fields__ if getattr(payload.source, name) is not None)
+        names = (None if image is None else tuple(image), source)
+        block = self._blocks.get(names) or self._keep(names, self._types.value(*names))
+        return _ENCODER.encode({"schema": block, "payload": payload})
+
+    def _keep(self, names: tuple[Names | None, ...], schema: Schema) -> msgspec.Raw:
+        text = _ENCODER.encode(schema)
+        if self._blocks_bytes > _MAX_BLOCK_BYTES:
+            self._blocks.clear()
+            self._blocks_bytes = 0
+        self._blocks_bytes += len(text)
+        block = self._blocks[names] = msgspec.Raw(text)
+        return block
+
+
+def plain() -> FormOf:
+    """The bare envelope."""
+    form = Plain()
+    return lambda event, schema: form
+
+
+def with_schema() -> FormOf:
+    """The envelope beside its schema; the blocks of a table are made once."""
+    tables: dict[tuple[str | None, ...], WithSchema] = {}
+
+    def form_of(event: ChangeEvent, schema: TableSchema | None) -> WithSchema:
+        levels = (event.source, event.db, event.schema, event.table)
+        known = (*levels, None if schema is None else schema.id)
+        found = tables.get(known)
+        if found is None:
+            if len(tables) >= _MAX_TABLES:
+                tables.clear()
+            found = tables[known] = WithSchema(TableTypes(levels, schema))
+        return found
+
+    return form_of

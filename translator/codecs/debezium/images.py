@@ -1,0 +1,279 @@
+"""The row images of an event as Debezium's readers can take them: completed, split in two, or refused.
+
+Nothing is invented here: a value is one that the event sent, or it comes from the other image where the event says that
+the column did not change; else it stays absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from translator.codecs.debezium.options import MissingBefore, Options, Truncate, Unavailable
+from translator.envelope import TableSchema
+from translator.errors import ErrorCode, MessageError
+
+Columns: TypeAlias = dict[str, msgspec.Raw]
+"""Column name -> JSON text of its value, in the order of the image."""
+
+NEW_KEY = "__debezium.newkey"
+OLD_KEY = "__debezium.oldkey"
+
+_MARK = "__debezium_unavailable_value"
+_MARK_AS_BYTES = "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="
+PLACEHOLDERS: Mapping[str, msgspec.Raw] = {
+    name: msgspec.Raw(msgspec.json.encode(mark))
+    for name, mark in {"string": _MARK, "json": _MARK, "unknown": _MARK, "bytes": _MARK_AS_BYTES}.items()
+}
+"""Debezium's word for "unavailable", by the canonical types that can hold it."""
+
+
+class Row(Struct, frozen=True):
+    """An event of kind row, its images opened."""
+
+    op: str
+    key: Columns | None
+    key_old: Columns | None
+    before: Columns | None
+    after: Columns | None
+    before_state: str
+    changed: Set[str] | None
+    without_form: Set[str]
+    """Columns with a value that cannot be written: an issue, or unfit for the schema block."""
+    withheld: Set[str]
+    """Those, and the columns whose value the source did not give."""
+    schema: TableSchema | None
+
+    @property
+    def old_key(self) -> Columns | None:
+        """The key of the row before the change."""
+        return self.key if self.key_old is None else self.key_old
+
+
+class Change(Struct, frozen=True):
+    """One event of Debezium's."""
+
+    op: str
+    key: Columns | None
+    before: Columns | None
+    after: Columns | None
+    missing: tuple[str, ...] = ()
+    """Columns that the row has and of which `after` has no value."""
+    other_key: tuple[str, Columns] | None = None
+    """One half of a key change: header and key that lead to the other half."""
+
+
+def changes(row: Row, options: Options) -> list[Change]:
+    """What Debezium would have written for this row.
+
+    Raises:
+        MessageError: an option refuses the row, or every form of it would be a lie.
+    """
+    return _OPERATIONS[row.op](row, options)
+
+
+def _created(row: Row, options: Options) -> list[Change]:
+    after, missing = _new_image(row, _sent_after(row), options)
+    return [Change(row.op, row.key, None, after, missing)]
+
+
+def _updated(row: Row, options: Options) -> list[Change]:
+    sent = _with_key(_completed(_sent_after(row), row.before or {}, row), row.key)
+    after, missing = _new_image(row, sent, options)
+    found = []
+    for resolved in _with_before(msgspec.structs.replace(row, after=sent), options):
+        if resolved.key_old is None:
+            found.append(Change(resolved.op, resolved.key, _old_image(resolved.before, after), after, missing))
+        else:
+            found += _split(resolved, resolved.key_old, after, missing)
+    return found
+
+
+def _deleted(row: Row, options: Options) -> list[Change]:
+    return [Change(resolved.op, resolved.key, resolved.before, None) for resolved in _with_before(row, options)]
+
+
+def _truncated(row: Row, options: Options) -> list[Change]:
+    return _TRUNCATE[options.truncate]
+
+
+_OPERATIONS: Mapping[str, Callable[[Row, Options], list[Change]]] = {
+    "r": _created,
+    "c": _created,
+    "u": _updated,
+    "d": _deleted,
+    "t": _truncated,
+}
+_TRUNCATE: Mapping[Truncate, list[Change]] = {"drop": [], "emit": [Change("t", None, None, None)]}
+
+
+def _split(row: Row, key_old: Columns, after: Columns, missing: tuple[str, ...]) -> list[Change]:
+    """A key change, as Debezium writes it: the row of the old key is deleted, a new row created.
+
+    The create writes the whole row anew, and the values that the old row had are gone with it. So here, unlike in any
+    other update, a column that was merely not sent would turn into NULL for good.
+    """
+    lost = [name for name in missing if name not in row.without_form]
+    if lost or row.key is None:
+        what = f"the new row lacks column {lost[0]!r}" if lost else "the new key is not known"
+        reason = f"a key change is a delete and a create here, and {what}; have the source send whole rows"
+        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
+    return [
+        Change("d", key_old, row.before, None, (), (NEW_KEY, row.key)),
+        Change("c", row.key, None, after, missing, (OLD_KEY, key_old)),
+    ]
+
+
+# -- the new image
+
+
+def _sent_after(row: Row) -> Columns:
+    if row.after is None:
+        raise ValueError(f"an event of op {row.op} has no after image")
+    return row.after
+
+
+def _with_key(image: Columns, key: Columns | None) -> Columns:
+    """The columns of the key are known, whether or not the image repeats them."""
+    return image if key is None or key.keys() <= image.keys() else {**key, **image}
+
+
+def _completed(sparse: Columns, other: Columns, row: Row) -> Columns:
+    """`sparse`, and from `other` the columns that the event says did not change."""
+    if row.changed is None or other.keys() <= sparse.keys():
+        return sparse
+    closed = row.changed | row.withheld
+    filled = {name: sparse.get(name, value) for name, value in other.items() if name in sparse or name not in closed}
+    return {**filled, **sparse}
+
+
+def _new_image(row: Row, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
+    """What is written of `after`, and the columns of which it has no value."""
+    missing = _missing(row, after)
+    return (_UNAVAILABLE[options.unavailable](row, after, missing) if missing else after), missing
+
+
+def _missing(row: Row, after: Columns) -> tuple[str, ...]:
+    """Columns that the row is known to have and `after` does not, in the order of the table."""
+    before = row.before or {}
+    names = row.schema.column_names if row.schema else frozenset[str]()
+    if names <= after.keys() and before.keys() <= after.keys() and row.withheld <= after.keys():
+        return ()
+    ordered = [column.name for column in row.schema.columns] if row.schema else []
+    known = dict.fromkeys((*ordered, *before, *sorted(row.withheld)))
+    return tuple(name for name in known if name not in after)
+
+
+def _omit(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+    return after
+
+
+def _placeholder(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+    """It tells a sink to keep the value that it has; a new row has nothing to keep."""
+    if row.op != "u" or row.key_old is not None:
+        return after
+    types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
+    marked = {}
+    for name in missing:
+        canonical = types.get(name, "unknown")
+        if canonical not in PLACEHOLDERS:
+            allowed = f"unavailable: placeholder fits {', '.join(PLACEHOLDERS)}"
+            raise refusal(f"column {name!r} has no value and is of type {canonical}; {allowed}")
+        marked[name] = PLACEHOLDERS[canonical]
+    return {**after, **marked}
+
+
+def _complete_only(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+    raise refusal(f"column {missing[0]!r} has no value, and unavailable: fail wants all")
+
+
+_UNAVAILABLE: Mapping[Unavailable, Callable[[Row, Columns, tuple[str, ...]], Columns]] = {
+    "omit": _omit,
+    "placeholder": _placeholder,
+    "fail": _complete_only,
+}
+
+
+# -- the old image
+
+
+def _old_image(before: Columns | None, after: Columns) -> Columns | None:
+    """`before` without columns that `after` lacks: whoever sums up would take out the old value and put none in.
+
+    Paimon 1.2 also wants it so: it reads both images by the declaration of `after`, and fails on any other column.
+    """
+    if before is None or before.keys() <= after.keys():
+        return before
+    return {name: value for name, value in before.items() if name in after}
+
+
+def _with_before(row: Row, options: Options) -> Iterable[Row]:
+    """The row with an old image that its readers can take: one row, or none when the policy drops the event."""
+    if row.before is not None:
+        row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
+    if not _lacks_before(row, row.before):
+        return (row,)
+    for policy in options.missing_before:
+        resolved = _MISSING_BEFORE[policy](row)
+        if resolved is not None:
+            return resolved
+    return _fail(row)
+
+
+def _lacks_before(row: Row, before: Columns | None) -> bool:
+    """Whether readers would miss something in `before`. Not a withheld value: no policy can bring that."""
+    if before is None:
+        return True
+    if row.after is not None:
+        return not row.after.keys() - before.keys() <= row.withheld
+    if row.schema is not None:
+        return not row.schema.column_names - before.keys() <= row.withheld
+    return row.before_state == "key"
+
+
+def _merge(row: Row) -> Iterable[Row] | None:
+    if row.after is None:
+        return None
+    before = _completed(row.before or {}, row.after, row)
+    return None if _lacks_before(row, before) else (msgspec.structs.replace(row, before=before),)
+
+
+def _as_create(row: Row) -> Iterable[Row] | None:
+    """Without a key, or with another one, a create would be a second row."""
+    if row.op != "u" or row.key is None or row.key_old is not None:
+        return None
+    return (msgspec.structs.replace(row, op="c", before=None),)
+
+
+def _partial(row: Row) -> Iterable[Row] | None:
+    if row.old_key is None:
+        return None
+    return (msgspec.structs.replace(row, before=_with_key(row.before or {}, row.old_key)),)
+
+
+def _drop_event(row: Row) -> Iterable[Row] | None:
+    return ()
+
+
+def _fail(row: Row) -> Iterable[Row]:
+    image = "without an old image" if row.before is None else "with an incomplete old image"
+    key = " and without a key" if row.key is None else ""
+    remedy = "drop_event as its last policy leaves such events out"
+    raise refusal(f"op {row.op} came {image}{key}, which missing_before refuses; {remedy}")
+
+
+_MISSING_BEFORE: Mapping[MissingBefore, Callable[[Row], Iterable[Row] | None]] = {
+    "merge": _merge,
+    "as_create": _as_create,
+    "partial": _partial,
+    "drop_event": _drop_event,
+    "fail": _fail,
+}
+
+
+def refusal(reason: str) -> MessageError:
+    """The event is understood, and this projection has no honest form of it."""
+    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"debezium: {reason}")
