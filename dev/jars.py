@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -55,8 +55,8 @@ def jars_directory() -> Path:
 
     Every jar is hashed after fetching, and again whenever the size or the time of any has changed since.
     """
-    directory = _cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
-    with _only_one(directory):
+    directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
+    with only_one(directory):
         if not directory.is_dir():
             with _fetched(directory) as fresh:
                 verify(fresh, CHECKSUMS, remedy="They were thrown away; run `make setup` to fetch them again")
@@ -67,8 +67,8 @@ def jars_directory() -> Path:
 
 def write_checksums() -> int:
     """For maintainers, after a change of jars.xml: fetch anew and make what came the list. Returns how many jars."""
-    directory = _cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
-    with _only_one(directory), _fetched(directory) as fresh:
+    directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
+    with only_one(directory), _fetched(directory) as fresh:
         sums = _checksums_of(fresh)
         CHECKSUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items())))
     return len(sums)
@@ -80,7 +80,7 @@ def verify(directory: Path, checksums: Path, remedy: str = DELETE_AND_FETCH) -> 
     marker = directory / MARKER
     if marker.is_file() and _read_marker(marker) == state:
         return
-    differences = _differences(_read_checksums(checksums), _checksums_of(directory))
+    differences = _differences(read_checksums(checksums), _checksums_of(directory))
     if differences:
         raise JarsError(
             f"the jars in {directory} are not those of dev/{checksums.name} ({differences}). {remedy}; "
@@ -99,7 +99,8 @@ def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
     return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in differences.items() if names)
 
 
-def _read_checksums(path: Path) -> dict[str, str]:
+def read_checksums(path: Path) -> dict[str, str]:
+    """Checksum by name, of a list in the format of sha256sum."""
     lines = path.read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
@@ -129,7 +130,8 @@ def _stamps_of(directory: Path) -> dict[str, list[int]]:
     return {name: [path.stat().st_size, path.stat().st_mtime_ns] for name, path in _jars_in(directory)}
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """The folder for what is fetched once: CDC_CACHE, else the user's cache."""
     base = os.environ.get("CDC_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(base) / "cdc-translator"
     path.mkdir(parents=True, exist_ok=True)
@@ -137,7 +139,7 @@ def _cache() -> Path:
 
 
 @contextmanager
-def _only_one(directory: Path) -> Iterator[None]:
+def only_one(directory: Path) -> Iterator[None]:
     """A second process waits here until the first has fetched. The system frees the lock of one that died."""
     with directory.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -157,31 +159,39 @@ def _fetched(directory: Path) -> Iterator[Path]:
 
 
 def _retrieve(temporary: Path) -> None:
+    total = len(read_checksums(CHECKSUMS)) if CHECKSUMS.exists() else None
+    fetch(WANTED, CONFIGURATIONS, ("jar", "bundle"), temporary, f"{total or 'the'} jars")
+
+
+def fetch(wanted: Path, configurations: Sequence[str], types: Sequence[str], temporary: Path, what: str) -> None:
+    """Has Ivy fill `temporary`/jars/CONFIGURATION with what the list `wanted` asks for; `what` is for the reader.
+
+    Raises:
+        JarsError: something did not come.
+    """
     command = [
         *(find_java().executable, "-jar", _ivy()),
-        *("-ivy", WANTED, "-confs", *CONFIGURATIONS, "-types", "jar", "bundle"),
+        *("-ivy", wanted, "-confs", *configurations, "-types", *types),
         *("-retrieve", f"{temporary}/jars/[conf]/[artifact]-[revision].[ext]", "-cache", temporary / "ivy"),
     ]
-    total = len(_read_checksums(CHECKSUMS)) if CHECKSUMS.exists() else None
     for attempt in range(1, ATTEMPTS + 1):
-        code, lines = _run_ivy([str(word) for word in command], total)
+        code, lines = _run_ivy([str(word) for word in command], what)
         if code == 0:
             return
         _say(f"jars: attempt {attempt} of {ATTEMPTS} failed")
     # Ivy repeats the decisive lines in a summary at its end, between fences of colons.
     reasons = [line.strip(" :\t") for line in lines if "#" in line and "not found" in line] or lines[-5:]
     raise JarsError(
-        f"could not fetch the jars of dev/{WANTED.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "
+        f"could not fetch {what} of dev/{wanted.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "
         "central repository: check that this machine reaches it (a proxy goes into JAVA_TOOL_OPTIONS, as "
-        "-Dhttps.proxyHost=... -Dhttps.proxyPort=...), then run `make setup` again"
+        "-Dhttps.proxyHost=... -Dhttps.proxyPort=...), then try again"
     )
 
 
-def _run_ivy(command: list[str], total: int | None) -> tuple[int, list[str]]:
+def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
     """Run Ivy and turn its chatter into one progress line; returns its exit code and all that it said."""
-    of_total = f" of {total}" if total else ""
     on_terminal = sys.stderr.isatty()
-    _say(f"jars: fetching {total or 'the'} jars into the cache (once; a minute or two)")
+    _say(f"jars: fetching {what} into the cache (once; a minute or two)")
     lines: list[str] = []
     arrived = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
@@ -190,7 +200,7 @@ def _run_ivy(command: list[str], total: int | None) -> tuple[int, list[str]]:
             if "[SUCCESSFUL ]" in line:
                 arrived += 1
                 if on_terminal:
-                    print(f"\rjars: {arrived}{of_total}", end="", file=sys.stderr, flush=True)
+                    print(f"\rjars: {arrived} arrived", end="", file=sys.stderr, flush=True)
     if on_terminal and arrived:
         print(file=sys.stderr)
     return ivy.returncode, lines

@@ -28,7 +28,7 @@ class Refused(Exception):
 class Reason(StrEnum):
     """Why an event is in quarantine: a closed list, the column `reason` of the quarantine table."""
 
-    UNDECODABLE = "UNDECODABLE"  # not the single-object Avro of this envelope version
+    UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event that names no table
     OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
     KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null

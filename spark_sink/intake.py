@@ -73,7 +73,7 @@ def _wrong(
     kind: str | None, op: str | None, table: str | None, key: str | None, after: str | None
 ) -> tuple[Reason, str] | None:
     if kind is None:
-        return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro single-object encoding"
+        return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro"
     if table is None:
         return Reason.TABLE_UNKNOWN, "a row without a table"
     if op not in OPERATIONS:

@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from spark_sink.errors import Reason
-from spark_sink.framing import HEADER, WRITER_SCHEMA
+from spark_sink.framing import WRITER_SCHEMA, datum
 from spark_sink.names import RESERVED, TableId
 
 NAME = f"{RESERVED}.quarantine"
@@ -65,10 +65,11 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
 
 
 def _event_id(value: bytes | None) -> str | None:
-    if value is None or value[: len(HEADER)] != HEADER:
+    body = None if value is None else datum(value)
+    if body is None:
         return None
     try:
-        event = fastavro.schemaless_reader(io.BytesIO(value[len(HEADER) :]), WRITER_SCHEMA, None)
+        event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
     except Exception:
         # Not Avro after all: that is why it is here. fastavro has no common error to catch.
         return None

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import expr
 
-from spark_sink.framing import HEADER, PLAIN_FIELDS, reader_schema_text, writer_schema_text
+from spark_sink.framing import DATUM_SQL, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 from spark_sink.settings import Settings
 
 # Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
@@ -45,11 +45,9 @@ def decoded(records: DataFrame, route_sql: str) -> DataFrame:
     `value` is the record as it came, for the quarantine; it is left out of what is certainly no row. `route` and
     `bucket` say which events must meet in a task.
     """
-    size = len(HEADER)
-    datum = f"if(substring(value, 1, {size}) = x'{HEADER.hex()}', substring(value, {size + 1}), null)"
     options = {"avroSchema": reader_schema_text(), "mode": "PERMISSIVE"}
     opened = records.select(
-        "partition", "offset", "value", from_avro(expr(datum), writer_schema_text(), options).alias("event")
+        "partition", "offset", "value", from_avro(expr(DATUM_SQL), writer_schema_text(), options).alias("event")
     )
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
     # What names no table meets in one task too: it is quarantined under one marker.

@@ -1,0 +1,131 @@
+"""The registry starts, stops, keeps what it was told and leaves nothing behind; only the pinned archive is unpacked."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tarfile
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import dev.registry
+from dev.broker import LOOPBACK
+from dev.jars import JarsError
+from dev.registry import RegistryError, RegistryServer, home
+
+ROOT = Path(__file__).parents[2]
+
+SUBJECT = b'{"schema": "\\"string\\""}'
+
+
+def ask(url: str, body: bytes | None = None) -> bytes:
+    request = urllib.request.Request(url, body, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        content: bytes = answer.read()
+        return content
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.integration
+class TestServer:
+    def test_its_life(self) -> None:
+        """It answers on loopback; stopped and started, it has the same address and content; closed, it is all gone."""
+        with RegistryServer() as registry:
+            url, pid = registry.url, registry.pid
+            assert url.startswith(f"http://{LOOPBACK}:")
+            ask(f"{url}/subjects/kept/versions", SUBJECT)
+            with pytest.raises(RegistryError, match=f"runs already \\(process {pid}\\); call stop"):
+                registry.start()
+            registry.stop()
+            assert not alive(pid)
+            with pytest.raises(RegistryError, match="does not run; call start"):
+                _ = registry.pid
+            registry.start()
+            assert url == registry.url
+            assert b'["kept"]' == ask(f"{url}/subjects")
+            pid, directory = registry.pid, registry.directory
+        assert not alive(pid)
+        assert not directory.exists()
+
+    def test_port_taken(self, tmp_path: Path) -> None:
+        """A start that fails shows the end of the log."""
+        with socket.socket() as other:
+            other.bind((LOOPBACK, 0))
+            other.listen()
+            port = other.getsockname()[1]
+            with pytest.raises(RegistryError, match=rf"(?s)ended with exit code \d+; its log, .*{port}"):
+                RegistryServer(port, tmp_path).start()
+
+    def test_command(self, tmp_path: Path) -> None:
+        """`python -m dev.registry` prints its address; on SIGTERM it leaves no process, and a given directory stays."""
+        command = [sys.executable, "-m", "dev.registry", "--directory", tmp_path]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            assert running.stdout is not None
+            url = running.stdout.readline().strip()
+            assert b"[]" == ask(f"{url}/subjects")
+            running.send_signal(signal.SIGTERM)
+            assert 0 == running.wait(60)
+        with pytest.raises(OSError, match="refused"):
+            ask(f"{url}/subjects")
+        assert (tmp_path / "registry.log").is_file()
+
+
+def test_no_address_before_the_start(tmp_path: Path) -> None:
+    """Only the start settles the port."""
+    with pytest.raises(RegistryError, match="before its first start"):
+        _ = RegistryServer(directory=tmp_path).url
+
+
+class TestFetching:
+    @pytest.fixture
+    def fetches(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
+        """Fetching replaced by packing a toy archive, which is the listed one; a list that grows with each fetch."""
+        done: list[Path] = []
+
+        def fetch(
+            wanted: Path, configurations: Sequence[str], types: Sequence[str], temporary: Path, what: str
+        ) -> None:
+            done.append(temporary)
+            archive = temporary / "jars" / "registry" / "toy.tar.gz"
+            archive.parent.mkdir(parents=True)
+            archive.write_bytes(toy)
+
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+            archive.addfile(tarfile.TarInfo("quarkus-run.jar"))
+        toy = packed.getvalue()
+        checksums = tmp_path / "registry.sha256"
+        checksums.write_text(f"{hashlib.sha256(toy).hexdigest()}  registry/toy.tar.gz\n")
+        monkeypatch.setenv("CDC_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(dev.registry, "CHECKSUMS", checksums)
+        monkeypatch.setattr(dev.registry, "fetch", fetch)
+        return done
+
+    def test_once(self, fetches: list[Path]) -> None:
+        """The second call finds what the first has fetched and unpacked; the archive is not kept."""
+        assert home() == home()
+        assert ["quarkus-run.jar"] == [path.name for path in home().iterdir()]
+        assert 1 == len(fetches)
+
+    def test_not_the_listed_one(self, fetches: list[Path], tmp_path: Path) -> None:
+        """What came and is not what was listed is never unpacked; nothing of it stays."""
+        dev.registry.CHECKSUMS.write_text(f"{64 * '0'}  registry/toy.tar.gz\n")
+        with pytest.raises(JarsError, match=r"toy\.tar\.gz has the checksum [0-9a-f]{64}, .*It was thrown away"):
+            home()
+        assert [] == [path for path in (tmp_path / "cache" / "cdc-translator").iterdir() if path.is_dir()]
+        assert 1 == len(fetches)

@@ -1,0 +1,63 @@
+"""The service beside a real schema registry: waited for at start, missed by nobody afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+
+from dev.broker import Broker
+from dev.registry import RegistryServer
+from dev.sources import shop_sources
+from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+from translator.codecs.avro import confluent_header
+
+pytestmark = pytest.mark.integration
+
+
+def test_the_registry_is_needed_at_start_only(tmp_path: Path) -> None:
+    """Nothing flows before the id is known; after that the registry may go, and every record has the id."""
+    (source,) = [source for source in shop_sources(1) if source.name == "canal"]
+    with RegistryServer() as registry, Broker() as broker:
+        registry.stop()
+        stack = Stack(broker.bootstrap, tmp_path, [source.settings])
+        use_registry(stack, registry.url)
+        try:
+            stack.create_raw_topics()
+            stack.feed(source.messages(200, grow=False))
+            stack.start("translator")
+            log = stack.log("translator")
+            wait_until("it says that it waits", 60, lambda: "waiting for a schema registry" in log.read_text(), stack)
+            assert 0 == sum(stack.committed().values())
+
+            registry.start()
+            wait_until("the first messages are committed", 90, lambda: sum(stack.committed().values()) == 200, stack)
+            registry.stop()
+            stack.feed(source.messages(200, grow=False))
+            wait_until("the others are committed", 60, lambda: sum(stack.committed().values()) == 400, stack)
+            assert 0 == stack.stop("translator")
+
+            registry.start()
+            stack.start("translator")
+            stack.feed(source.messages(200, grow=False))
+            wait_until("the last are committed", 90, lambda: sum(stack.committed().values()) == 600, stack)
+            values = [record.value() for record in stack.records(CANONICAL)]
+            with SchemaRegistryClient({"url": registry.url}) as client:
+                header = confluent_header(client.get_latest_version(f"{CANONICAL}-value").schema_id or 0)
+                reader = AvroDeserializer(client)
+                events = [reader(value, SerializationContext(CANONICAL, MessageField.VALUE)) for value in values]
+            assert {header} == {value[:5] for value in values}
+            assert 600 == len({event["id"] for event in events if event})
+            assert [] == stack.records(DEAD_LETTERS)
+        finally:
+            stack.close()
+
+
+def use_registry(stack: Stack, url: str) -> None:
+    config = stack.directory / "translator.yaml"
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    config.write_text(yaml.safe_dump({**settings, "registry": {"url": url}}), encoding="utf-8")
