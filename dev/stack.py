@@ -57,17 +57,27 @@ class StackError(Exception):
 
 
 class Stack:
-    """One translator and one sink. `sources` is the `sources:` section of the translator's configuration,
-    `max_offsets` bounds the sink's micro-batches."""
+    """One translator and one sink.
+
+    Args:
+        sources, projections: these sections of the translator's configuration.
+        max_offsets: bounds the sink's micro-batches.
+    """
 
     def __init__(
-        self, bootstrap: str, directory: Path, sources: Sequence[Mapping[str, Any]], max_offsets: int = 100_000
+        self,
+        bootstrap: str,
+        directory: Path,
+        sources: Sequence[Mapping[str, Any]],
+        max_offsets: int = 100_000,
+        projections: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.bootstrap = bootstrap
         self.directory = directory
         self.warehouse = directory / "warehouse"
         self.web_port = free_port()
         self._sources = sources
+        self._projections = projections
         self._max_offsets = max_offsets
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         # librdkafka would fill the screen when the broker ends before its clients do
@@ -86,6 +96,7 @@ class Stack:
             "group": "demo",
             "kafka": {"bootstrap_servers": self.bootstrap},
             "output": {"topic": CANONICAL},
+            "projections": list(self._projections),
             "topics": {"create": True, "partitions": 4},
             # short, so that a translator that takes over from a killed one does not wait long
             "timing": {"session": 6, "rebalance": 20, "delivery": 10, "metadata_wait": 5},

@@ -18,9 +18,12 @@ class DeadLetter(Struct, frozen=True):
     reason: str
 
 
-def dead_letter_record(message: Message, dead: DeadLetter, source: str, version: str, max_bytes: int) -> Record:
+def dead_letter_record(
+    message: Message, dead: DeadLetter, source: str, version: str, max_bytes: int, output: str | None = None
+) -> Record:
     """The dead letter: original key, value and headers, plus ours.
 
+    `output` is the topic of a projection when the message is missing only there.
     Where that does not fit, SHA-256 and size stand in for the value; where the rest does not fit either, key and
     original headers go too. The original lies at its origin.
     """
@@ -34,6 +37,8 @@ def dead_letter_record(message: Message, dead: DeadLetter, source: str, version:
         ("cdc-origin-timestamp", b"%d" % message.timestamp_ms),
         ("cdc-version", version.encode()),
     ]
+    if output is not None:
+        ours.append(("cdc-error-output", output.encode()))
     whole = Record(message.key, message.value, [*message.headers, *ours])
     if record_size(whole) <= max_bytes:
         return whole

@@ -78,4 +78,4 @@ def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
     names = sorted(allowed)
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown {what} {quote(value)}{hint}; allowed: {', '.join(names)}"
+    return f"unknown {what} {quote(value)}{hint}; allowed: {', '.join(names) or 'none'}"

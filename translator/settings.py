@@ -1,6 +1,7 @@
 """The whole configuration as types: one YAML file, `${NAME}` for what comes from the environment.
 
-A name that is not known is an error at start, with the nearest known one. Dialect options are checked by the dialect.
+A name that is not known is an error at start, with the nearest known one. The options of a dialect are checked by the
+dialect, those of a codec by the codec.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
@@ -53,11 +55,54 @@ class Kafka(_Section):
         return self
 
 
+class Registry(_Section):
+    """A schema registry with Confluent's API; where there is one, Avro records begin with the id it gives."""
+
+    url: str = Field(description="Root of its API, or several of one registry separated by commas.")
+    auto_register: bool = Field(
+        default=True, description="Register the schema where it is not yet; false: only look up its id."
+    )
+    username: str | None = Field(default=None, pattern="^[^:]+$", description="Of HTTP basic authentication.")
+    password: SecretStr | None = None
+    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
+    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
+    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Registry:
+        schemes = {_checked_scheme(url.strip()) for url in self.url.split(",")}
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password come together")
+        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
+            raise ValueError("ssl_certificate_file and ssl_key_file come together")
+        if "https" not in schemes and (self.ssl_ca_file, self.ssl_certificate_file) != (None, None):
+            raise ValueError("ssl_* is set but url is not https://")
+        return self
+
+
+def _checked_scheme(url: str) -> str:
+    """The scheme of a URL for the registry. Its errors do not quote the URL: somebody may have put a password there."""
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read only when asked for
+    except ValueError:
+        raise ValueError("url is not a URL") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("url must begin with http:// or https:// and name a host")
+    if parts.username is not None:
+        raise ValueError("url holds a user name or password; they belong into username and password")
+    if parts.query or parts.fragment:
+        raise ValueError("url ends with its path: no ? and no #")
+    return parts.scheme
+
+
 class Topics(_Section):
     """Whether the topics written by the translator are created or only checked."""
 
     create: bool = True
-    partitions: int = Field(default=4, ge=1, description="Of the canonical and the dead-letter topic, when created.")
+    partitions: int = Field(
+        default=4, ge=1, description="Of the topics of events and of the dead-letter topic, when created."
+    )
     replication_factor: int = Field(default=1, ge=1)
 
 
@@ -80,6 +125,14 @@ class Output(_Section):
     @property
     def dead_letter_topic(self) -> str:
         return f"{self.topic}.dlq"
+
+
+class Projection(_Section):
+    """A further topic that gets the same events in another form, for readers that do not know the envelope."""
+
+    topic: TopicName
+    codec: str
+    options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 
 class Table(_Section):
@@ -131,7 +184,7 @@ class Timing(_Section):
         default=10, ge=0, description="How long a message waits for metadata that has not come."
     )
     broker_wait: float = Field(
-        default=120, ge=0, description="How long the start waits for brokers that do not answer."
+        default=120, ge=0, description="How long the start waits for brokers that do not answer; for the registry, too."
     )
 
     @model_validator(mode="after")
@@ -163,7 +216,9 @@ class Settings(_Section):
     kafka: Kafka
     topics: Topics = Topics()
     output: Output = Output()
+    projections: tuple[Projection, ...] = ()
     sources: tuple[Source, ...] = Field(min_length=1)
+    registry: Registry | None = None
     web: Web = Web()
     timing: Timing = Timing()
     limits: InputLimits = InputLimits()
@@ -174,16 +229,27 @@ class Settings(_Section):
         """The topics that are read, of all sources."""
         return [topic for source in self.sources for topic in source.topics]
 
+    @property
+    def event_topics(self) -> list[str]:
+        """The topics that get events: the canonical one, then the projections."""
+        return [self.output.topic, *(projection.topic for projection in self.projections)]
+
+    @property
+    def written_topics(self) -> list[str]:
+        """Every topic that is written."""
+        output = self.output
+        return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
+
     @model_validator(mode="after")
     def _unambiguous(self) -> Settings:
         names = [source.name for source in self.sources]
-        for what, values in (("source name", names), ("topic", self.raw_topics)):
+        uses = (("source name", names), ("topic", self.raw_topics), ("output topic", self.written_topics))
+        for what, values in uses:
             for value in values:
                 if values.count(value) > 1:
                     raise ValueError(f"{what} {value} is used twice")
-        ours = {self.output.topic, self.output.dead_letter_topic, self.output.schemas_topic, self.output.metadata_topic}
         for topic in self.raw_topics:
-            if topic in ours:
+            if topic in self.written_topics:
                 raise ValueError(f"topic {topic} is both read and written")
         return self
 

@@ -39,6 +39,12 @@ class TestSchemas:
         for source, table in (("till", "orders"), ("shop", "copies")):
             assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none"))
 
+    def test_equal_objects(self, catalog: Catalog) -> None:
+        """It is the schema that is announced, not the object: another one of the same content is known too."""
+        one, other = (TableSchema.of("shop", "shop", None, "orders", [], "none") for _ in range(2))
+        catalog.announced(one.topic_key)
+        assert [True] * 4 == [catalog.is_announced(schema) for schema in (one, other, one, other)]
+
 
 class TestMetadata:
     def test_look_up(self, catalog: Catalog) -> None:

@@ -1,5 +1,6 @@
 """The configuration: what is wrong is told at the start, all of it, with the name that was meant."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,11 @@ def mistakes_with(**changes: Any) -> list[str]:
 def source(**changes: Any) -> dict[str, Any]:
     """A source in the words of the file."""
     return {"name": "shop", "dialect": "canal", "topics": ["raw.shop"], **changes}
+
+
+def projection(topic: str) -> dict[str, Any]:
+    """A projection in the words of the file."""
+    return {"topic": topic, "codec": "debezium"}
 
 
 class TestDefaults:
@@ -95,6 +101,11 @@ class TestTypos:
             ({"grup": "x"}, "grup", "unknown setting 'grup' (did you mean group?)"),
             ({"kafka": {"bootstrap_server": "b:1"}}, "kafka.bootstrap_server", "(did you mean bootstrap_servers?)"),
             ({"output": {"topc": "x"}}, "output.topc", "(did you mean topic?); allowed: codec, topic"),
+            (
+                {"projections": [{"topc": "x"}]},
+                "projections.0.topc",
+                "(did you mean topic?); allowed: codec, options, t",
+            ),
             ({"sources": [source(nmae="x")]}, "sources.0.nmae", "(did you mean name?)"),
             (
                 {"sources": [source(tables=[{"table": "T", "colums": {}}])]},
@@ -269,6 +280,12 @@ class TestSources:
                 {"output": {"topic": "x"}, "sources": [source(topics=["x.metadata"])]},
                 "topic x.metadata is both read and written",
             ),
+            ({"projections": [projection("raw.shop")]}, "topic raw.shop is both read and written"),
+            ({"projections": [projection("cdc.canonical")]}, "output topic cdc.canonical is used twice"),
+            ({"projections": [projection("cdc.canonical.dlq")]}, "output topic cdc.canonical.dlq is used twice"),
+            ({"projections": [projection("p"), projection("p")]}, "output topic p is used twice"),
+            ({"projections": [projection("a/b")]}, "projections.0.topic: "),
+            ({"projections": [{"topic": "p"}]}, "projections.0.codec: "),
             ({"sources": [source(metadata_topics=["meta"])]}, "metadata topic meta is not among topics"),
             ({"sources": []}, "sources: "),
             ({"sources": [source(topics=[])]}, "sources.0.topics: "),
@@ -286,6 +303,21 @@ class TestSources:
         till = source(name="till", topics=["raw.till", "raw.till.meta"], metadata_topics=["raw.till.meta"])
         settings = settings_with(sources=[source(), till])
         assert ["shop", "till"] == [found.name for found in settings.sources]
+
+
+class TestProjections:
+    def test_none(self) -> None:
+        """Without projections there is one topic of events, and four that are written."""
+        settings = parse(SMALLEST, {}, "config.yaml")
+        assert ["cdc.canonical"] == settings.event_topics
+        assert 4 == len(settings.written_topics)
+
+    def test_two(self) -> None:
+        """Topics of events come canonical one first, the others as they stand in the file; options as they are."""
+        projections = [projection("b"), {"topic": "a", "codec": "json", "options": {"x": 1}}]
+        settings = settings_with(projections=projections)
+        assert ["cdc.canonical", "b", "a"] == settings.event_topics
+        assert [{}, {"x": 1}] == [found.options for found in settings.projections]
 
 
 class TestNumbers:
@@ -351,3 +383,64 @@ class TestFile:
         """A syntax error says line and column."""
         (found,) = mistakes("a: 1\nb: [1, 2\nc: 3\n")
         assert found.endswith("(line 3, column 2)")
+
+
+class TestRegistry:
+    def test_documented(self) -> None:
+        """The example for operators is valid."""
+        page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+        (example,) = re.findall(r"^```yaml\n(registry:\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        assert parse(SMALLEST + example, {"REGISTRY_PASSWORD": "x"}, "config.yaml").registry is not None
+
+    def test_none(self) -> None:
+        """Without the section there is no registry."""
+        assert parse(SMALLEST, {}, "config.yaml").registry is None
+
+    def test_all(self) -> None:
+        """Every setting has its place; the password comes from the environment and is not shown."""
+        text = (
+            SMALLEST
+            + """
+registry:
+  url: https://one:8081, https://two/apis/ccompat/v7/
+  auto_register: false
+  username: user
+  password: ${PASSWORD}
+  ssl_ca_file: ca.pem
+  ssl_certificate_file: own.pem
+  ssl_key_file: own.key
+"""
+        )
+        registry = parse(text, {"PASSWORD": "hunter2"}, "config.yaml").registry
+        assert registry is not None
+        assert registry.password is not None
+        assert "hunter2" == registry.password.get_secret_value()
+        assert "hunter2" not in repr(registry)
+
+    @pytest.mark.parametrize(
+        ("changes", "said"),
+        [
+            ({}, "registry.url: Field required"),
+            ({"url": ""}, "url must begin with http:// or https:// and name a host"),
+            ({"url": "registry:8081"}, "url must begin with http:// or https:// and name a host"),
+            ({"url": "ftp://registry"}, "url must begin with http:// or https:// and name a host"),
+            ({"url": "http://"}, "url must begin with http:// or https:// and name a host"),
+            ({"url": "http://one,"}, "url must begin with http:// or https:// and name a host"),
+            ({"url": "http://one:99999"}, "url is not a URL"),
+            ({"url": "http://user:hunter2@one:99999"}, "url is not a URL"),
+            ({"url": "http://one?x=1"}, "url ends with its path: no ? and no #"),
+            ({"url": "http://user:hunter2@one"}, "they belong into username and password"),
+            ({"url": "http://one,http://hunter2@two"}, "they belong into username and password"),
+            ({"url": "http://one", "username": "u"}, "username and password come together"),
+            ({"url": "http://one", "password": "hunter2"}, "username and password come together"),
+            ({"url": "http://one", "username": "a:b", "password": "hunter2"}, "registry.username: "),
+            ({"url": "https://one", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
+            ({"url": "http://one", "ssl_ca_file": "c"}, "ssl_* is set but url is not https://"),
+            ({"url": "http://one", "register": True}, "(did you mean auto_register?)"),
+        ],
+    )
+    def test_wrong(self, changes: dict[str, Any], said: str) -> None:
+        """What cannot work is told at once, and no secret is quoted."""
+        (found,) = mistakes_with(registry=changes)
+        assert said in found
+        assert "hunter2" not in found

@@ -1,4 +1,4 @@
-"""Envelope -> bytes. A codec is `encode(event) -> list of Record`; one explicit dictionary names them.
+"""Envelope -> bytes. A codec is `encode(event, schema) -> list of Record`; one explicit dictionary names them.
 
 "Codec" here is the wire form of an event, not Python's `codecs` module.
 """
@@ -6,12 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
-from translator.codecs.avro import AvroCodec
+from msgspec import Struct
+
+from translator.codecs.avro import HEADER, AvroCodec
+from translator.codecs.debezium import DebeziumCodec
+from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
-from translator.envelope import ChangeEvent
+from translator.envelope import ChangeEvent, TableSchema
+from translator.errors import ConfigError, unknown
+from translator.options import parse_options
+
+AvroHeader = Callable[[], bytes]
+"""Gives what every Avro value begins with; asked once, and only for the codec that writes it."""
 
 
 class Codec(Protocol):
@@ -19,7 +28,49 @@ class Codec(Protocol):
 
     name: str
 
-    def encode(self, event: ChangeEvent) -> list[Record]: ...
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """The records of an event: none where this form has no word for it, several where it needs them.
+
+        Args:
+            schema: the one that the event names by `schema_id`.
+
+        Raises:
+            MessageError: the options refuse such an event.
+        """
+        ...
 
 
-CODECS: Mapping[str, Callable[[], Codec]] = {"avro": AvroCodec, "json": JsonCodec}
+class NoOptions(Struct, frozen=True):
+    """Options of a codec that has none."""
+
+
+def _avro(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+    parse_options(NoOptions, options, AvroCodec.name)
+    return AvroCodec(header())
+
+
+def _json(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+    parse_options(NoOptions, options, JsonCodec.name)
+    return JsonCodec()
+
+
+def _debezium(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+    return DebeziumCodec(parse_options(DebeziumOptions, options, DebeziumCodec.name))
+
+
+CODECS: Mapping[str, Callable[[Mapping[str, Any], AvroHeader], Codec]] = {
+    "avro": _avro,
+    "json": _json,
+    "debezium": _debezium,
+}
+
+
+def build(name: str, options: Mapping[str, Any], avro_header: AvroHeader = lambda: HEADER) -> Codec:
+    """The codec of that name with its options.
+
+    Raises:
+        ConfigError: no such codec, or an option that it does not know.
+    """
+    if name not in CODECS:
+        raise ConfigError(unknown("codec", name, CODECS))
+    return CODECS[name](options, avro_header)

@@ -13,10 +13,13 @@ from translator.catalog import Catalog
 @click.command()
 @click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
 def check(config: Path) -> None:
-    """Check a configuration file: settings, dialects, dialect options, declared tables."""
+    """Check a configuration file: settings, dialects, codecs, their options, declared tables."""
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.start import build_translators
+    from translator.runtime.start import build_codecs, build_translators
 
     build_translators(settings, Catalog())
+    codecs = build_codecs(settings)
     click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
+    for topic, codec in codecs.items():
+        click.echo(f"  writes {topic} as {codec.name}")

@@ -18,9 +18,9 @@ from translator.catalog import Catalog
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_raw, read_records
 from translator.dead_letter import DeadLetter
-from translator.dialects._options import parse_options
 from translator.errors import ConfigError, FatalError
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
+from translator.options import parse_options
 from translator.translate import Events, Result, Translator
 
 

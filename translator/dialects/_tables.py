@@ -56,6 +56,8 @@ class DeclaredTables:
 
 
 def _check(declared: DeclaredTable) -> None:
+    if len(set(declared.key)) < len(declared.key):
+        raise ConfigError(f"tables: {declared.table}: key names a column twice: {', '.join(declared.key)}")
     if declared.columns is None:
         return
     if not declared.columns:

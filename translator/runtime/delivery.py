@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, Producer
 
-from translator.codecs.record import Record
+from translator.codecs.record import RECORD_OVERHEAD, Record
 from translator.errors import FatalError
 from translator.runtime.metrics import Tally
 
@@ -24,23 +24,30 @@ _POLL_EVERY = 256
 _PAUSE = 0.002
 
 Acknowledge = Callable[[], object]
+Report = Callable[[KafkaError | None, Any], None]
 
 
-def producer_config(connection: Mapping[str, Any], delivery_seconds: float, max_bytes: int) -> dict[str, Any]:
-    """The settings of the idempotent producer (facts: docs/decisions/0001-delivery.md)."""
+def producer_config(connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int]) -> dict[str, Any]:
+    """The settings of the idempotent producer (facts: docs/decisions/0001-delivery.md).
+
+    Args:
+        limits: `max.message.bytes` of the topics that are written. The broker applies it to a whole batch, and the
+            producer has one size of batches for all topics: the smallest limit sets it. A record that is larger than
+            that travels alone, up to the largest.
+    """
     return {
         **connection,
         "enable.idempotence": True,
         "acks": "all",
         "linger.ms": 10,
-        "batch.size": 1_000_000,
+        "batch.size": min(1_000_000, min(limits) - RECORD_OVERHEAD),
         "batch.num.messages": 10_000,
         "compression.type": "lz4",
         "queue.buffering.max.messages": 200_000,
         "queue.buffering.max.kbytes": 524_288,
         "delivery.timeout.ms": int(delivery_seconds * 1000),
         "partitioner": "murmur2_random",
-        "message.max.bytes": max_bytes,
+        "message.max.bytes": max(limits),
     }
 
 
@@ -56,8 +63,9 @@ class InFlight:
         self.error: KafkaError | None = None
         self._pending = 0
 
-    def sent(self) -> None:
-        self._pending += 1
+    def expect(self, records: int) -> None:
+        """That many reports are to come."""
+        self._pending += records
 
     def delivered(self, error: KafkaError | None, _message: object) -> None:
         """The report of one record."""
@@ -95,52 +103,50 @@ class Delivery:
         self._records += tally.records
         return batch
 
-    async def send(self, batch: InFlight, topic: str, partition: int, record: Record) -> None:
-        """Hands one record to the producer; waits while its queue is full."""
-        while not self._dead:
-            try:
-                self._producer.produce(
-                    topic,
-                    record.value,
-                    record.key,
-                    partition,
-                    on_delivery=batch.delivered,
-                    headers=record.headers,
-                )
-            except BufferError:
-                self._producer.poll(0)
-                await asyncio.sleep(_PAUSE)
-                continue
-            batch.sent()
-            self._since_poll += 1
-            if self._since_poll >= _POLL_EVERY:
-                self._since_poll = 0
-                self._producer.poll(0)
-            return
-        await asyncio.Event().wait()
+    async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
+        """Hands records to the producer; waits while its queue is full."""
+        batch.expect(len(records))
+        report = batch.delivered
+        for record in records:
+            while not self._accepted(topic, partition, record, report):
+                await self._pause()
+        self._since_poll += len(records)
+        if self._since_poll >= _POLL_EVERY:
+            self._since_poll = 0
+            self._producer.poll(0)
 
-    async def confirm(self, topic: str, records: Sequence[Record]) -> None:
-        """Writes keyed records to a compacted topic (partition 0) and returns when they are acknowledged.
+    async def confirm(self, topic: str, record: Record) -> None:
+        """Writes a keyed record to a compacted topic (partition 0) and returns when it is acknowledged.
 
         Raises:
-            FatalError: one was not delivered.
+            FatalError: it was not delivered.
         """
-        errors: list[KafkaError] = []
-        pending = len(records)
+        reports: list[KafkaError | None] = []
+        while not self._accepted(topic, 0, record, lambda error, _message: reports.append(error)):
+            await self._pause()
+        while self._dead or not reports:
+            await self._pause()
+        if reports[0] is not None:
+            raise FatalError(f"cannot write to {topic}: {reports[0].str()}")
 
-        def delivered(error: KafkaError | None, _message: object) -> None:
-            nonlocal pending
-            pending -= 1
-            if error is not None:
-                errors.append(error)
+    def _accepted(self, topic: str, partition: int, record: Record, report: Report) -> bool:
+        """Whether the producer took the record; false while its queue is full, and for ever after the end."""
+        if self._dead:
+            return False
+        try:
+            self._producer.produce(
+                topic, record.value, record.key, partition, on_delivery=report, headers=record.headers
+            )
+        except BufferError:
+            return False
+        return True
 
-        for record in records:
-            self._producer.produce(topic, record.value, record.key, 0, on_delivery=delivered)
-        while pending:
-            self._producer.poll(0)
-            await asyncio.sleep(_PAUSE)
-        if errors:
-            raise FatalError(f"cannot write to {topic}: {errors[0].str()}")
+    async def _pause(self) -> None:
+        """Lets reports come in and others work; after the end it does not return."""
+        if self._dead:
+            await asyncio.Event().wait()
+        self._producer.poll(0)
+        await asyncio.sleep(_PAUSE)
 
     def reap(self) -> None:
         """Acknowledges what is done, in order per partition.

@@ -9,8 +9,13 @@ from typing import Any
 
 import structlog
 
-# aiokafka repeats itself many times a second while a broker is away
-_LEVELS: Mapping[str, int] = {"aiokafka": logging.ERROR, "faust": logging.WARNING, "mode": logging.WARNING}
+# aiokafka repeats itself many times a second while a broker is away; httpx2 tells every request to the registry
+_LEVELS: Mapping[str, int] = {
+    "aiokafka": logging.ERROR,
+    "faust": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "mode": logging.WARNING,
+}
 
 
 def configure(log_format: str) -> None:

@@ -26,6 +26,9 @@ class Tally(Struct):
     dead: Tallies[str] = field(default_factory=Tallies)
     skipped: Tallies[str] = field(default_factory=Tallies)
     events: Tallies[str] = field(default_factory=Tallies)
+    written: Tallies[str] = field(default_factory=Tallies)
+    refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
+    """By projection and code: translated, but without a form there."""
 
 
 class Metrics:
@@ -42,7 +45,11 @@ class Metrics:
         self._learned = counter("cdc_records_learned_total", "Raw records that taught the catalog metadata.")
         self._dead = counter("cdc_records_dead_total", "Raw records that became dead letters.", "code")
         self._skipped = counter("cdc_records_skipped_total", "Raw records that carry nothing by design.", "reason")
-        self._events = counter("cdc_events_out_total", "Events written, by operation (rows) or kind.", "op")
+        self._events = counter("cdc_events_out_total", "Events translated, by operation (rows) or kind.", "op")
+        self._written = counter("cdc_records_out_total", "Records of events written, by topic.", "output")
+        self._refused = counter(
+            "cdc_records_refused_total", "Raw records translated, but dead letters of a projection.", "output", "code"
+        )
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )
@@ -56,9 +63,16 @@ class Metrics:
         self._in.labels(*where).inc(tally.records)
         self._translated.labels(*where).inc(tally.translated)
         self._learned.labels(*where).inc(tally.learned)
-        for family, tallies in ((self._dead, tally.dead), (self._skipped, tally.skipped), (self._events, tally.events)):
+        for family, tallies in (
+            (self._dead, tally.dead),
+            (self._skipped, tally.skipped),
+            (self._events, tally.events),
+            (self._written, tally.written),
+        ):
             for label, count in tallies.items():
                 family.labels(*where, label).inc(count)
+        for labels, count in tally.refused.items():
+            self._refused.labels(*where, *labels).inc(count)
 
     def exposition(self) -> bytes:
         """The metrics in Prometheus' text format."""

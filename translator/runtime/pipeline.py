@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -13,10 +13,10 @@ from translator.catalog import Catalog
 from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.dead_letter import DeadLetter, dead_letter_record
+from translator.envelope import TableSchema
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
-from translator.settings import Output
 from translator.translate import Events, Translator
 
 _METADATA_POLL = 0.05
@@ -40,12 +40,28 @@ class Route(Struct, frozen=True):
     partition_hash: int
 
 
-class Target(Struct, frozen=True):
-    """The output side."""
+class Destination(Struct, frozen=True):
+    """A topic that is written."""
 
-    output: Output
+    topic: str
     partitions: int
     max_bytes: int
+
+
+class Output(Struct, frozen=True):
+    """Where all events go, and in which form: the canonical topic or a projection."""
+
+    codec: Codec
+    to: Destination
+
+
+class Target(Struct, frozen=True):
+    """The output side; the canonical topic is the first of the outputs."""
+
+    outputs: tuple[Output, ...]
+    dead_letters: Destination
+    schemas: Destination
+    metadata: Destination
     version: str
 
 
@@ -55,32 +71,32 @@ class Pipeline:
     def __init__(
         self,
         routes: Mapping[str, Route],
-        codec: Codec,
         target: Target,
         catalog: Catalog,
         delivery: Delivery,
         metadata_wait: float,
     ) -> None:
         self._routes = routes
-        self._codec = codec
         self._target = target
         self._catalog = catalog
         self._delivery = delivery
         self._metadata_wait = metadata_wait
+        self._announcing: dict[str, asyncio.Task[None]] = {}  # by key in the schemas topic
 
     async def process(self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge) -> None:
         """Translates a batch and hands everything to the producer; `done` is called when all of it was delivered."""
         route = self._routes[topic]
         tally = Tally(route.translator.source, topic, partition, len(records))
         batch = self._delivery.begin(tally, done)
-        # canonical partition: the whole order of a raw partition survives (design section 4, Partitioning)
-        out = (route.partition_hash + partition) % self._target.partitions
+        # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
+        # order of it survives (design section 4, Partitioning).
+        place = route.partition_hash + partition
         for record in records:
             message = _message(route, topic, partition, record)
-            await self._one(batch, route.translator, message, out)
+            await self._one(batch, route.translator, message, place)
         batch.closed = True
 
-    async def _one(self, batch: InFlight, translator: Translator, message: Message, out: int) -> None:
+    async def _one(self, batch: InFlight, translator: Translator, message: Message, place: int) -> None:
         result = translator.translate(message)
         while isinstance(result, Needs):
             if await self._came(translator.source, result.key):
@@ -88,51 +104,106 @@ class Pipeline:
             else:
                 result = translator.missing(message, result)
         if isinstance(result, Events):
-            result = await self._write(batch, translator, message, result, out)
+            result = await self._write(batch, translator, message, result, place)
         elif isinstance(result, Learned):
             result = await self._learn(translator, message, result)
         match result:
             case Events(events=events):
                 batch.tally.translated += 1
-                batch.tally.events.update(event.op or event.kind for event in events)
+                for event in events:
+                    batch.tally.events[event.op or event.kind] += 1
             case Skip(reason=reason):
                 batch.tally.skipped[reason] += 1
             case Learned():
                 batch.tally.learned += 1
             case DeadLetter(code=code):
                 batch.tally.dead[code] += 1
-                target = self._target
-                letter = dead_letter_record(message, result, translator.source, target.version, target.max_bytes)
-                await self._delivery.send(batch, target.output.dead_letter_topic, out, letter)
+                await self._bury(batch, translator, message, result, place, output=None)
+
+    async def _bury(
+        self,
+        batch: InFlight,
+        translator: Translator,
+        message: Message,
+        dead: DeadLetter,
+        place: int,
+        *,
+        output: str | None,
+    ) -> None:
+        """Writes a dead letter; `output` names the projection when only that one is without the message."""
+        to, version = self._target.dead_letters, self._target.version
+        letter = dead_letter_record(message, dead, translator.source, version, to.max_bytes, output)
+        await self._delivery.send(batch, to.topic, place % to.partitions, [letter])
 
     async def _write(
-        self, batch: InFlight, translator: Translator, message: Message, result: Events, out: int
+        self, batch: InFlight, translator: Translator, message: Message, result: Events, place: int
     ) -> Events | DeadLetter:
-        """Writes all events of a message, or none of them and the dead letter that says why."""
-        records = translator.encode(self._codec, message, result)
+        """Writes all events of a message, or none of them and the dead letter that says why.
+
+        That is so for each output. What the canonical topic cannot take, no output gets; what a projection cannot take
+        is missing there alone.
+        """
+        canonical, *projected = [
+            (output.to, self._records(translator, message, result, output)) for output in self._target.outputs
+        ]
+        if isinstance(canonical[1], DeadLetter):
+            return canonical[1]
+        known = self._catalog.is_announced
+        new = [schema for schema in result.schemas if schema is not None and not known(schema)]
+        if new:
+            schemas = {schema.topic_key: _schema_record(schema) for schema in new}
+            if too_large := self._too_large(translator, message, schemas.values(), self._target.schemas):
+                return too_large
+            await self._announce(schemas)
+        for to, records in (canonical, *projected):
+            if isinstance(records, DeadLetter):
+                batch.tally.refused[to.topic, records.code] += 1
+                await self._bury(batch, translator, message, records, place, output=to.topic)
+                continue
+            await self._delivery.send(batch, to.topic, place % to.partitions, records)
+            batch.tally.written[to.topic] += len(records)
+        return result
+
+    def _records(
+        self, translator: Translator, message: Message, result: Events, output: Output
+    ) -> list[Record] | DeadLetter:
+        """All records of a message for one output, or the reason why it gets none."""
+        records = translator.encode(output.codec, message, result)
         if isinstance(records, DeadLetter):
             return records
-        new = [schema for schema in result.schemas if not self._catalog.is_announced(schema)]
-        schemas = [Record(schema.topic_key.encode(), msgspec.json.encode(schema), []) for schema in new]
-        largest = max(map(record_size, (*records, *schemas)), default=0)
-        if largest > self._target.max_bytes:
-            return translator.too_large(message, largest, self._target.max_bytes)
-        if schemas:
-            # acknowledged before the first row that names them
-            await self._delivery.confirm(self._target.output.schemas_topic, schemas)
-            for schema in new:
-                self._catalog.announced(schema.topic_key)
-        for record in records:
-            await self._delivery.send(batch, self._target.output.topic, out, record)
-        return result
+        return self._too_large(translator, message, records, output.to) or records
+
+    @staticmethod
+    def _too_large(
+        translator: Translator, message: Message, records: Iterable[Record], to: Destination
+    ) -> DeadLetter | None:
+        """The dead letter of a message of which a record does not fit its topic."""
+        largest = max(map(record_size, records), default=0)
+        return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
+
+    async def _announce(self, schemas: Mapping[str, Record]) -> None:
+        """Returns when the schemas topic holds the schemas. One that another partition is writing is waited for.
+
+        Args:
+            schemas: records of schemas by their keys, which no row may name yet.
+        """
+        for key, record in schemas.items():
+            if key not in self._announcing:
+                self._announcing[key] = asyncio.create_task(self._write_schema(key, record))
+        await asyncio.gather(*(self._announcing[key] for key in schemas))
+
+    async def _write_schema(self, key: str, record: Record) -> None:
+        await self._delivery.confirm(self._target.schemas.topic, record)
+        self._catalog.announced(key)
+        del self._announcing[key]  # a failure stays, and meets whoever needs the schema next
 
     async def _learn(self, translator: Translator, message: Message, learned: Learned) -> Learned | DeadLetter:
         """Takes metadata in, then tells the other processes: what cannot be taken in must not be told."""
         record = Record(f"{translator.source}/{learned.key}".encode(), learned.document, [])
-        if (size := record_size(record)) > self._target.max_bytes:
-            return translator.too_large(message, size, self._target.max_bytes)
+        if too_large := self._too_large(translator, message, [record], self._target.metadata):
+            return too_large
         self._catalog.learn(translator.source, learned.key, learned.document, translator.dialect)
-        await self._delivery.confirm(self._target.output.metadata_topic, [record])
+        await self._delivery.confirm(self._target.metadata.topic, record)
         return learned
 
     async def _came(self, source: str, key: str) -> bool:
@@ -146,6 +217,10 @@ class Pipeline:
             await asyncio.sleep(_METADATA_POLL)
         self._catalog.give_up(source, key)
         return False
+
+
+def _schema_record(schema: TableSchema) -> Record:
+    return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])
 
 
 def _message(route: Route, topic: str, partition: int, record: RawRecord | Any) -> Message:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version as installed_version
 from typing import Any
 
@@ -12,12 +13,16 @@ from msgspec import Struct
 
 from translator import dialects
 from translator.catalog import Catalog
-from translator.codecs import CODECS
+from translator.codecs import Codec
+from translator.codecs import build as build_codec
+from translator.codecs.avro import HEADER, confluent_header
+from translator.envelope import schema_text
 from translator.message import Learned, Message, Setup
 from translator.runtime import connection
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Metrics
-from translator.runtime.pipeline import Pipeline, Route, Target
+from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
+from translator.runtime.registry import SchemaRegistry, value_subject
 from translator.runtime.topics import Reader, TopicFacts, Topics
 from translator.runtime.transport import positive_murmur2
 from translator.settings import Settings, Source
@@ -54,26 +59,56 @@ def _translator(source: Source, settings: Settings, catalog: Catalog) -> Transla
     return Translator(source.name, dialects.build(source.dialect, setup, source.options), limits)
 
 
-def prepare(settings: Settings) -> World:
-    """Waits for the brokers, checks or creates topics, and reads the compacted topics to their end.
+def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambda _: HEADER) -> dict[str, Codec]:
+    """One codec per topic of events, by topic; the canonical one first.
+
+    Args:
+        avro_header: gives what the Avro values of a topic begin with; asked only for topics that hold some.
 
     Raises:
-        ConfigError: dialect options are wrong, or topics are missing.
-        RetryableError: no broker answered in time.
+        ConfigError: a codec or one of its options is not valid.
+    """
+    output = settings.output
+    projections = [(projection.topic, projection.codec, projection.options) for projection in settings.projections]
+    wanted: list[tuple[str, str, Mapping[str, Any]]] = [(output.topic, output.codec, {}), *projections]
+    return {topic: build_codec(name, options, partial(avro_header, topic)) for topic, name, options in wanted}
+
+
+def _avro_header(settings: Settings, topic: str) -> bytes:
+    """Names the schema of the topic's values: by its id in the registry; without one, by its fingerprint.
+
+    The id is asked for once. It is in every value from then on, so a registry that goes away later is not missed.
+    """
+    if settings.registry is None:
+        return HEADER
+    registry = SchemaRegistry(settings.registry)
+    subject = value_subject(topic)
+    schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
+    log.info("schema id of the registry", subject=subject, id=schema_id)
+    return confluent_header(schema_id)
+
+
+def prepare(settings: Settings) -> World:
+    """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
+
+    Raises:
+        ConfigError: options of a dialect or a codec are wrong, or topics are missing.
+        RetryableError: no registry or no broker answered in time.
     """
     version = installed_version("cdc-translator")
     catalog = Catalog()
     translators = build_translators(settings, catalog)
+    codecs = build_codecs(settings, partial(_avro_header, settings))
     client = connection.librdkafka(settings.kafka)
     topics = Topics(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
-    output = settings.output
-    ours = (output.topic, output.dead_letter_topic, output.schemas_topic, output.metadata_topic)
-    facts = topics.describe([*settings.raw_topics, *ours])
-    max_bytes = topics.max_message_bytes([output.topic, output.dead_letter_topic])
+    facts = topics.describe([*settings.raw_topics, *settings.written_topics])
+    limits = topics.max_message_bytes(settings.written_topics)
     metrics = Metrics(version)
-    delivery = Delivery(Producer(producer_config(client, settings.timing.delivery, max_bytes)), metrics.account)
+    producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
+    delivery = Delivery(producer, metrics.account)
+    output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)
     reader = Reader(client, {name: facts[name] for name in compacted})
     for record in reader.to_end():
@@ -85,11 +120,15 @@ def prepare(settings: Settings) -> World:
         for source in settings.sources
         for topic in source.topics
     }
-    # A dead letter goes to the partition of the same number, so the smaller topic decides.
-    partitions = min(facts[output.topic].partitions, facts[output.dead_letter_topic].partitions)
-    target = Target(output, partitions, max_bytes, version)
-    codec = CODECS[output.codec]()
-    pipeline = Pipeline(routes, codec, target, catalog, delivery, settings.timing.metadata_wait)
+    destinations = {name: Destination(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
+    target = Target(
+        outputs=tuple(Output(codec, destinations[topic]) for topic, codec in codecs.items()),
+        dead_letters=destinations[output.dead_letter_topic],
+        schemas=destinations[output.schemas_topic],
+        metadata=destinations[output.metadata_topic],
+        version=version,
+    )
+    pipeline = Pipeline(routes, target, catalog, delivery, settings.timing.metadata_wait)
     return World(settings, catalog, translators, reader, delivery, metrics, pipeline)
 
 

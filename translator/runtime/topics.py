@@ -19,6 +19,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
+from translator.runtime.patience import wait_for
 from translator.settings import Settings
 
 _TIMEOUT = 20.0
@@ -44,19 +45,13 @@ class Topics:
         Raises:
             RetryableError: none did in time.
         """
-        deadline = time.monotonic() + seconds
-        pause = 0.5
-        while True:
-            patience = min(5.0, max(0.1, deadline - time.monotonic()))
-            try:
-                self._admin.list_topics(timeout=patience)
-                return
-            except KafkaException as error:
-                if time.monotonic() + pause > deadline:
-                    raise RetryableError(f"no broker answered within {seconds:g} s: {_reason(error)}") from None
-                say(f"waiting for a broker: {_reason(error)}")
-            time.sleep(pause)
-            pause = min(pause * 2, 10.0)
+        wait_for("broker", self._reach, seconds, say)
+
+    def _reach(self, seconds: float) -> None:
+        try:
+            self._admin.list_topics(timeout=min(5.0, seconds))
+        except KafkaException as error:
+            raise RetryableError(_reason(error)) from None
 
     def ensure(self, settings: Settings) -> None:
         """Creates the missing output topics, or names them.
@@ -78,6 +73,15 @@ class Topics:
                 # another process of the group may have been faster
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
+        self._wait_for_topics({topic.topic for topic in wanted})
+
+    def _wait_for_topics(self, names: set[str]) -> None:
+        """Brokers learn of a new topic a moment after it is created, and until then deny that it exists."""
+        deadline = time.monotonic() + _TIMEOUT
+        while absent := names - self._admin.list_topics(timeout=_TIMEOUT).topics.keys():
+            if time.monotonic() > deadline:
+                raise FatalError(f"created, but not there after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
+            time.sleep(0.1)
 
     def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
         """Facts of topics that must exist.
@@ -94,11 +98,20 @@ class Topics:
             facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
         return facts
 
-    def max_message_bytes(self, names: Iterable[str]) -> int:
-        """The smallest `max.message.bytes` of the topics."""
+    def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
+        """`max.message.bytes` of each topic: how large a record batch may be there.
+
+        Raises:
+            ConfigError: a topic's configuration cannot be read.
+        """
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        configs = [future.result(_TIMEOUT) for future in self._admin.describe_configs(resources).values()]
-        return min(int(config["max.message.bytes"].value) for config in configs)
+        sizes = {}
+        for topic, future in self._admin.describe_configs(resources).items():
+            try:
+                sizes[topic.name] = int(future.result(_TIMEOUT)["max.message.bytes"].value)
+            except KafkaException as error:
+                raise ConfigError(f"configuration of topic {topic.name}: {_reason(error)}") from None
+        return sizes
 
 
 def _output_topics(settings: Settings) -> list[NewTopic]:
@@ -106,7 +119,7 @@ def _output_topics(settings: Settings) -> list[NewTopic]:
     plain: dict[str, str] = {}
     compact = {"cleanup.policy": "compact"}
     wanted = [
-        (output.topic, topics.partitions, plain),
+        *((topic, topics.partitions, plain) for topic in settings.event_topics),
         (output.dead_letter_topic, topics.partitions, plain),
         # One partition: a reader follows them as one ordered log.
         (output.schemas_topic, 1, compact),

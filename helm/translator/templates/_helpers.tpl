@@ -53,10 +53,11 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- dig "web" "port" 0 .Values.config | int -}}
 {{- end -}}
 
-{{/* How often the startup probe asks, every 5 seconds: enough to wait for the brokers, then for the catalog. */}}
+{{/* How often the startup probe asks, every 5 seconds: enough to wait for registry and brokers, then for the catalog. */}}
 {{- define "translator.startupQuestions" -}}
 {{- $brokers := dig "timing" "broker_wait" 0 .Values.config | float64 -}}
-{{- divf (addf $brokers .Values.probes.startup.catalogSeconds) 5 | ceil | int -}}
+{{- $services := ternary 1.0 2.0 (empty .Values.config.registry) -}}
+{{- divf (addf (mulf $services $brokers) .Values.probes.startup.catalogSeconds) 5 | ceil | int -}}
 {{- end -}}
 
 {{/* Refuses values that are valid one by one but cannot work together. */}}

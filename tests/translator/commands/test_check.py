@@ -1,5 +1,6 @@
 """`translator check`: a configuration that `run` would refuse is refused here, without brokers."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ Check = Callable[[str], tuple[int, str, str]]
 
 FINE = """
 kafka: {bootstrap_servers: "nobody:1"}
+projections:
+  - {topic: cdc.debezium, codec: debezium, options: {tombstones: true}}
 sources:
   - {name: shop, dialect: canal, topics: [raw.shop], options: {profile: oss}}
   - name: erp
@@ -39,7 +42,18 @@ def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
 
 def test_fine(check: Check) -> None:
     """A configuration that `run` would take is said to be fine, though no broker answers."""
-    assert (0, "FILE: ok, 2 source(s)\n", "") == check(FINE)
+    said = "FILE: ok, 2 source(s)\n  writes cdc.canonical as avro\n  writes cdc.debezium as debezium\n"
+    assert (0, said, "") == check(FINE)
+
+
+def test_the_example_of_the_page(check: Check) -> None:
+    """What docs/operations.md shows of outputs is a configuration that works."""
+    page = Path(__file__).parents[3] / "docs" / "operations.md"
+    (example,) = re.findall(r"^```yaml\n(output:.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    sources = FINE.partition("sources:")[2]
+    code, out, err = check(f'kafka: {{bootstrap_servers: "nobody:1"}}\n{example}sources:{sources}')
+    assert (0, "") == (code, err)
+    assert ["  writes cdc.canonical as avro", "  writes cdc.debezium as debezium"] == out.splitlines()[1:]
 
 
 @pytest.mark.parametrize(
@@ -49,10 +63,17 @@ def test_fine(check: Check) -> None:
         ("dialect: canal", "dialect: cannal", "translator: unknown dialect 'cannal' (did you mean canal?)"),
         ("profile: oss", "profle: oss", "translator: canal: unknown option 'profle' (did you mean profile?)"),
         ("profile: oss", "profile: os", "translator: canal: unknown profile 'os' (did you mean oss?)"),
+        (
+            "codec: debezium",
+            "codec: debezim",
+            "translator: unknown codec 'debezim' (did you mean debezium?); allowed: avro",
+        ),
+        ("tombstones: ", "tombstone: ", "translator: debezium: unknown option 'tombstone' (did you mean tombstones?)"),
+        ("codec: debezium", "codec: json", "translator: json: unknown option 'tombstones'; allowed: none"),
         ("key: [ID]", "columns: {ID: number}", "translator: tables: OWNER.*: column ID: unknown type 'number'"),
         ("nobody:1", "${NO_SUCH_VARIABLE}", "translator: FILE: environment variable NO_SUCH_VARIABLE is not set"),
     ],
-    ids=["setting", "dialect", "option", "value", "table", "variable"],
+    ids=["setting", "dialect", "option", "value", "codec", "codec option", "no options", "table", "variable"],
 )
 def test_refused(check: Check, old: str, new: str, reason: str) -> None:
     """A mistake in settings, dialect, options or tables is told, and the exit code is 2."""

@@ -68,7 +68,7 @@ def test_a_plain_connection_has_no_context() -> None:
 
 def test_the_producer_cannot_lose_or_reorder() -> None:
     """Idempotent, all replicas, and a delivery timeout that is ours."""
-    config = producer_config(librdkafka(PLAIN), 40, 1_000_000)
+    config = producer_config(librdkafka(PLAIN), 40, [1_000_000])
     assert (True, "all", 40_000, "murmur2_random") == (
         config["enable.idempotence"],
         config["acks"],

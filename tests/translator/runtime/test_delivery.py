@@ -1,6 +1,7 @@
 """Delivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
 
 import asyncio
+import os
 import uuid
 from collections.abc import Iterator
 
@@ -33,7 +34,7 @@ def accounted() -> list[Tally]:
 @pytest.fixture
 def delivery(broker: Broker, accounted: list[Tally]) -> Delivery:
     config = producer_config(
-        {"bootstrap.servers": broker.bootstrap, "log_level": 0}, delivery_seconds=5, max_bytes=1_000_000
+        {"bootstrap.servers": broker.bootstrap, "log_level": 0}, delivery_seconds=5, limits=[1_000_000]
     )
     return Delivery(Producer(config), accounted.append)
 
@@ -60,8 +61,7 @@ def test_a_batch_is_acknowledged_after_its_records_are_there(
     async def scenario() -> None:
         tally = Tally("s", "raw", 0, records=3)
         batch = delivery.begin(tally, lambda: done.append("first"))
-        for number in range(3):
-            await delivery.send(batch, topic, 1, record(number))
+        await delivery.send(batch, topic, 1, [record(number) for number in range(3)])
         delivery.reap()
         assert done == [], "the batch is still open"
         batch.closed = True
@@ -85,7 +85,7 @@ def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> 
         fast.closed = other.closed = True
         delivery.reap()
         assert done == ["other"]
-        await delivery.send(slow, topic, 0, record(0))
+        await delivery.send(slow, topic, 0, [record(0)])
         slow.closed = True
         await reap_until(delivery, done, 3)
 
@@ -99,7 +99,7 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(delivery: Delivery, 
 
     async def scenario() -> None:
         batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
-        await delivery.send(batch, "no-such-topic", 0, record(0))
+        await delivery.send(batch, "no-such-topic", 0, [record(0)])
         batch.closed = True
         with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
             await reap_until(delivery, done, 1)
@@ -112,14 +112,92 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(delivery: Delivery, 
 
 
 def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, broker: Broker) -> None:
-    """After `confirm` the records are readable."""
-    asyncio.run(delivery.confirm(topic, [record(1), record(2)]))
+    """After `confirm` the record is readable."""
+    asyncio.run(delivery.confirm(topic, record(1)))
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 2)
+    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 1)
     reader.close()
 
 
 def test_confirm_raises_when_the_broker_refuses(delivery: Delivery) -> None:
     """A schema that cannot be written stops the process: its rows must not be written either."""
     with pytest.raises(FatalError, match="cannot write to no-such-topic"):
-        asyncio.run(delivery.confirm("no-such-topic", [record(1)]))
+        asyncio.run(delivery.confirm("no-such-topic", record(1)))
+
+
+class Counting(Producer):
+    """The real producer, which counts how often reports are asked for."""
+
+    polls = 0
+
+    def poll(self, timeout: float = -1) -> int:
+        self.polls += 1
+        return super().poll(timeout)
+
+
+def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[Tally]) -> None:
+    """With room for two records in the producer, many are delivered nevertheless, and confirmed ones too."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000])
+    delivery = Delivery(Producer(config | {"queue.buffering.max.messages": 2}), accounted.append)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=9), lambda: done.append("batch"))
+        await delivery.send(batch, topic, 1, [record(number) for number in range(9)])
+        await delivery.confirm(topic, record(9))
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+
+    asyncio.run(scenario())
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    found = [reader.get_watermark_offsets(TopicPartition(topic, number), timeout=10) for number in (0, 1)]
+    assert [(0, 1), (0, 9)] == found
+    reader.close()
+
+
+def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> None:
+    """Who waits for a report, or wants to write, waits for the end of the process without asking again and again."""
+    producer = Counting({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
+    delivery = Delivery(producer, lambda _: None)
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        tasks = [asyncio.create_task(delivery.confirm("t", record(1)))]
+        await asyncio.sleep(0.05)
+        delivery.die()
+        tasks.append(asyncio.create_task(delivery.confirm("t", record(2))))
+        tasks.append(asyncio.create_task(delivery.send(batch, "t", 0, [record(3)])))
+        await asyncio.sleep(0.05)
+        polls = producer.polls
+        assert polls > 0
+        await asyncio.sleep(0.1)
+        assert polls == producer.polls
+        assert not any(task.done() for task in tasks)
+
+    asyncio.run(scenario())
+    producer.poll(0)  # the report about the record that was purged
+    assert 0 == len(producer), "nothing was produced after the end"
+
+
+def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, accounted: list[Tally]) -> None:
+    """The broker refuses a batch that is larger than its topic allows, however small the records in it."""
+    names = small, large = [f"size-{size}-{uuid.uuid4().hex[:8]}" for size in ("small", "large")]
+    limits = {small: 10_000, large: 900_000}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = [NewTopic(name, 1, 1, config={"max.message.bytes": str(limits[name])}) for name in names]
+    for future in admin.create_topics(wanted).values():
+        future.result(20)
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, limits.values())
+    delivery = Delivery(Producer(config), accounted.append)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, small, 0, [Record(None, os.urandom(900), []) for _ in range(500)])
+        await delivery.send(batch, large, 0, [Record(None, os.urandom(800_000), [])])
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+
+    asyncio.run(scenario())
+    for future in admin.delete_topics(names).values():
+        future.result(20)

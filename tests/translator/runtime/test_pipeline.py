@@ -2,41 +2,13 @@
 
 import asyncio
 import json
-import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from dev.broker import Broker
-from translator import dialects
-from translator.catalog import Catalog
-from translator.codecs import CODECS
-from translator.message import Limits, Setup
-from translator.runtime.delivery import Delivery, producer_config
-from translator.runtime.metrics import Tally
-from translator.runtime.pipeline import Pipeline, Route, Target
-from translator.runtime.topics import Topics
-from translator.settings import Kafka, Output, Settings, Source
-from translator.translate import Translator
+from tests.translator.runtime._pipeline import CANAL_ROW, PARTITION, Bench, Record, record
 
-CANAL_ROW = {
-    "data": [{"id": "1", "name": "a"}],
-    "old": None,
-    "database": "shop",
-    "table": "t",
-    "type": "INSERT",
-    "isDdl": False,
-    "sql": "",
-    "es": 1000,
-    "ts": 1000,
-    "id": 1,
-    "mysqlType": {"id": "bigint", "name": "varchar(10)"},
-    "pkNames": ["id"],
-}
 METADATA = {
     "magic": "atMSG",
     "type": "MD",
@@ -91,82 +63,6 @@ QLIK_ROW = {
 }
 
 
-@dataclass
-class Record:
-    """What the pipeline reads of a consumer record."""
-
-    offset: int
-    value: bytes | None
-    timestamp: int = 1_700_000_000_000
-    key: bytes | None = None
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-def record(offset: int, document: Any) -> Record:
-    return Record(offset, json.dumps(document).encode())
-
-
-class Bench:
-    """A pipeline over fresh topics, and a look at what it wrote."""
-
-    def __init__(self, bootstrap: str, dialect: str, max_bytes: int = 1_000_000) -> None:
-        self._bootstrap = bootstrap
-        self.output = Output(topic=f"out-{uuid.uuid4().hex[:8]}", codec="json")
-        source = Source(name="src", dialect=dialect, topics=("raw",))
-        kafka = Kafka(bootstrap_servers=bootstrap)
-        topics = Topics({"bootstrap.servers": bootstrap})
-        topics.ensure(Settings(kafka=kafka, output=self.output, sources=(source,)))
-        self.catalog = Catalog()
-        setup = Setup("src", lookup=self.catalog.lookup("src"))
-        translator = Translator("src", dialects.build(dialect, setup, {}), Limits())
-        self.accounted: list[Tally] = []
-        self.delivery = Delivery(
-            Producer(producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 20, 2_000_000)),
-            self.accounted.append,
-        )
-        self.pipeline = Pipeline(
-            {"raw": Route(translator, "topic-id", 6)},
-            CODECS["json"](),
-            Target(self.output, 4, max_bytes, "0"),
-            self.catalog,
-            self.delivery,
-            metadata_wait=1.0,
-        )
-
-    async def run(self, *batches: list[Record]) -> None:
-        """Processes batches of raw partition 3 and waits for their acknowledgement."""
-        done: list[int] = []
-        for number, batch in enumerate(batches):
-            await self.pipeline.process("raw", 3, batch, lambda number=number: done.append(number))  # type: ignore[misc]
-        for _ in range(4000):
-            self.delivery.reap()
-            if len(done) == len(batches):
-                return
-            await asyncio.sleep(0.005)
-        raise AssertionError("not acknowledged")
-
-    def read(self, topic: str, partition: int) -> list[Any]:
-        reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused"})
-        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-        reader.assign([TopicPartition(topic, partition, low)])
-        found: list[Any] = []
-        while len(found) < high - low:
-            found += reader.consume(100, 1.0)
-        reader.close()
-        return found
-
-    def close(self) -> None:
-        names = [
-            self.output.topic,
-            self.output.dead_letter_topic,
-            self.output.schemas_topic,
-            self.output.metadata_topic,
-        ]
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
-        for future in admin.delete_topics(names).values():
-            future.result(20)
-
-
 @pytest.fixture
 def canal(broker: Broker) -> Iterator[Bench]:
     bench = Bench(broker.bootstrap, "canal")
@@ -179,9 +75,6 @@ def qlik(broker: Broker) -> Iterator[Bench]:
     bench = Bench(broker.bootstrap, "qlik")
     yield bench
     bench.close()
-
-
-PARTITION = (6 + 3) % 4  # of the output: (hash of the raw topic + raw partition) mod partitions
 
 
 def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> None:
@@ -205,7 +98,7 @@ def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> N
 
 def test_an_event_too_large_for_the_topic_is_a_dead_letter(broker: Broker) -> None:
     """Size is checked before anything of a message is written; the dead letter keeps the SHA-256 of the body."""
-    bench = Bench(broker.bootstrap, "canal", max_bytes=4000)
+    bench = Bench(broker.bootstrap, "canal", limits={"": 4000, "dlq": 4000})
     large = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 5000}]}
     asyncio.run(bench.run([record(0, large)]))
     assert [] == bench.read(bench.output.topic, PARTITION)
@@ -260,7 +153,7 @@ def test_metadata_that_does_not_come_is_waited_for_once(qlik: Bench) -> None:
 
 def test_metadata_too_large_for_its_topic_is_a_dead_letter(broker: Broker) -> None:
     """What the other processes could not be told is not learned here either; the stream goes on."""
-    bench = Bench(broker.bootstrap, "qlik", max_bytes=4000)
+    bench = Bench(broker.bootstrap, "qlik", limits={"metadata": 4000})
     large = json.loads(json.dumps(METADATA))
     large["message"]["dataSchema"] = "x" * 5000
     asyncio.run(bench.run([record(0, large), record(1, QLIK_ROW)]))

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from dev.broker import Broker
 from translator.errors import ConfigError, RetryableError
 from translator.runtime.topics import Reader, Topics
-from translator.settings import Kafka, Output, Settings, Source
+from translator.settings import Kafka, Output, Projection, Settings, Source
 from translator.settings import Topics as TopicSettings
 
 
@@ -44,6 +44,16 @@ def test_missing_topics_are_created_once(settings: Settings) -> None:
     assert 4 == len({fact.id for fact in facts.values()})
 
 
+def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> None:
+    """A projection has as many partitions as the canonical topic; sizes are told by topic."""
+    projections = (Projection(topic=f"{settings.output.topic}.json", codec="json"),)
+    projected = settings.model_copy(update={"projections": projections})
+    topics = topics_of(projected)
+    topics.ensure(projected)
+    assert [4, 4, 4, 1, 1] == [fact.partitions for fact in topics.describe(projected.written_topics).values()]
+    assert projected.written_topics == list(topics.max_message_bytes(projected.written_topics))
+
+
 def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:
     """With topics.create false a missing topic is a configuration error that names it."""
     strict = settings.model_copy(update={"topics": TopicSettings(create=False)})
@@ -52,9 +62,11 @@ def test_missing_topics_are_named_when_they_may_not_be_created(settings: Setting
 
 
 def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
-    """Raw topics are never created: a missing one is a configuration error."""
-    with pytest.raises(ConfigError, match="topic no-such-topic"):
+    """Raw topics are never created: a missing one is a configuration error, whatever is asked about it."""
+    with pytest.raises(ConfigError, match=r"^topic no-such-topic: "):
         topics_of(settings).describe(["no-such-topic"])
+    with pytest.raises(ConfigError, match=r"^configuration of topic no-such-topic: "):
+        topics_of(settings).max_message_bytes(["no-such-topic"])
 
 
 def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:

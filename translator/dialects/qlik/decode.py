@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from translator.dialects._options import parse_options
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.frame import DATA, METADATA, Frame, open_frame
 from translator.dialects.qlik.headers import read_headers
@@ -15,6 +14,7 @@ from translator.dialects.qlik.metadata import Metadata, compile_document, encode
 from translator.dialects.qlik.rows import read_change, read_sections
 from translator.dialects.qlik.tables import Table, UntypedTables
 from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip
+from translator.options import parse_options
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):

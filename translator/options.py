@@ -1,4 +1,4 @@
-"""Dialect options: a mapping from the configuration or the command line -> the frozen class of the dialect."""
+"""Options from the configuration or the command line -> the frozen class of the dialect or codec that they are for."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from translator.errors import ConfigError, unknown
 T = TypeVar("T", bound=Struct)
 
 
-def parse_options(options_class: type[T], given: Mapping[str, Any], dialect: str) -> T:
-    """The options of a dialect.
+def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) -> T:
+    """The options of `owner`, a dialect or a codec.
 
     Raises:
         ConfigError: an unknown name (with the nearest known one) or a value of the wrong type.
@@ -23,11 +23,11 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], dialect: str
     known = [field.encode_name for field in msgspec.structs.fields(options_class)]
     for name in given:
         if name not in known:
-            raise ConfigError(f"{dialect}: {unknown('option', name, known)}")
+            raise ConfigError(f"{owner}: {unknown('option', name, known)}")
     try:
         return msgspec.convert(_with_seconds(dict(given)), options_class, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{dialect}: option not valid: {error}") from None
+        raise ConfigError(f"{owner}: option not valid: {error}") from None
 
 
 _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2})", re.ASCII)

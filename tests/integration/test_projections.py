@@ -1,0 +1,118 @@
+"""One stream, two forms: the canonical topic and a Debezium projection of it, by a process that dies on the way."""
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dev.bad_input import bad_input
+from dev.broker import Broker
+from dev.sources import interleaved, shop_sources
+from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+
+pytestmark = pytest.mark.integration
+
+PROJECTION = "cdc.debezium"
+CHANGES = 600
+ORIGIN = ("cdc-origin-topic", "cdc-origin-partition", "cdc-origin-offset")
+KILL_AFTER = 500  # records that the process has accounted for
+
+
+@dataclass
+class Run:
+    """What lay in the topics at the end."""
+
+    events: list[Any]
+    projected: list[Any]
+    dead_letters: list[Any]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Half of the changes, a kill, then bad input and the other half."""
+    sources = shop_sources(7)
+    good = list(interleaved([source.messages(CHANGES, grow=True) for source in sources]))
+    first, second = good[: len(good) // 2], [*(bad.message for bad in bad_input()), *good[len(good) // 2 :]]
+    # A broker of its own: the topics of the stack have fixed names.
+    with Broker() as broker:
+        stack = Stack(
+            broker.bootstrap,
+            tmp_path_factory.mktemp("projections"),
+            [source.settings for source in sources],
+            projections=[{"topic": PROJECTION, "codec": "debezium"}],
+        )
+        try:
+            stack.create_raw_topics()
+            stack.feed(first)
+            stack.start("translator")
+            wait_until("the translator works", 60, lambda: _accounted(stack) >= KILL_AFTER, stack)
+            stack.kill("translator")
+            stack.feed(second)
+            stack.start("translator")
+            total = len(first) + len(second)
+            wait_until("all is committed", 120, lambda: sum(stack.committed().values()) == total, stack)
+            assert 0 == stack.stop("translator")
+            return Run(*(stack.records(topic) for topic in (CANONICAL, PROJECTION, DEAD_LETTERS)))
+        finally:
+            stack.close()
+
+
+def _accounted(stack: Stack) -> int:
+    return sum(counts["in"] for counts in stack.account().values())
+
+
+def _headers(record: Any) -> dict[str, str]:
+    return {name: value.decode() for name, value in record.headers() or ()}
+
+
+def test_every_row_is_in_both(run: Run) -> None:
+    """A row of the canonical topic is in the projection or was refused there; a crash leaves none behind."""
+    rows = {found["cdc-id"] for found in map(_headers, run.events) if found.get("cdc-op", "t") != "t"}
+    projected = {_headers(record)["cdc-id"] for record in run.projected}
+    assert len(rows) > 4 * CHANGES
+    assert projected <= rows
+    messages = [{identity.rpartition("/")[0] for identity in identities} for identities in (rows, projected)]
+    assert _messages(run.dead_letters, PROJECTION) == messages[0] - messages[1]
+    assert set() == messages[1] & _messages(run.dead_letters, PROJECTION), "all of a message or nothing"
+
+
+def test_order_is_kept_per_raw_partition(run: Run) -> None:
+    """What comes of a raw partition lies in one partition of the projection, in raw order."""
+    order: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    partitions: dict[tuple[str, str], set[int]] = defaultdict(set)
+    seen = set()
+    for record in run.projected:
+        identity = _headers(record)["cdc-id"]
+        _, topic, partition, offset, n = identity.split("/")
+        partitions[topic, partition].add(record.partition())
+        if identity not in seen:
+            seen.add(identity)
+            order[topic, partition].append((int(offset), int(n)))
+    assert {1} == {len(found) for found in partitions.values()}
+    assert all(found == sorted(found) for found in order.values())
+
+
+def test_what_a_reader_of_debezium_asks_for(run: Run) -> None:
+    """Every value is an envelope with one of the four operations; an update or delete has an old row."""
+    values = [json.loads(record.value()) for record in run.projected]
+    operations = Counter(value["op"] for value in values)
+    assert {"c", "u", "d", "r"} >= operations.keys() >= {"c", "u", "d"}
+    assert all(value["before"] is not None for value in values if value["op"] in "ud")
+    assert all(value["after"] is not None for value in values if value["op"] in "cru")
+
+
+def test_bad_input_is_one_dead_letter(run: Run) -> None:
+    """A message that cannot be translated is one dead letter, however many outputs there are, and in none of them."""
+    found = [headers for headers in map(_headers, run.dead_letters) if "cdc-error-output" not in headers]
+    expected = Counter(bad.code for bad in bad_input() if bad.code is not None)
+    assert expected == Counter(headers["cdc-error-code"] for headers in found)
+    written = {_headers(record)["cdc-id"].rpartition("/")[0] for record in (*run.events, *run.projected)}
+    assert set() == written & _messages(run.dead_letters, None)
+
+
+def _messages(dead_letters: list[Any], output: str | None) -> set[str]:
+    """The messages that are dead for an output, or for all of them, as their events would be named."""
+    found = [headers for headers in map(_headers, dead_letters) if headers.get("cdc-error-output") == output]
+    return {f"{headers['cdc-error-source']}/{'/'.join(headers[name] for name in ORIGIN)}" for headers in found}

@@ -1,0 +1,43 @@
+"""The dictionary of codecs: built by name with options, and what is wrong is told as for dialects."""
+
+import pytest
+
+from translator.codecs import CODECS, build
+from translator.codecs.avro import AvroCodec, confluent_header
+from translator.errors import ConfigError
+
+
+def no_header() -> bytes:
+    """Nobody may ask: there may be no registry that answers."""
+    raise AssertionError("asked for the header of Avro values")
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_unknown_option(name: str) -> None:
+    """Every codec refuses an option that it does not know, under its own name."""
+    with pytest.raises(ConfigError, match=rf"^{name}: unknown option 'no_such_option'"):
+        build(name, {"no_such_option": 1})
+
+
+def test_unknown_codec() -> None:
+    """A codec that does not exist is named with the nearest one."""
+    with pytest.raises(
+        ConfigError, match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, json$"
+    ):
+        build("jsn", {})
+
+
+def test_options_reach_the_codec() -> None:
+    """An option has a value of its type, or the start stops."""
+    with pytest.raises(ConfigError, match=r"^debezium: option not valid: "):
+        build("debezium", {"tombstones": "perhaps"})
+
+
+def test_header() -> None:
+    """Avro values begin with the header that is given; nobody else asks for it."""
+    codec = build("avro", {}, lambda: confluent_header(7))
+    assert isinstance(codec, AvroCodec)
+    with pytest.raises(ValueError, match="0000000007"):
+        codec.decode(b"")
+    for name in CODECS.keys() - {"avro"}:
+        build(name, {}, no_header)

@@ -1,0 +1,53 @@
+"""Options of dialects and codecs: typed, and nothing that is not known."""
+
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from translator.errors import ConfigError
+from translator.options import parse_options
+
+
+class Toy(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of every kind that a dialect or a codec may have."""
+
+    preset: Literal["one", "two"] = "one"
+    depth: Annotated[int, msgspec.Meta(ge=1)] = 1
+    lenient: bool = False
+    wait: timedelta = timedelta(0)
+    topics: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, Toy()),
+        ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", 3, True)),
+        ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", 3, True, timedelta(minutes=5))),
+        ({"topics": ["a", "b"]}, Toy(topics=("a", "b"))),
+    ],
+)
+def test_read(given: dict[str, Any], expected: Toy) -> None:
+    """Options come typed from the configuration, or as text from the command line."""
+    assert expected == parse_options(Toy, given, "toy")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"prest": "one"}, "toy: unknown option 'prest' (did you mean preset?); allowed: depth, lenient, preset"),
+        ({"zzz": 1}, "toy: unknown option 'zzz'; allowed: depth, lenient, preset, topics, wait"),
+        ({"preset": "three"}, "toy: option not valid: Invalid enum value 'three' - at `$.preset`"),
+        ({"depth": 0}, "toy: option not valid: Expected `int` >= 1 - at `$.depth`"),
+        ({"depth": "many"}, "toy: option not valid: Expected `int`, got `str` - at `$.depth`"),
+        ({"topics": "a"}, "toy: option not valid: Expected `array`, got `str` - at `$.topics`"),
+    ],
+)
+def test_wrong(given: dict[str, Any], reason: str) -> None:
+    """A wrong name or value is a mistake of the operator, told with its owner, place and what is allowed."""
+    with pytest.raises(ConfigError) as caught:
+        parse_options(Toy, given, "toy")
+    assert str(caught.value).startswith(reason)
