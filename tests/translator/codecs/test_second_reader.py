@@ -1,0 +1,104 @@
+"""The Avro bytes mean the same to readers that share no code with the writer, for the whole corpus, field by field.
+
+Spark's reader is tested in tests/spark_sink/test_second_reader.py, with the session of those tests.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+import json
+import subprocess
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import avro.io
+import avro.schema
+import msgspec
+import pytest
+
+from dev.java import find_java
+from tests.repository.pages import blocks, page, section
+from tests.translator.codecs.corpus import CORPUS, WITHIN_DATES
+from translator import envelope
+from translator.codecs.avro import HEADER, AvroCodec
+from translator.envelope import ChangeEvent, avro_schema
+
+TIMES = ("ts_commit_us", "ts_capture_us", "ts_origin_us")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def value_of(event: ChangeEvent) -> bytes:
+    (record,) = AvroCodec().encode(event)
+    assert record.value is not None
+    return record.value
+
+
+def _by_reference(event: ChangeEvent, schema: str) -> Any:
+    """What the package `avro` of the Apache project reads, up to the last byte."""
+    datum = io.BytesIO(value_of(event).removeprefix(HEADER))
+    read = avro.io.DatumReader(avro.schema.parse(schema)).read(avro.io.BinaryDecoder(datum))
+    assert b"" == datum.read()
+    return read
+
+
+class TestPython:
+    @pytest.mark.parametrize("name", CORPUS)
+    def test_values(self, name: str) -> None:
+        """Every field has its value, and the datum ends where the reader ends."""
+        assert msgspec.to_builtins(CORPUS[name]) == _by_reference(CORPUS[name], json.dumps(avro_schema(logical=False)))
+
+    @pytest.mark.parametrize("name", WITHIN_DATES)
+    def test_times(self, name: str) -> None:
+        """By the committed schema, times are read as moments, to the microsecond."""
+        read = _by_reference(CORPUS[name], envelope.SCHEMA_FILE.read_text())
+        for field in TIMES:
+            expected = getattr(CORPUS[name], field)
+            assert expected == (read[field] and (read[field] - EPOCH) // MICROSECOND), field
+
+
+JARS = Path(importlib.util.find_spec("pyspark").submodule_search_locations[0]) / "jars"  # type: ignore[union-attr,index]
+
+
+Reader: TypeAlias = Callable[[Iterable[bytes]], subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def read_by_java(tmp_path: Path) -> Reader:
+    """Runs the program of docs/reading.md on values.
+
+    Janino, which comes with Spark, runs it from source: a machine with a JRE has no compiler.
+    """
+    (program,) = blocks(section(page("reading.md"), "Java"), "java")
+    source = tmp_path / "ReadEvents.java"
+    source.write_text(program, encoding="utf-8")
+    command = [find_java().executable, "-cp", f"{JARS}/*", "org.codehaus.janino.SimpleCompiler"]
+    command += [source, source.stem, envelope.SCHEMA_FILE]
+
+    def read(values: Iterable[bytes]) -> subprocess.CompletedProcess[str]:
+        lines = "".join(base64.b64encode(value).decode() + "\n" for value in values)
+        return subprocess.run(
+            list(map(str, command)), input=lines, capture_output=True, encoding="utf-8", check=False, timeout=120
+        )
+
+    return read
+
+
+class TestJava:
+    def test_corpus(self, read_by_java: Reader) -> None:
+        """Apache Avro for Java reads every event to its values."""
+        ran = read_by_java(map(value_of, CORPUS.values()))
+        assert 0 == ran.returncode, ran.stderr
+        read = [json.loads(line) for line in ran.stdout.splitlines()]
+        for name, event, found in zip(CORPUS, CORPUS.values(), read, strict=True):
+            assert msgspec.to_builtins(event) == found, name
+
+    def test_another_schema(self, read_by_java: Reader) -> None:
+        """A value with another fingerprint is refused, not misread."""
+        ran = read_by_java([b"\xc3\x01" + bytes(8) + value_of(CORPUS["u"]).removeprefix(HEADER)])
+        assert 0 != ran.returncode
+        assert "MissingSchemaException" in ran.stderr

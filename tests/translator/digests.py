@@ -1,0 +1,52 @@
+"""A digest of the bytes that each case comes to: `python -m tests.translator.digests forward|backward`.
+
+What test_determinism.py runs in processes of their own. Cases of one configuration share one dialect, so that what it
+remembers of one message could show in the next; `backward` takes them in the opposite order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.translator.dialects.case import CASES, find_cases, opened
+from translator.codecs import CODECS, build
+from translator.message import Limits
+from translator.translate import Events, Translator
+
+ORDERS: Mapping[str, slice] = {"forward": slice(None), "backward": slice(None, None, -1)}
+
+
+def digests(order: str) -> list[str]:
+    """A line for each case and output, sorted."""
+    translators: dict[bytes, Translator] = {}
+    lines = []
+    for case in find_cases()[ORDERS[order]]:
+        dialect, message = opened(case)
+        translator = translators.setdefault(_configuration(case), Translator("source", dialect, Limits()))
+        result = translator.translate(message)
+        outputs: dict[str, Any] = {"result": result}
+        if isinstance(result, Events):
+            outputs |= {name: translator.encode(build(name, {}), message, result) for name in CODECS}
+        lines += [f"{case.relative_to(CASES)} {name} {_digest(output)}" for name, output in outputs.items()]
+    return sorted(lines)
+
+
+def _configuration(case: Path) -> bytes:
+    """The same for cases that are read with the same options, tables and metadata."""
+    files = [case / "options.json", case / "tables.json", *sorted(case.glob("metadata*"))]
+    return b"\n".join([case.parent.name.encode(), *(path.read_bytes() if path.exists() else b"" for path in files)])
+
+
+def _digest(output: Any) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(output)).hexdigest()
+
+
+if __name__ == "__main__":
+    sys.stderr.write(f"{hash('seed')}\n")
+    sys.stdout.write("".join(f"{line}\n" for line in digests(sys.argv[1])))

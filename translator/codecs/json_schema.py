@@ -1,0 +1,88 @@
+"""The JSON Schema of the JSON form, for readers that check what they get.
+
+`python -m translator.codecs.json_schema` prints it; docs/envelope.schema.json is its output. It is derived from the
+Avro schema, so there is one field list. It leaves open what version 1 leaves open: further fields, further words.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from translator.codecs.json import IMAGES
+from translator.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, VERSION, avro_schema
+
+Node = dict[str, Any]
+
+_SCALARS: Mapping[str, Node] = {
+    "string": {"type": "string"},
+    "boolean": {"type": "boolean"},
+    "int": {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
+    "long": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+}
+
+_IMAGE: Node = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
+
+_WORDS: Mapping[str, Sequence[str]] = {
+    "kind": KINDS,
+    "op": OPERATIONS,
+    "key_kind": KEY_KINDS,
+    "before_state": STATES,
+    "after_state": STATES,
+    "variant_basis": VARIANT_BASES,
+}
+"""What this release writes there. Examples and no `enum`: a reader must take a word that a later release adds."""
+
+
+def json_schema() -> Node:
+    """The schema of one value. A field that may be null may be missing."""
+    record = avro_schema(logical=False)
+    for field in record["fields"]:
+        if field["name"] in IMAGES:
+            field["type"] = ["null", "image"]
+    schema = _record(record)
+    properties = schema["properties"]
+    properties["v"]["const"] = VERSION
+    for name, words in _WORDS.items():
+        properties[name]["examples"] = list(words)
+    title = f"Change event, version {VERSION}, JSON form"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
+
+
+def _record(avro: Node) -> Node:
+    return {
+        "type": "object",
+        "required": [field["name"] for field in avro["fields"] if not isinstance(field["type"], list)],
+        "properties": {field["name"]: _field(field) for field in avro["fields"]},
+    }
+
+
+def _field(avro: Node) -> Node:
+    described = {"description": avro["doc"]} if "doc" in avro else {}
+    if isinstance(avro["type"], list):
+        null, other = avro["type"]
+        return {**described, "anyOf": [{"type": null}, _value(other)]}
+    return {**described, **_value(avro["type"])}
+
+
+def _value(avro: Any) -> Node:
+    if avro == "image":
+        return _IMAGE
+    if isinstance(avro, str):
+        return _SCALARS[avro]
+    if avro["type"] == "record":
+        return _record(avro)
+    if avro["type"] == "array":
+        return {"type": "array", "items": _value(avro["items"])}
+    return {"type": "object", "additionalProperties": _value(avro["values"])}
+
+
+def json_schema_text() -> str:
+    """The content of docs/envelope.schema.json."""
+    return json.dumps(json_schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json_schema_text())
