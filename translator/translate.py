@@ -288,16 +288,8 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     names = change.key_columns
     if not names:
         return NO_KEY
-    for issue in change.issues or ():
-        if issue.col in names:
-            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
-            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+    _check_key_values(change)
     fallback = before or {}
-    for note in change.notes or ():
-        assumption, _, column = note.partition("=")
-        if assumption in (OVERLAP, GAP) and column in names:
-            reason = f"key column {column!r} has a local time that its zone has twice or never ({assumption})"
-            raise MessageError(ErrorCode.INVALID_FIELD, reason)
     new = {name: image[name] if name in image else fallback.get(name) for name in names}
     if None in new.values():
         change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
@@ -311,6 +303,21 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
         raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
     change.notes = [*(change.notes or ()), "PK_CHANGED"]
     return Key(_json(new), change.key_kind, _json(old))
+
+
+def _check_key_values(change: RowChange) -> None:
+    """Refuse a key column with an issue or with an assumption: it would name another row, or two rows at once."""
+    for issue in change.issues or ():
+        if issue.col in change.key_columns:
+            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+    for note in change.notes or ():
+        if note.startswith(_TWO_READINGS) and (column := note.partition("=")[2]) in change.key_columns:
+            reason = f"key column {column!r} has a local time that its zone has twice or never"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+
+
+_TWO_READINGS = (f"{OVERLAP}=", f"{GAP}=")
 
 
 def _json(image: Image) -> str:

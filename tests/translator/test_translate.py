@@ -282,6 +282,16 @@ class TestKey:
         assert ErrorCode.INVALID_FIELD == dead.code
         assert f"scripted: key column 'id' has no faithful form (BAD) at $ {PLACE}" == dead.reason
 
+    @pytest.mark.parametrize("assumption", ["TZ_OVERLAP", "TZ_GAP"])
+    def test_column_with_two_readings(self, assumption: str) -> None:
+        """Two local times can be one instant where clocks are set: as a key it would be one row of two."""
+        change = RowChange("c", ORDERS, WRITER, after={"at": "x"}, key_columns=("at",), notes=[f"{assumption}=at"])
+        dead = dead_of(translate(Changes([change])))
+        assert ErrorCode.INVALID_FIELD == dead.code
+        assert "key column 'at' has a local time that its zone has twice or never" in dead.reason
+        event = event_of("c", None, {"id": 7, "at": "x"}, notes=[f"{assumption}=at"])
+        assert ('{"id":7}', [f"{assumption}=at"]) == (event.key, event.notes)
+
     def test_issue_elsewhere(self) -> None:
         """An issue of another column goes along and harms nobody."""
         issue = Issue("born", "ZERO_DATE", "0000-00-00")

@@ -94,7 +94,8 @@ class QuickReader:
     ) -> Layout | None:
         try:
             parsed = {"mysqlType": self._flat(types), "pkNames": list(pk_names)}
-            self._flat(sql_types or b"{}")  # nothing is read from it, but it may be at fault
+            if sql_types not in (b"", b"null"):
+                self._flat(sql_types)  # nothing is read from it, but it may be at fault
             name = TableName(db, None, table)
             return self._layouts.of(name, read_types(parsed, self._limits), read_pk_names(parsed, self._limits))
         except MessageError:
