@@ -6,36 +6,28 @@
 `python -m dev.broker` runs one until Ctrl-C.
 """
 
-import argparse
-import atexit
 import base64
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import uuid
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from dev.jars import JarsError, broker_jars
-from dev.java import JavaError, find_java
+from dev.jars import broker_jars
+from dev.java import find_java
+from dev.server import Server, ServerError, run_until_interrupted
 
 LOOPBACK = "127.0.0.1"
-TETHER = Path(__file__).with_name("tether.py")
 
 START_SECONDS = 60.0  # 4 s on a quiet machine
-STOP_SECONDS = 30.0  # it flushes and closes its logs; then it is killed
 PORT_ATTEMPTS = 5
 PORT_PAUSE_SECONDS = 1.0
-LOG_TAIL_LINES = 30
 
 SETTINGS = {
     "process.roles": "broker,controller",
@@ -76,48 +68,33 @@ JVM_OPTIONS = (
 )
 
 
-class BrokerError(Exception):
-    """The broker does not run; the message holds the end of its log and where the rest is."""
+class BrokerError(ServerError):
+    """The broker does not run."""
 
 
 class PortTakenError(BrokerError):
     """Another process has the port."""
 
 
-class Broker:
+class Broker(Server):
     """A broker that can be stopped, killed and started again on the same directory and port.
 
-    `bootstrap`, `directory` and `pid` are what tests ask for. Without a directory it makes one, and removes it at the
-    end unless something went wrong. Start it from a thread that outlives it (the main thread, say): Linux ends the
-    broker together with the thread that started it.
+    `bootstrap`, `directory` and `pid` are what tests ask for. Its own directory is kept when something went wrong.
     """
 
-    def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
-        self._port = port
-        self._owns_directory = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix="cdc-broker-"))
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self.log = self.directory / "broker.log"
-        self._process: subprocess.Popen[bytes] | None = None
+    name = "broker"
+    error = BrokerError
 
     @property
     def bootstrap(self) -> str:
-        if self._port is None:
-            raise BrokerError("the broker has no address before its first start; call start()")
-        return f"{LOOPBACK}:{self._port}"
-
-    @property
-    def pid(self) -> int:
-        return self._running().pid
+        return f"{LOOPBACK}:{self._settled_port()}"
 
     def start(self) -> None:
-        """Return when the broker answers. The first start settles the port; later ones keep it."""
-        if self._process is not None:
-            raise BrokerError(f"the broker runs already (process {self._process.pid}); call stop() or kill() first")
+        self._refuse_if_running("stop() or kill()")
         for attempt in range(1, PORT_ATTEMPTS + 1):
             # Between asking for a free port and using it somebody else may take it: ask again. A settled port cannot
             # be exchanged, clients hold its address; it is waited for.
-            port = self._port or free_port()
+            port = self.port or free_port()
             try:
                 self._start_once(port, controller_port=free_port())
             except PortTakenError:
@@ -125,43 +102,12 @@ class Broker:
                     raise
                 time.sleep(PORT_PAUSE_SECONDS)
             else:
-                self._port = port
+                self.port = port
                 return
-
-    def stop(self) -> None:
-        """End it in order; its data stay for another start()."""
-        self._end(signal.SIGTERM)
 
     def kill(self) -> None:
         """End it as a power cut would (SIGKILL); its data stay for another start()."""
         self._end(signal.SIGKILL)
-
-    def wait(self) -> int:
-        """Return its exit code when it ends by itself."""
-        return self._running().wait()
-
-    def close(self) -> None:
-        """Stop it, if it runs, and remove the directory, if it is our own. A broker that died by itself is an error."""
-        died = None if self._process is None else self._process.poll()
-        self._end(signal.SIGTERM)
-        if died is not None:
-            raise BrokerError(f"the broker ended by itself with exit code {died}{self._log_tail()}")
-        if self._owns_directory:
-            shutil.rmtree(self.directory, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except BrokerError as ended:
-            if error is None:
-                raise
-            error.add_note(str(ended))  # the likely reason, beside the error that it caused
 
     def _start_once(self, port: int, controller_port: int) -> None:
         if not _is_free(port):  # Kafka finds out too, four seconds later
@@ -172,16 +118,7 @@ class Broker:
             self.log.replace(self.log.with_suffix(".previous.log"))
         if not (self.directory / "data" / "meta.properties").exists():
             self._format()
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-S", TETHER, str(os.getpid()), *self._java("kafka.Kafka", self._settings_file)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.directory,
-                process_group=0,  # Ctrl-C in a terminal is for us; we then stop the broker in order
-            )
-        atexit.register(self._end, signal.SIGTERM)
+        self._launch(self._java("kafka.Kafka", self._settings_file))
         try:
             self._wait_until_it_answers(f"{LOOPBACK}:{port}")
         except BaseException:
@@ -228,31 +165,9 @@ class Broker:
             return
         raise BrokerError(f"the broker did not answer at {bootstrap} within {START_SECONDS:.0f} s{self._log_tail()}")
 
-    def _end(self, how: signal.Signals) -> None:
-        """Send the signal and wait; nothing happens when it does not run."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        atexit.unregister(self._end)
-        process.send_signal(how)
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is None:
-            raise BrokerError("the broker does not run; call start()")
-        return self._process
-
     @property
     def _settings_file(self) -> Path:
         return self.directory / "server.properties"
-
-    def _log_tail(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
-        return "\n".join([f"; its log, {self.log}, ends:", *lines[-LOG_TAIL_LINES:]])
 
 
 def free_port() -> int:
@@ -275,28 +190,7 @@ def _is_free(port: int) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m dev.broker", description="Run a Kafka broker until Ctrl-C.")
-    parser.add_argument("--port", type=int, help="port of the broker; a free one when not given")
-    parser.add_argument("--directory", type=Path, help="where it keeps its data; when not given, removed at the end")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
-        with Broker(arguments.port, arguments.directory) as broker:
-            print(broker.bootstrap, flush=True)
-            print(f"data and log in {broker.directory}; Ctrl-C ends it", file=sys.stderr)
-            code = broker.wait()
-            print(f"broker: ended by itself with exit code {code}, see {broker.log}", file=sys.stderr)
-            return 1
-    except KeyboardInterrupt:
-        return 0
-    except (BrokerError, JarsError, JavaError) as error:
-        print(f"broker: {error}", file=sys.stderr)
-        return 1
-
-
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM means the same as Ctrl-C: stop the broker in order."""
-    raise KeyboardInterrupt
+    return run_until_interrupted(Broker, "Kafka broker", lambda broker: broker.bootstrap)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,10 +13,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import LOOPBACK, Broker, BrokerError, PortTakenError
+from tests.dev.running import alive, command, taken_port
 
 pytestmark = pytest.mark.integration
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -114,20 +112,13 @@ def test_broken_directory(tmp_path: Path) -> None:
 def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wanted port that another process has is named."""
     monkeypatch.setattr("dev.broker.PORT_PAUSE_SECONDS", 0.0)
-    with socket.socket() as other:
-        other.bind((LOOPBACK, 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
-            Broker(port, tmp_path).start()
+    with taken_port() as port, pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
+        Broker(port, tmp_path).start()
 
 
 def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> None:
     """A free port that somebody else took in the meantime is exchanged for another."""
-    with socket.socket() as other:
-        other.bind((LOOPBACK, 0))
-        other.listen()
-        lost = other.getsockname()[1]
+    with taken_port() as lost:
         offered = [lost]
         really_free = sys.modules["dev.broker"].free_port
         monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop() if offered else really_free())
@@ -138,53 +129,37 @@ def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_command_ends_in_order(how: signal.Signals) -> None:
     """`python -m dev.broker` prints its address, and on Ctrl-C or SIGTERM leaves no process and no directory."""
-    with _command() as command:
-        bootstrap, directory, java = _told_by(command)
+    with command("broker") as running:
+        bootstrap, directory, java = _told_by(running)
         assert bootstrap.startswith(f"{LOOPBACK}:")
-        command.send_signal(how)
-        assert 0 == command.wait(30)
-    assert not _alive(java)
+        running.send_signal(how)
+        assert 0 == running.wait(30)
+    assert not alive(java)
     assert not directory.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
 def test_parent_killed_hard() -> None:
     """When its Python is killed without a word, the broker goes too."""
-    with _command() as command:
-        _, directory, java = _told_by(command)
-        command.kill()
-        command.wait(30)
-    _wait_until(lambda: not _alive(java))
+    with command("broker") as running:
+        _, directory, java = _told_by(running)
+        running.kill()
+        running.wait(30)
+    _wait_until(lambda: not alive(java))
     for path in sorted(directory.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     directory.rmdir()
 
 
-def _command() -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "dev.broker"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-
-
-def _told_by(command: subprocess.Popen[str]) -> tuple[str, Path, int]:
+def _told_by(running: subprocess.Popen[str]) -> tuple[str, Path, int]:
     """Address, directory and process id of the broker that the command started."""
-    assert command.stdout is not None
-    assert command.stderr is not None
-    bootstrap = command.stdout.readline().strip()
-    directory = Path(command.stderr.readline().split(" in ")[1].split(";")[0])
-    children = Path(f"/proc/{command.pid}/task/{command.pid}/children")
-    found = children.read_text() if children.exists() else subprocess.getoutput(f"pgrep -P {command.pid}")
+    assert running.stdout is not None
+    assert running.stderr is not None
+    bootstrap = running.stdout.readline().strip()
+    directory = Path(running.stderr.readline().split(" in ")[1].split(";")[0])
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    found = children.read_text() if children.exists() else subprocess.getoutput(f"pgrep -P {running.pid}")
     return bootstrap, directory, int(found.split()[0])
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    # A zombie answers signals, but it is dead: its parent has only not asked yet.
-    stat = Path(f"/proc/{pid}/stat")
-    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import signal
-import socket
-import subprocess
-import sys
 import tarfile
 import urllib.request
 from collections.abc import Sequence
@@ -20,8 +16,7 @@ import dev.registry
 from dev.broker import LOOPBACK
 from dev.jars import JarsError
 from dev.registry import RegistryError, RegistryServer, home
-
-ROOT = Path(__file__).parents[2]
+from tests.dev.running import alive, command, taken_port
 
 SUBJECT = b'{"schema": "\\"string\\""}'
 
@@ -31,14 +26,6 @@ def ask(url: str, body: bytes | None = None) -> bytes:
     with urllib.request.urlopen(request, timeout=30) as answer:
         content: bytes = answer.read()
         return content
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.integration
@@ -64,17 +51,15 @@ class TestServer:
 
     def test_port_taken(self, tmp_path: Path) -> None:
         """A start that fails shows the end of the log."""
-        with socket.socket() as other:
-            other.bind((LOOPBACK, 0))
-            other.listen()
-            port = other.getsockname()[1]
-            with pytest.raises(RegistryError, match=rf"(?s)ended with exit code \d+; its log, .*{port}"):
-                RegistryServer(port, tmp_path).start()
+        with (
+            taken_port() as port,
+            pytest.raises(RegistryError, match=rf"(?s)ended with exit code \d+; its log, .*{port}"),
+        ):
+            RegistryServer(port, tmp_path).start()
 
     def test_command(self, tmp_path: Path) -> None:
         """`python -m dev.registry` prints its address; on SIGTERM it leaves no process, and a given directory stays."""
-        command = [sys.executable, "-m", "dev.registry", "--directory", tmp_path]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        with command("registry", "--directory", tmp_path) as running:
             assert running.stdout is not None
             url = running.stdout.readline().strip()
             assert b"[]" == ask(f"{url}/subjects")

@@ -1,0 +1,38 @@
+"""What the tests of our servers share: their commands, the processes that they leave or not, a port that is taken."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev.broker import LOOPBACK
+
+ROOT = Path(__file__).parents[2]
+
+
+def command(server: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    """`python -m dev.SERVER`, with what it says in pipes."""
+    words = [sys.executable, "-m", f"dev.{server}", *arguments]
+    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # A zombie answers signals, but it is dead: its parent has only not asked yet.
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+
+
+@contextmanager
+def taken_port() -> Iterator[int]:
+    """A loopback port that somebody listens on."""
+    with socket.socket() as other:
+        other.bind((LOOPBACK, 0))
+        other.listen()
+        yield other.getsockname()[1]

@@ -1,0 +1,30 @@
+"""A server that does not want to end is ended."""
+
+import sys
+import time
+
+import pytest
+
+from dev.server import Server, ServerError
+from tests.dev.running import alive
+
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); signal.pause()"
+
+
+class Stubborn(Server):
+    name = "stubborn"
+    error = ServerError
+
+    def start(self) -> None:
+        self._launch([sys.executable, "-c", STUBBORN])
+        while not self.log.read_text():
+            assert self._running().poll() is None
+            time.sleep(0.05)
+
+
+def test_deaf_to_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the time that an orderly end may take it is killed."""
+    monkeypatch.setattr("dev.server.STOP_SECONDS", 0.1)
+    with Stubborn() as server:
+        pid = server.pid
+    assert not alive(pid)
