@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import msgspec
+
 from bench.measure import best_times, machine, rate, table
 from bench.messages import SOURCES, Feed, feed
 from bench.peers import fastavro_datum
@@ -12,6 +14,7 @@ from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.codecs.record import Record
 from translator.dialects._json import parse
+from translator.dialects.canal.quick import Body
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.envelope import ChangeEvent
 from translator.message import Limits, Message
@@ -83,6 +86,13 @@ def _up_to_each_step(name: str, given: Feed) -> Mapping[str, Callable[[Message],
     }
 
 
+_canal_body = msgspec.json.Decoder(Body).decode
+
+
+def _parse_body(message: Message) -> object:
+    return _canal_body(message.value or b"")
+
+
 def _parse_json(message: Message) -> object:
     return parse(message.value or b"", _LIMITS)
 
@@ -95,7 +105,7 @@ def _parse_record(message: Message) -> object:
 
 
 _PARSERS: Mapping[str, Callable[[Message], object]] = {
-    "canal": _parse_json,
+    "canal": _parse_body,
     "dts_avro": _parse_record,
     "qlik": _parse_json,
     "shareplex": _parse_json,

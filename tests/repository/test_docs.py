@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -56,6 +57,32 @@ class TestEnvelope:
         """The header of an Avro value is the one that is written, wherever it stands in the pages."""
         found = {header for path in DOCUMENTS for header in re.findall(r"c301[0-9a-f]{16}", path.read_text())}
         assert {HEADER.hex()} == found
+
+
+def _issue_codes(dialect: str) -> set[str]:
+    """The codes that the modules of a dialect raise by themselves."""
+    found: set[str] = set()
+    for path in (ROOT / "translator" / "dialects" / dialect).glob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in _WITH_CODE:
+                texts = (node.value for node in ast.walk(call) if isinstance(node, ast.Constant))
+                found.update(text for text in texts if isinstance(text, str) and re.fullmatch("[A-Z_]{4,}", text))
+    return found
+
+
+_WITH_CODE = ("Unrepresentable", "_one_reading")
+
+
+class TestDialects:
+    @pytest.mark.parametrize("dialect", DIALECTS)
+    def test_issue_codes(self, dialect: str) -> None:
+        """Every issue code of a dialect stands on its page, or among those that every dialect may give."""
+        text = ENVELOPE + page(f"dialects/{dialect}.md")
+        assert [] == sorted(code for code in _issue_codes(dialect) if f"`{code}`" not in text)
+
+    def test_the_search_finds(self) -> None:
+        """The search above sees codes that are given in several ways."""
+        assert _issue_codes("canal") >= {"GEOMETRY_SRID", "ENUM_UNKNOWN", "LABEL_AMBIGUOUS", "LABELS_MISSING"}
 
 
 def _sources() -> dict[str, dict[str, str]]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, row_of, value_of
-from tests.translator.dialects.dts_avro_composer import local, row, zoned
+from tests.translator.dialects.dts_avro_composer import date_time, local, row, zoned
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,23 @@ def test_zones(expected: object, zone: str) -> None:
     """The zone is applied in every spelling that the vendor's code accepts; an unknown one is an issue."""
     cell = zoned(zone, year=2023, month=10, day=17, hour=15, minute=2, second=0)
     assert ("timestamptz", expected) == value_of(POSTGRESQL, 1184, cell)
+
+
+@pytest.mark.parametrize(
+    ("code", "year", "month", "hour"),
+    [
+        ("OUT_OF_RANGE", 10000, 1, 1),
+        ("ZERO_DATE", 0, 1, 1),
+        ("INVALID_DATE", 2023, 13, 1),
+        ("INVALID_TIME", 2023, 1, 24),
+    ],
+)
+def test_no_time_with_or_without_a_zone(code: str, year: int, month: int, hour: int) -> None:
+    """What no calendar or clock has gets the same code in a column with a zone and in one without."""
+    parts = {"year": year, "month": month, "day": 1, "hour": hour, "minute": 0, "second": 0}
+    for number, cell in ((1114, date_time(**parts)), (1184, zoned("+08:00", **parts))):
+        _, (found, _) = value_of(POSTGRESQL, number, cell)
+        assert code == found
 
 
 @pytest.mark.parametrize(

@@ -95,11 +95,9 @@ def utc_of(value: Parts, digits: int) -> str:
         found = _zone(name)
     except ValueError:
         raise Unrepresentable("UNKNOWN_ZONE", raw) from None
-    try:
-        moment = datetime(*(parts[component] for component in _COMPONENTS[:6]), tzinfo=found)  # type: ignore[misc]
-    except (ValueError, OverflowError):
-        code = "ZERO_DATE" if 0 in (parts["year"], parts["month"], parts["day"]) else "INVALID_TIMESTAMP"
-        raise Unrepresentable(code, raw) from None
+    day = date_text(parts["year"], parts["month"], parts["day"], raw)
+    clock = clock_text(parts["hour"], parts["minute"], parts["second"], "", raw)
+    moment = datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=found)
     return utc_text(moment, _fraction(parts["millis"], digits, raw), raw)
 
 
