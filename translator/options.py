@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -18,16 +18,34 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
     """The options of `owner`, a dialect or a codec.
 
     Raises:
-        ConfigError: an unknown name (with the nearest known one) or a value of the wrong type.
+        ConfigError: an unknown name or word (with the nearest known one) or a value of the wrong type.
     """
     known = [field.encode_name for field in msgspec.structs.fields(options_class)]
     for name in given:
         if name not in known:
             raise ConfigError(f"{owner}: {unknown('option', name, known)}")
+    hints = get_type_hints(options_class)
+    for field in msgspec.structs.fields(options_class):
+        _check_words(owner, field.encode_name, hints[field.name], given.get(field.encode_name))
     try:
         return msgspec.convert(_with_seconds(dict(given)), options_class, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{owner}: option not valid: {error}") from None
+
+
+def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
+    """Refuses a word that is none of the option's; msgspec would not say which ones are."""
+    allowed = _words(hint)
+    for word in value if isinstance(value, (list, tuple)) else (value,):
+        if allowed and isinstance(word, str) and word not in allowed:
+            raise ConfigError(f"{owner}: {unknown(name, word, allowed)}")
+
+
+def _words(hint: Any) -> tuple[str, ...]:
+    """The words of an option that is a Literal, or a list of one; none when it is something else."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    return next((words for arm in get_args(hint) if (words := _words(arm))), ())
 
 
 _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2})", re.ASCII)

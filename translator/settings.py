@@ -20,7 +20,8 @@ from translator.errors import ConfigError, unknown
 from translator.message import DeclaredTable, Limits
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+# Kafka has no topics named `.` and `..`.
+TopicName = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=249)]
 
 
 class _Section(BaseModel):

@@ -15,6 +15,7 @@ class Toy(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of every kind that a dialect or a codec may have."""
 
     preset: Literal["one", "two"] = "one"
+    presets: tuple[Literal["one", "two"], ...] = ()
     depth: Annotated[int, msgspec.Meta(ge=1)] = 1
     lenient: bool = False
     wait: timedelta = timedelta(0)
@@ -25,8 +26,8 @@ class Toy(Struct, frozen=True, forbid_unknown_fields=True):
     ("given", "expected"),
     [
         ({}, Toy()),
-        ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", 3, True)),
-        ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", 3, True, timedelta(minutes=5))),
+        ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", (), 3, True)),
+        ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", (), 3, True, timedelta(minutes=5))),
         ({"topics": ["a", "b"]}, Toy(topics=("a", "b"))),
     ],
 )
@@ -38,9 +39,13 @@ def test_read(given: dict[str, Any], expected: Toy) -> None:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"prest": "one"}, "toy: unknown option 'prest' (did you mean preset?); allowed: depth, lenient, preset"),
-        ({"zzz": 1}, "toy: unknown option 'zzz'; allowed: depth, lenient, preset, topics, wait"),
-        ({"preset": "three"}, "toy: option not valid: Invalid enum value 'three' - at `$.preset`"),
+        (
+            {"prest": "one"},
+            "toy: unknown option 'prest' (did you mean preset?); allowed: depth, lenient, preset, presets",
+        ),
+        ({"zzz": 1}, "toy: unknown option 'zzz'; allowed: depth, lenient, preset, presets, topics, wait"),
+        ({"preset": "twoo"}, "toy: unknown preset 'twoo' (did you mean two?); allowed: one, two"),
+        ({"presets": ["one", "three"]}, "toy: unknown presets 'three'; allowed: one, two"),
         ({"depth": 0}, "toy: option not valid: Expected `int` >= 1 - at `$.depth`"),
         ({"depth": "many"}, "toy: option not valid: Expected `int`, got `str` - at `$.depth`"),
         ({"topics": "a"}, "toy: option not valid: Expected `array`, got `str` - at `$.topics`"),

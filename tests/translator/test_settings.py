@@ -320,6 +320,19 @@ class TestProjections:
         assert [{}, {"x": 1}] == [found.options for found in settings.projections]
 
 
+class TestTopicNames:
+    @pytest.mark.parametrize("name", [".", "..", "", "a b", "a" * 250])
+    def test_refused(self, name: str) -> None:
+        """What Kafka takes for no name of a topic is told here, not by the first produce request."""
+        with pytest.raises(ConfigError, match=r"output\.topic"):
+            settings_with(output={"topic": name})
+
+    @pytest.mark.parametrize("name", ["a", ".a", "..a", "a..", "a" * 249])
+    def test_allowed(self, name: str) -> None:
+        """Points are letters like others, as long as there is another character."""
+        assert name == settings_with(output={"topic": name}).output.topic
+
+
 class TestNumbers:
     @pytest.mark.parametrize(
         ("changes", "place"),

@@ -118,7 +118,7 @@ class Pipeline:
                 batch.tally.learned += 1
             case DeadLetter(code=code):
                 batch.tally.dead[code] += 1
-                await self._bury(batch, translator, message, result, place, output=None)
+                await self._bury(batch, translator, message, result, place, None)
 
     async def _bury(
         self,
@@ -127,7 +127,6 @@ class Pipeline:
         message: Message,
         dead: DeadLetter,
         place: int,
-        *,
         output: str | None,
     ) -> None:
         """Writes a dead letter; `output` names the projection when only that one is without the message."""
@@ -158,7 +157,7 @@ class Pipeline:
         for to, records in (canonical, *projected):
             if isinstance(records, DeadLetter):
                 batch.tally.refused[to.topic, records.code] += 1
-                await self._bury(batch, translator, message, records, place, output=to.topic)
+                await self._bury(batch, translator, message, records, place, to.topic)
                 continue
             await self._delivery.send(batch, to.topic, place % to.partitions, records)
             batch.tally.written[to.topic] += len(records)
@@ -190,7 +189,8 @@ class Pipeline:
         for key, record in schemas.items():
             if key not in self._announcing:
                 self._announcing[key] = asyncio.create_task(self._write_schema(key, record))
-        await asyncio.gather(*(self._announcing[key] for key in schemas))
+        # Shielded: a partition that is given up while it waits must not take the schema from the others.
+        await asyncio.gather(*(asyncio.shield(self._announcing[key]) for key in schemas))
 
     async def _write_schema(self, key: str, record: Record) -> None:
         await self._delivery.confirm(self._target.schemas.topic, record)

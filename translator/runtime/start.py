@@ -17,6 +17,7 @@ from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.envelope import schema_text
+from translator.errors import ConfigError
 from translator.message import Learned, Message, Setup
 from translator.runtime import connection
 from translator.runtime.delivery import Delivery, producer_config
@@ -71,7 +72,13 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
     output = settings.output
     projections = [(projection.topic, projection.codec, projection.options) for projection in settings.projections]
     wanted: list[tuple[str, str, Mapping[str, Any]]] = [(output.topic, output.codec, {}), *projections]
-    return {topic: build_codec(name, options, partial(avro_header, topic)) for topic, name, options in wanted}
+    codecs = {}
+    for topic, name, options in wanted:
+        try:
+            codecs[topic] = build_codec(name, options, partial(avro_header, topic))
+        except ConfigError as error:
+            raise ConfigError(f"topic {topic}: {error}") from None
+    return codecs
 
 
 def _avro_header(settings: Settings, topic: str) -> bytes:

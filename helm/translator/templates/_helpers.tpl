@@ -80,9 +80,13 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- if le (float64 .Values.terminationGracePeriodSeconds) (float64 $rebalance) -}}
 {{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds: a pod would be killed while it hands over its partitions. Raise the first above the second." .Values.terminationGracePeriodSeconds $rebalance) -}}
 {{- end -}}
-{{- $password := dig "kafka" "sasl_password" "" $config | toString -}}
+{{- $registry := $config.registry | default dict -}}
+{{- $passwords := dict "kafka.sasl_password" (dig "kafka" "sasl_password" "" $config) "registry.password" (dig "password" "" $registry) -}}
+{{- range $setting, $value := $passwords -}}
+{{- $password := $value | default "" | toString -}}
 {{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
-{{- fail "config.kafka.sasl_password holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." -}}
+{{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
+{{- end -}}
 {{- end -}}
 {{- $names := list -}}
 {{- range concat .Values.secretEnv .Values.env -}}

@@ -49,7 +49,7 @@ class TestGolden:
     def test_key(self) -> None:
         """The columns of the key, none of them optional."""
         assert encode(CHANGE, GOLDEN).key == (
-            b'{"schema":{"type":"struct","fields":[{"type":"int32","optional":false,"field":"id"}],'
+            b'{"schema":{"type":"struct","fields":[{"type":"int64","optional":false,"field":"id"}],'
             b'"optional":false,"name":"shop.shop.dbo.orders.Key"},"payload":{"id":7}}'
         )
 
@@ -121,14 +121,57 @@ class TestDeclaration:
 
 
 class TestValues:
-    @pytest.mark.parametrize("value", [1, -1.5, 1e300, True, False, "text", "", None])
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            (1, "int64"),
+            (-1, "int64"),
+            (-1.5, "double"),
+            (1e300, "double"),
+            (True, "boolean"),
+            (False, "boolean"),
+            ("text", "string"),
+            ("", "string"),
+            ("1", "string"),
+            (None, "string"),
+        ],
+    )
     @pytest.mark.parametrize("schema", [None, table(Column("x", "unknown"))], ids=["no schema", "unknown"])
-    def test_undeclared_type(self, value: Any, schema: TableSchema | None) -> None:
-        """Text, whatever it is: Connect reads a number that is declared as text as NULL."""
-        document = json.loads(encode(row(x=value), schema).value or b"")
-        written = document["payload"]["after"]["x"]
-        assert (value if value is None or isinstance(value, str) else json.dumps(value)) == written
-        assert connect(document["schema"], document["payload"])["after"]["x"] == written
+    def test_undeclared_type(self, value: Any, kind: str, schema: TableSchema | None) -> None:
+        """The type of the value itself: Connect reads a number that is declared as text as NULL."""
+        record = encode(row(x=value), schema)
+        document = json.loads(record.value or b"")
+        assert [kind] == [field["type"] for field in members(record)["after"]["fields"] if field["field"] == "x"]
+        assert (
+            value == document["payload"]["after"]["x"] == connect(document["schema"], document["payload"])["after"]["x"]
+        )
+
+    @pytest.mark.parametrize(("old", "new"), [("NaN", 1.5), (1.5, "NaN"), (True, "maybe"), (1, 1.5)])
+    def test_undeclared_types_that_differ(self, old: Any, new: Any) -> None:
+        """One declaration holds for both images: text where their values have different types."""
+        event = msgspec.structs.replace(
+            row(x=new), op="u", before=json.dumps({"id": 7, "x": old}), before_state="partial"
+        )
+        record = encode(event)
+        payload = json.loads(record.value or b"")["payload"]
+        written = [value if isinstance(value, str) else json.dumps(value) for value in (old, new)]
+        assert written == [payload["before"]["x"], payload["after"]["x"]]
+        assert [7, 7] == [payload["before"]["id"], payload["after"]["id"]]
+        assert ["int64", "string"] == [field["type"] for field in members(record)["after"]["fields"]]
+
+    def test_null_has_no_type(self) -> None:
+        """The other image tells the type of a column that is NULL in one."""
+        event = msgspec.structs.replace(row(x=1.5), op="u", before='{"id":7,"x":null}', before_state="partial")
+        assert "double" == members(encode(event))["before"]["fields"][1]["type"]
+
+    @pytest.mark.parametrize(
+        ("canonical", "value"),
+        [("int8", 7), ("uint8", 7), ("int32", 7), ("int64", 7), ("float32", 1.5), ("string", "7")],
+    )
+    def test_a_key_is_the_same_without_a_schema(self, canonical: str, value: Any) -> None:
+        """Canal's deletes name no schema: under another key, a tombstone would remove nothing."""
+        event = msgspec.structs.replace(CHANGE, key=json.dumps({"x": value}), key_old=None)
+        assert encode(event, table(Column("x", canonical, key=1))).key == encode(event).key
 
     @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
     @pytest.mark.parametrize("canonical", ["float32", "float64"])

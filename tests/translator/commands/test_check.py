@@ -66,10 +66,18 @@ def test_the_example_of_the_page(check: Check) -> None:
         (
             "codec: debezium",
             "codec: debezim",
-            "translator: unknown codec 'debezim' (did you mean debezium?); allowed: avro",
+            "translator: topic cdc.debezium: unknown codec 'debezim' (did you mean debezium?); allowed: avro",
         ),
-        ("tombstones: ", "tombstone: ", "translator: debezium: unknown option 'tombstone' (did you mean tombstones?)"),
-        ("codec: debezium", "codec: json", "translator: json: unknown option 'tombstones'; allowed: none"),
+        (
+            "tombstones: ",
+            "tombstone: ",
+            "translator: topic cdc.debezium: debezium: unknown option 'tombstone' (did you mean tombstones?)",
+        ),
+        (
+            "codec: debezium",
+            "codec: json",
+            "translator: topic cdc.debezium: json: unknown option 'tombstones'; allowed: none",
+        ),
         ("key: [ID]", "columns: {ID: number}", "translator: tables: OWNER.*: column ID: unknown type 'number'"),
         ("nobody:1", "${NO_SUCH_VARIABLE}", "translator: FILE: environment variable NO_SUCH_VARIABLE is not set"),
     ],

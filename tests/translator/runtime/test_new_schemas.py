@@ -80,3 +80,21 @@ def test_a_schema_that_is_not_written_stops_every_row_of_it(holding: tuple[Bench
     asyncio.run(scenario())
     bench.producer.flush(10)
     assert [[], [], [], []] == [bench.read(bench.output.topic, partition) for partition in range(4)]
+
+
+def test_who_stops_waiting_takes_nothing_from_the_others(holding: tuple[Bench, Holding]) -> None:
+    """A partition that is given up while its schema is being written leaves the writing to those who still need it."""
+    bench, producer = holding
+
+    async def scenario() -> None:
+        first, second = (asyncio.create_task(bench.process(partition, [record(0, CANAL_ROW)])) for partition in (2, 3))
+        await producer.reports(1)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        producer.release()
+        await second
+
+    asyncio.run(scenario())
+    bench.producer.flush(10)
+    assert 1 == len(bench.read(bench.output.topic, PARTITION))

@@ -65,7 +65,18 @@ TYPES: Mapping[str, Type] = {
 }
 _FLOATS = frozenset({"float", "double"})
 
+# A message without a schema can still be of a typed column, as Canal's deletes are: its key must be, byte for byte, the
+# key under which a message with a schema created the row. So keys have no narrow types.
+_KEY_TYPES: Mapping[Type, Type] = {
+    Type("int8"): Type("int64"),
+    Type("int16"): Type("int64"),
+    Type("int32"): Type("int64"),
+    Type("float"): Type("double"),
+}
+
 Names: TypeAlias = tuple[str, ...]
+Found: TypeAlias = tuple[tuple[str, Type], ...]
+"""Columns that no schema declares, each with the type that its values have."""
 
 
 class TableTypes:
@@ -73,46 +84,48 @@ class TableTypes:
 
     Args:
         levels: source, database, schema and table; the absent ones are left out of the names.
-        schema: without it, every column is optional text.
+        schema: without it, every column has the type of its values.
     """
 
     def __init__(self, levels: Iterable[str | None], schema: TableSchema | None) -> None:
         self._prefix = ".".join(level for level in levels if level)
         columns = () if schema is None else schema.columns
         self._types = {column.name: TYPES[column.type.partition("(")[0]] for column in columns}
-        # Types whose values the image may hold in another form than Connect reads; most tables have none.
-        plain = {column.name for column in columns if column.type != "unknown"}
-        self._regular = frozenset(name for name in plain if self._types[name].type not in _FLOATS)
+        self._declared = frozenset(column.name for column in columns if column.type != "unknown")
+        self._floats = frozenset(name for name in self._declared if self._types[name].type in _FLOATS)
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Writes numbers and booleans of undeclared type as text, and takes out what Connect would misread.
-
-        Connect's converter reads a number as an absent text, and the text NaN as the number 0.
-        """
-        unfit = set()
-        for name in columns.keys() - self._regular:
-            value = bytes(columns[name])
-            is_text, is_null = value.startswith(b'"'), value == b"null"
-            if self._type(name).type in _FLOATS:
-                if is_text:
-                    unfit.add(name)
-            elif not is_text and not is_null:
-                columns[name] = msgspec.Raw(b'"' + value + b'"')
+        """Takes out the columns that Connect would misread: it reads the text NaN as the number 0."""
+        unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}
         for name in unfit:
             del columns[name]
         return unfit
 
-    def key(self, names: Names) -> Schema:
-        """The block of a message key."""
-        return self._struct("Key", names, optional=False)
+    def found(self, *images: Columns) -> Found:
+        """The types of the undeclared columns of the images: that of their values, or text where those differ."""
+        types: dict[str, Type] = {}
+        for columns in images:
+            if columns.keys() <= self._declared:
+                continue
+            for name, value in columns.items():
+                if name not in self._declared and (kind := _type_of(bytes(value))):
+                    types[name] = STRING if types.get(name, kind) != kind else kind
+        return tuple(types.items())
 
-    def value(self, columns: Names | None, source: Names) -> Schema:
+    def key(self, names: Names, found: Found) -> Schema:
+        """The block of a message key."""
+        types = {**self._types, **dict(found)}
+        widened = {name: _KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
+        return self._struct("Key", names, widened, optional=False)
+
+    def value(self, columns: Names | None, found: Found, source: Names) -> Schema:
         """The block of a value with these members of `source`.
 
         Args:
             columns: of both images; None: of the table, as no image is there.
         """
-        row = {**self._struct("Value", tuple(self._types) if columns is None else columns), "optional": True}
+        names = tuple(self._types) if columns is None else columns
+        row = {**self._struct("Value", names, {**self._types, **dict(found)}), "optional": True}
         parts: Mapping[str, Schema] = {
             "before": row,
             "after": row,
@@ -122,12 +135,32 @@ class TableTypes:
         }
         return _struct_of(Payload, f"{self._prefix}.Envelope", parts=parts)
 
-    def _struct(self, suffix: str, names: Names, *, optional: bool = True) -> Schema:
-        fields = [{**self._type(name).schema(optional=optional), "field": name} for name in names]
+    def _struct(self, suffix: str, names: Names, types: Mapping[str, Type], *, optional: bool = True) -> Schema:
+        fields = [{**types.get(name, STRING).schema(optional=optional), "field": name} for name in names]
         return {"type": "struct", "fields": fields, "optional": False, "name": f"{self._prefix}.{suffix}"}
 
-    def _type(self, name: str) -> Type:
-        return self._types.get(name, STRING)
+
+def _type_of(value: bytes) -> Type | None:
+    """What JSON says of a value: a number is in an image only where its column has a type, and one that fits 64 bits.
+
+    None: null, which has no type.
+    """
+    if value == b"null":
+        return None
+    if value.startswith(b'"'):
+        return STRING
+    if value in (b"true", b"false"):
+        return Type("boolean")
+    return Type("double") if any(sign in value for sign in b".eE") else Type("int64")
+
+
+def as_text(columns: Columns, found: Found) -> Columns:
+    """The image with text in every undeclared column of type text: Connect reads a number there as absent."""
+    text = {name for name, kind in found if kind == STRING}
+    return {
+        name: value if name not in text or bytes(value).startswith((b'"', b"n")) else msgspec.Raw(b'"' + value + b'"')
+        for name, value in columns.items()
+    }
 
 
 _SCALARS: Mapping[Any, Type] = {str: STRING, int: Type("int64")}

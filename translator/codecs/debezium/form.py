@@ -7,7 +7,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from translator.codecs.debezium.connect import Names, Schema, TableTypes
+from translator.codecs.debezium.connect import Found, Names, Schema, TableTypes, as_text
 from translator.codecs.debezium.envelope import Payload, Source
 from translator.codecs.debezium.images import Columns
 from translator.envelope import ChangeEvent, TableSchema
@@ -20,11 +20,15 @@ _MAX_TABLES = 1024
 _MAX_BLOCK_BYTES = 64 * 1024
 
 
+_Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names]
+"""What a block declares: the columns of a key; the columns of a row and the members of `source`."""
+
+
 class Form(Protocol):
     """How keys and values of one table are written."""
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Changes values to what this form can say; takes out, and names, the columns for which it has no word."""
+        """Takes out, and names, the columns for which this form has no word."""
         ...
 
     def key(self, columns: Columns) -> bytes: ...
@@ -54,31 +58,36 @@ class WithSchema:
 
     def __init__(self, types: TableTypes) -> None:
         self._types = types
-        self._blocks: dict[tuple[Names | None, ...], msgspec.Raw] = {}  # by the names that they declare
+        self._blocks: dict[_Shape, msgspec.Raw] = {}
         self._blocks_bytes = 0
 
     def fit(self, columns: Columns) -> Set[str]:
         return self._types.fit(columns)
 
     def key(self, columns: Columns) -> bytes:
-        names = (tuple(columns),)
-        block = self._blocks.get(names) or self._keep(names, self._types.key(*names))
+        names, found = tuple(columns), self._types.found(columns)
+        block = self._blocks.get((names, found)) or self._keep((names, found), self._types.key(names, found))
         return _ENCODER.encode({"schema": block, "payload": columns})
 
     def value(self, payload: Payload) -> bytes:
         image = payload.before if payload.after is None else payload.after  # the old columns are among the new
+        images = [columns for columns in (payload.before, payload.after) if columns is not None]
+        found = self._types.found(*images)
+        if len(images) > 1 and found:
+            before, after = (as_text(columns, found) for columns in images)
+            payload = msgspec.structs.replace(payload, before=before, after=after)
         source = tuple(name for name in Source.__struct_fields__ if getattr(payload.source, name) is not None)
-        names = (None if image is None else tuple(image), source)
-        block = self._blocks.get(names) or self._keep(names, self._types.value(*names))
+        shape = (None if image is None else tuple(image), found, source)
+        block = self._blocks.get(shape) or self._keep(shape, self._types.value(*shape))
         return _ENCODER.encode({"schema": block, "payload": payload})
 
-    def _keep(self, names: tuple[Names | None, ...], schema: Schema) -> msgspec.Raw:
+    def _keep(self, shape: _Shape, schema: Schema) -> msgspec.Raw:
         text = _ENCODER.encode(schema)
         if self._blocks_bytes > _MAX_BLOCK_BYTES:
             self._blocks.clear()
             self._blocks_bytes = 0
         self._blocks_bytes += len(text)
-        block = self._blocks[names] = msgspec.Raw(text)
+        block = self._blocks[shape] = msgspec.Raw(text)
         return block
 
 
