@@ -44,19 +44,48 @@ def check_surrogates(parsed: list[Any], rows: Rows) -> None:
     Raises:
         MessageError: INVALID_FIELD with the place.
     """
-    pending = [(value, "$" if len(parsed) == 1 else f"$[{n}]", "$") for n, value in enumerate(parsed)]
-    for node, path, place in pending:
-        if isinstance(node, dict):
-            for name, member in node.items():
-                if not _is_whole(name):
-                    raise _not_whole(f"the member name {quote(name)}", path)
-                step = name if name.isidentifier() else quote(name)
-                if not isinstance(member, str) or place not in rows:
-                    pending.append((member, f"{path}.{step}", f"{place}.{step}"))
-        elif isinstance(node, list):
-            pending.extend((element, f"{path}[{n}]", f"{place}[*]") for n, element in enumerate(node))
-        elif isinstance(node, str) and not _is_whole(node):
+    for n, value in enumerate(parsed):
+        path = "$" if len(parsed) == 1 else f"$[{n}]"
+        if isinstance(value, str) and not _is_whole(value):
             raise _not_whole("the text", path)
+        _check_children(value, path, rows)
+
+
+def _check_children(root: object, path: str, rows: Rows) -> None:
+    # Depth first, with the places of the open objects and arrays alone: the values of a message are many more, and
+    # each place may hold the long names of those around it.
+    pending = [(path, "$", _children(root))]
+    while pending:
+        path, place, children = pending[-1]
+        for name, child in children:
+            if isinstance(name, str) and not _is_whole(name):
+                raise _not_whole(f"the member name {quote(name)}", path)
+            if isinstance(child, (dict, list)) and child:
+                kind = _step(name) if isinstance(name, str) else "[*]"
+                pending.append((path + _step(name), place + kind, _children(child)))
+                break
+            is_cell = isinstance(name, str) and place in rows
+            if isinstance(child, str) and not is_cell and not _is_whole(child):
+                raise _not_whole("the text", path + _step(name))
+        else:
+            pending.pop()
+
+
+def _children(node: object) -> Iterator[tuple[str | int, object]]:
+    """Members by name, elements by place."""
+    if isinstance(node, dict):
+        return iter(node.items())
+    return iter(enumerate(node if isinstance(node, list) else ()))
+
+
+_MAX_NAME = 40
+"""Characters of a name that a path spells out."""
+
+
+def _step(name: str | int) -> str:
+    if isinstance(name, int):
+        return f"[{name}]"
+    return f".{name}" if name.isidentifier() and len(name) <= _MAX_NAME else f".{quote(name, _MAX_NAME)}"
 
 
 def _is_whole(text: str) -> bool:

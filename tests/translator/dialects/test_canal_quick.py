@@ -130,3 +130,15 @@ def test_nothing_is_overlooked(value: bytes) -> None:
     """A member that comes twice has two readings, wherever it stands."""
     with pytest.raises(MessageError, match="named twice"):
         canal().decode(message(value))
+
+
+@pytest.mark.parametrize(
+    ("limits", "row", "rows"),
+    [(Limits(rows=300), {"a": None}, 301), (Limits(columns=300), {str(n): None for n in range(301)}, 1)],
+    ids=["rows", "columns"],
+)
+def test_limits_hold_for_the_smallest_messages(limits: Limits, row: dict[str, None], rows: int) -> None:
+    """Rows and columns that take next to no bytes are counted too."""
+    body = {"type": "INSERT", "table": "t", "mysqlType": {}, "data": [row] * rows}
+    with pytest.raises(MessageError, match="300 are allowed"):
+        canal(limits=limits).decode(message(spelled(body)))

@@ -1,6 +1,7 @@
 """Lone surrogates: an issue of their column in a cell, else a dead letter; and JSON read again is read alike."""
 
 import json
+import tracemalloc
 from decimal import Decimal
 from typing import Any
 
@@ -92,6 +93,16 @@ class TestElsewhere:
         error = refused(text.encode())
         assert (ErrorCode.INVALID_FIELD, path) == (error.code, error.path)
         assert str(error).encode()
+
+    def test_long_names(self) -> None:
+        """A path spells out the beginning of a name, and no more of it for each of many values."""
+        text = f'{{"{"n" * 20_000}":[{"[0]," * 2_000}"\\ud800"]}}'.encode()
+        tracemalloc.start()
+        error = refused(text)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert f"$.'{'n' * 40}…'[2000]" == error.path
+        assert peak < 5_000_000
 
     def test_nowhere(self) -> None:
         """Without rows there are no cells, at the root neither."""

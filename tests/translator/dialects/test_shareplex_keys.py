@@ -8,6 +8,7 @@ import pytest
 
 from tests.translator.dialects._shareplex import KEYED, body, dialect, refusal, row
 from translator.envelope import Issue
+from translator.message import DeclaredTable
 
 QUEST = dialect()
 
@@ -69,3 +70,16 @@ def test_a_key_column_with_an_issue_still_belongs_to_the_key() -> None:
     change = row(QUEST, raw)
     assert change.key_columns == ("ID", "N")
     assert change.issues == [Issue("N", "EXPONENT_OUT_OF_RANGE", "1E+5000")]
+
+
+def test_an_issue_of_both_images_is_told_once() -> None:
+    """An update with wide images repeats what did not change."""
+    table = DeclaredTable("A.T", key=("ID",), columns={"ID": "int32", "N": "int32", "S": "string"})
+    change = row(dialect(table), body("upd", data={"ID": 1, "N": "x", "S": "b"}, key={"ID": 1, "N": "x", "S": "a"}))
+    assert change.issues == [Issue("N", "NOT_AN_INTEGER", "x")]
+
+
+def test_half_a_character_is_an_issue_in_key_too() -> None:
+    """`key` holds cells, as `data` does."""
+    change = row(dialect(KEYED), body("upd", data={"ID": 1, "S": "b"}, key={"ID": 1, "S": "\ud800"}))
+    assert change.issues == [Issue("S", "LONE_SURROGATE", "\\ud800")]

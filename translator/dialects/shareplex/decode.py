@@ -198,7 +198,8 @@ class SharePlex:
         findings = Findings()
         image = build_image(cells.items(), table.converters, findings, self._limits)
         if findings.issues:
-            change.issues = [*(change.issues or ()), *findings.issues]
+            # `key` and `data` of an update may hold the same value.
+            change.issues = [*dict.fromkeys([*(change.issues or ()), *findings.issues])]
         if findings.notes:
             change.notes = [*(change.notes or ()), *findings.notes]
         return image
