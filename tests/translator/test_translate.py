@@ -324,6 +324,13 @@ class TestCompletion:
         event = event_of("u", {}, after, before_sparse=True, issues=issues, unavailable=["c"])
         assert ('{"id":7}', "merged") == (event.before, event.before_state)
 
+    @pytest.mark.parametrize("gap", [{"issues": [Issue("c", "BAD", "x")]}, {"unavailable": ["c"]}])
+    def test_each_kind_of_gap_stays(self, gap: dict[str, Any]) -> None:
+        """An issue alone keeps its column out, and so does a value that was withheld."""
+        before = event_of("u", {"b": 1}, {"id": 7, "b": 2, "c": 3}, before_sparse=True, **gap).before
+        after = event_of("u", {"id": 7, "b": 1, "c": 3}, {"b": 2}, after_sparse=True, **gap).after
+        assert ('{"id":7,"b":1}', '{"id":7,"b":2}') == (before, after)
+
     def test_after(self) -> None:
         """An after image that leaves unchanged columns out is completed from the before image."""
         event = event_of("u", {"id": 7, "b": "old", "c": None}, {"b": "new"}, after_sparse=True)

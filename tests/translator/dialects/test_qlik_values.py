@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, enveloped, taught
+from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, taught
 from translator.dialects.qlik.metadata import TYPES
 from translator.envelope import Issue
-from translator.message import RowChange
+from translator.message import DeclaredTable, RowChange
 
 
 def typed(type_: str, value: Any, **told: Any) -> RowChange:
@@ -87,3 +88,16 @@ def test_length_is_of_text_and_bytes() -> None:
         schema = typed(type_, None, length=20).schema
         assert schema is not None
         assert length == schema.columns[0].length
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_half_a_character_is_an_issue_of_its_column(framed: bool) -> None:
+    """A lone surrogate has no UTF-8; in a cell of either image it costs that column, not the message."""
+    body = bare("UPDATE", {"c": "\ud800", "d": "new"}, {"c": "old", "d": "\ud800"})
+    told = {"c": {"type": "STRING", "ordinal": 1}, "d": {"type": "STRING", "ordinal": 2}}
+    reader = taught(told) if framed else dialect(tables=(DeclaredTable("*.T", key=("c",)),))
+    read = change(reader, json.dumps(enveloped(body, SCHEMA_ID) if framed else body).encode())
+    assert ({"d": "new"}, {"c": "old"}) == (read.after, read.before)
+    assert [("d", "LONE_SURROGATE"), ("c", "LONE_SURROGATE")] == [
+        (found.col, found.code) for found in read.issues or ()
+    ]
