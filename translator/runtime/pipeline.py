@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -17,9 +17,11 @@ from translator.envelope import TableSchema
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
-from translator.translate import Events, Translator
+from translator.translate import Events, Result, Translator
 
 _METADATA_POLL = 0.05
+_RUN = 32
+"""Messages that take each step together. More gain nothing, and a probe waits for so many."""
 
 
 class RawRecord(Protocol):
@@ -46,6 +48,10 @@ class Destination(Struct, frozen=True):
     topic: str
     partitions: int
     max_bytes: int
+
+
+Encoded: TypeAlias = list[tuple[Destination, list[Record] | DeadLetter]]
+"""What a message is for each output, the canonical topic first: all its records, or why there are none."""
 
 
 class Output(Struct, frozen=True):
@@ -91,20 +97,32 @@ class Pipeline:
         # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
         # order of it survives (design section 4, Partitioning).
         place = route.partition_hash + partition
-        for record in records:
-            message = _message(route, topic, partition, record)
-            await self._one(batch, route.translator, message, place)
+        messages = [_message(route, topic, partition, record) for record in records]
+        while messages:
+            results = route.translator.translate_run(messages[:_RUN])
+            run, messages = messages[: len(results)], messages[len(results) :]
+            encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
+            for message, result, records_of in zip(run, results, encoded, strict=True):
+                await self._one(batch, route.translator, message, result, records_of, place)
         batch.closed = True
 
-    async def _one(self, batch: InFlight, translator: Translator, message: Message, place: int) -> None:
-        result = translator.translate(message)
+    async def _one(
+        self,
+        batch: InFlight,
+        translator: Translator,
+        message: Message,
+        result: Result,
+        encoded: Encoded,
+        place: int,
+    ) -> None:
         while isinstance(result, Needs):
             if await self._came(translator.source, result.key):
                 result = translator.translate(message)
             else:
                 result = translator.missing(message, result)
+            encoded = self._encoded(translator, message, result)
         if isinstance(result, Events):
-            result = await self._write(batch, translator, message, result, place)
+            result = await self._write(batch, translator, message, result, encoded, place)
         elif isinstance(result, Learned):
             result = await self._learn(translator, message, result)
         match result:
@@ -135,18 +153,22 @@ class Pipeline:
         await self._delivery.send(batch, to.topic, place % to.partitions, [letter])
 
     async def _write(
-        self, batch: InFlight, translator: Translator, message: Message, result: Events, place: int
+        self,
+        batch: InFlight,
+        translator: Translator,
+        message: Message,
+        result: Events,
+        encoded: Encoded,
+        place: int,
     ) -> Events | DeadLetter:
         """Writes all events of a message, or none of them and the dead letter that says why.
 
         That is so for each output. What the canonical topic cannot take, no output gets; what a projection cannot take
         is missing there alone.
         """
-        canonical, *projected = [
-            (output.to, self._records(translator, message, result, output)) for output in self._target.outputs
-        ]
-        if isinstance(canonical[1], DeadLetter):
-            return canonical[1]
+        _, canonical = encoded[0]
+        if isinstance(canonical, DeadLetter):
+            return canonical
         known = self._catalog.is_announced
         new = [schema for schema in result.schemas if schema is not None and not known(schema)]
         if new:
@@ -154,7 +176,7 @@ class Pipeline:
             if too_large := self._too_large(translator, message, schemas.values(), self._target.schemas):
                 return too_large
             await self._announce(schemas)
-        for to, records in (canonical, *projected):
+        for to, records in encoded:
             if isinstance(records, DeadLetter):
                 batch.tally.refused[to.topic, records.code] += 1
                 await self._bury(batch, translator, message, records, place, to.topic)
@@ -162,6 +184,12 @@ class Pipeline:
             await self._delivery.send(batch, to.topic, place % to.partitions, records)
             batch.tally.written[to.topic] += len(records)
         return result
+
+    def _encoded(self, translator: Translator, message: Message, result: Result) -> Encoded:
+        """The events of a message for each output, all of them before the first is written."""
+        if not isinstance(result, Events):
+            return []
+        return [(output.to, self._records(translator, message, result, output)) for output in self._target.outputs]
 
     def _records(
         self, translator: Translator, message: Message, result: Events, output: Output
