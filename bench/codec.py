@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -12,13 +12,12 @@ from bench.messages import SOURCES, Feed, feed
 from bench.peers import fastavro_datum
 from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec
-from translator.codecs.record import Record
 from translator.dialects._json import parse
 from translator.dialects.canal.quick import Body
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.envelope import ChangeEvent
 from translator.message import Limits, Message
-from translator.translate import Events, Translator
+from translator.translate import RUN, Events, Result, Translator
 
 COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12
@@ -65,23 +64,27 @@ def budget(rounds: int, count: int) -> str:
 
 def _budget_row(name: str, rounds: int, count: int) -> list[str]:
     given = feed(name, BUDGET_COLUMNS, count)
-    best = best_times(_up_to_each_step(name, given), lambda: given.messages, rounds)
-    parsed, decoded, translated, encoded = best.values()
+    runs = [given.messages[start : start + RUN] for start in range(0, count, RUN)]
+    best = best_times(_up_to_each_step(name, given), lambda: runs, rounds)
+    parsed, decoded, translated, encoded = (time * len(runs) / count for time in best.values())
     steps = (parsed, decoded - parsed, translated - decoded, encoded - translated, encoded)
     return [name, *(f"{step:.1f}" for step in steps), rate(encoded), rate(encoded - parsed)]
 
 
-def _up_to_each_step(name: str, given: Feed) -> Mapping[str, Callable[[Message], object]]:
+def _up_to_each_step(name: str, given: Feed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
+    """Each works on a run of messages, as the service does."""
     translator = Translator("bench", given.dialect, _LIMITS)
     codec = AvroCodec()
+    parse_one, decode = _PARSERS[name], given.dialect.decode
 
-    def encoded(message: Message) -> list[Record]:
-        return [record for event in _translated(translator, message).events for record in codec.encode(event)]
+    def encoded(run: Sequence[Message]) -> object:
+        results = translator.translate_run(run)
+        return [translator.encode(codec, message, _sure(result)) for message, result in zip(run, results, strict=True)]
 
     return {
-        "parse": _PARSERS[name],
-        "decode": given.dialect.decode,
-        "translate": translator.translate,
+        "parse": lambda run: [parse_one(message) for message in run],
+        "decode": lambda run: [decode(message) for message in run],
+        "translate": translator.translate_run,
         "encode": encoded,
     }
 
@@ -114,11 +117,10 @@ _PARSERS: Mapping[str, Callable[[Message], object]] = {
 
 def _events(given: Feed) -> list[ChangeEvent]:
     translator = Translator("bench", given.dialect, _LIMITS)
-    return [event for message in given.messages for event in _translated(translator, message).events]
+    return [event for message in given.messages for event in _sure(translator.translate(message)).events]
 
 
-def _translated(translator: Translator, message: Message) -> Events:
-    result = translator.translate(message)
+def _sure(result: Result) -> Events:
     assert isinstance(result, Events), result
     return result
 

@@ -51,6 +51,9 @@ _PACKAGE = Path(__file__).parent
 _PLACES = 4096
 """Partitions whose constant texts are kept."""
 
+RUN = 32
+"""Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
+
 MAX_REASON = 1_000
 """Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
 

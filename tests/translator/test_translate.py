@@ -409,6 +409,54 @@ class TestStates:
         assert "key" == event.after_state
 
 
+class Counting(Scripted):
+    """A dialect whose message means the outcome at its offset."""
+
+    def decode(self, message: Message) -> Outcome:
+        self.outcome = self.script[message.offset]
+        return super().decode(message)
+
+    def __init__(self, script: list[Outcome | Exception]) -> None:
+        super().__init__(script[0])
+        self.script = script
+
+
+class TestRuns:
+    ROW = Changes([RowChange("t", ORDERS, WRITER)])
+    SCRIPT: tuple[Outcome | Exception, ...] = (
+        ROW,
+        Skip("empty"),
+        MessageError(ErrorCode.MALFORMED_JSON, "bad"),
+        ROW,
+        RuntimeError("bug"),
+        Changes([]),
+        ROW,
+    )
+
+    def run(self, *script: Outcome | Exception) -> tuple[list[Result], list[Result]]:
+        """The results of a run, and of its messages one by one."""
+        messages = [Message("raw.shop", 3, offset, 0, None, b"") for offset in range(len(script))]
+        translator = Translator("shop", Counting(list(script)), Limits())
+        return translator.translate_run(messages), [translator.translate(message) for message in messages]
+
+    def test_is_one_by_one(self) -> None:
+        """A run gives what its messages give alone, in order; a bad one harms no other."""
+        together, alone = self.run(*self.SCRIPT)
+        assert alone == together
+        assert [Events, Skip, DeadLetter, Events, DeadLetter, DeadLetter, Events] == [type(found) for found in together]
+
+    @pytest.mark.parametrize("halt", [Learned("A1", b"{}"), Needs("A1")])
+    def test_ends_with_metadata(self, halt: Outcome) -> None:
+        """What comes after may depend on the metadata that is learned, or waited for: it is not read yet."""
+        together, alone = self.run(self.ROW, halt, self.ROW)
+        assert alone[:2] == together
+        assert halt == together[-1]
+
+    def test_of_nothing(self) -> None:
+        """No messages, no results."""
+        assert [] == Translator("shop", Scripted(self.ROW), Limits()).translate_run([])
+
+
 class TestSchemas:
     def test_one_for_each_event(self) -> None:
         """Each event comes with the schema that it names, or none."""

@@ -17,11 +17,9 @@ from translator.envelope import TableSchema
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
-from translator.translate import Events, Result, Translator
+from translator.translate import RUN, Events, Result, Translator
 
 _METADATA_POLL = 0.05
-_RUN = 32
-"""Messages that take each step together. More gain nothing, and a probe waits for so many."""
 
 
 class RawRecord(Protocol):
@@ -99,7 +97,7 @@ class Pipeline:
         place = route.partition_hash + partition
         messages = [_message(route, topic, partition, record) for record in records]
         while messages:
-            results = route.translator.translate_run(messages[:_RUN])
+            results = route.translator.translate_run(messages[:RUN])
             run, messages = messages[: len(results)], messages[len(results) :]
             encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
             for message, result, records_of in zip(run, results, encoded, strict=True):

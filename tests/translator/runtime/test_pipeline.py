@@ -120,6 +120,16 @@ def test_metadata_is_learned_and_written_before_its_rows(qlik: Bench) -> None:
     assert 1 == qlik.accounted[0].learned
 
 
+def test_metadata_in_the_middle_of_a_long_batch(qlik: Bench) -> None:
+    """Rows before and after it, more than go through a step together: all in order, the metadata learned once."""
+    rows = [record(offset, QLIK_ROW) for offset in range(1, 100)]
+    asyncio.run(qlik.run([record(0, METADATA), *rows[:49], record(50, METADATA), *rows[50:]]))
+    found = [json.loads(event.value())["origin"]["offset"] for event in qlik.read(qlik.output.topic, PARTITION)]
+    assert [*range(1, 50), *range(51, 100)] == found
+    (tally,) = qlik.accounted
+    assert (100, 98, 2, {"r": 98}) == (tally.records, tally.translated, tally.learned, tally.events)
+
+
 def test_a_message_waits_for_its_metadata(qlik: Bench) -> None:
     """Metadata that another process learns within the time makes an event, as if it had been there before."""
 
