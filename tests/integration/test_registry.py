@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_name_strategy
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
@@ -46,9 +46,9 @@ def test_the_registry_is_needed_at_start_only(tmp_path: Path) -> None:
             stack.feed(source.messages(200, grow=False))
             wait_until("the last are committed", 90, lambda: sum(stack.committed().values()) == 600, stack)
             values = [record.value() for record in stack.records(CANONICAL)]
-            with SchemaRegistryClient({"url": registry.url}) as client:
+            with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
                 header = confluent_header(client.get_latest_version(f"{CANONICAL}-value").schema_id or 0)
-                reader = AvroDeserializer(client)
+                reader = AvroDeserializer(client, conf={"subject.name.strategy": topic_subject_name_strategy})
                 events = [reader(value, SerializationContext(CANONICAL, MessageField.VALUE)) for value in values]
             assert {header} == {value[:5] for value in values}
             assert 600 == len({event["id"] for event in events if event})
