@@ -1,0 +1,203 @@
+"""SQL text -> what is known of it: which tables one statement changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import accumulate
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from sqlglot import Token, TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, ParseError
+
+Name: TypeAlias = tuple[str, ...]
+"""A table as written, without its quotes: its parts, the table last."""
+
+MAX_CHARS = 16_384
+"""Longer texts are not parsed: one takes up to 150 ms already, and such a text is rarely DDL."""
+
+_MAX_DEPTH = 16
+"""Parentheses inside each other. Deeper, whether the stack of Python suffices would depend on who calls."""
+
+_CACHED = 256
+_EXECUTABLE_COMMENTS = ("/*!", "/*M!")
+"""MySQL and MariaDB run the text inside; sqlglot takes it for a comment."""
+
+
+class Statement(Struct, frozen=True):
+    """One statement, understood as a whole."""
+
+    tables: tuple[Name, ...]
+    """The tables whose structure or rows it changes, each once, in the order of the text."""
+
+    truncates: bool = False
+    """It empties its tables, and does nothing else."""
+
+
+@lru_cache(maxsize=_CACHED)
+def read_statement(sql: str, dialect: str) -> Statement | None:
+    """What the text does; None when it is not one statement that is understood to its end.
+
+    Never raises: the text comes from outside, and not to understand it is an answer. `dialect` is sqlglot's name of it.
+    """
+    if len(sql) > MAX_CHARS or any(mark in sql for mark in _EXECUTABLE_COMMENTS):
+        return None
+    try:
+        return _read(sql, Dialect.get_or_raise(dialect))
+    except Exception:  # beside its own errors, sqlglot lets AttributeError, RecursionError and others out
+        return None
+
+
+def _read(sql: str, dialect: Dialect) -> Statement | None:
+    tokens = _without_end(dialect.tokenize(sql))
+    if not tokens or _depth(tokens) > _MAX_DEPTH:
+        return None
+    if tokens[0].token_type == TokenType.TRUNCATE:
+        return _truncate(tokens[1:])
+    if tokens[0].token_type == TokenType.RENAME:
+        return _rename(tokens[1:], dialect)
+    trees = _strict(dialect.parser_class)(dialect=dialect, error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
+    rule = _RULES.get(type(trees[0])) if len(trees) == 1 else None
+    return rule(trees[0]) if rule is not None else None
+
+
+def _without_end(tokens: list[Token]) -> list[Token]:
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    return tokens
+
+
+_STEPS: Mapping[TokenType, int] = {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}
+
+
+def _depth(tokens: Iterable[Token]) -> int:
+    return max(accumulate(_STEPS.get(token.token_type, 0) for token in tokens), default=0)
+
+
+@cache
+def _strict(parser: Any) -> Any:
+    """The parser class, but what it does not understand is an error, not a warning in the log that quotes the text."""
+    return type(parser)("StrictParser", (parser,), {"_warn_unsupported": _refuse})
+
+
+def _refuse(parser: object) -> None:
+    raise ParseError("not understood")
+
+
+def _statement(names: Iterable[Name | None], *, truncates: bool = False) -> Statement | None:
+    """None if one of the names is none."""
+    found = list(names)
+    known = [name for name in found if name]
+    return Statement(tuple(dict.fromkeys(known)), truncates) if len(known) == len(found) else None
+
+
+# -- statements read token by token: nothing but names
+
+
+def _truncate(tokens: Sequence[Token]) -> Statement | None:
+    """`TRUNCATE [TABLE] a, …`. sqlglot's parser lets more pass: partitions, a list of columns, a star."""
+    names = tokens[1:] if tokens and _is_word(tokens[0], "TABLE") else tokens
+    return _statement(map(_dotted, _split(names, ",")), truncates=True)
+
+
+def _rename(tokens: Sequence[Token], dialect: Dialect) -> Statement | None:
+    """`RENAME TABLE a TO b, …`, which sqlglot leaves as one text."""
+    words = dialect.tokenize(tokens[0].text) if len(tokens) == 1 else []
+    return _statement(_renamed(words[1:])) if words and _is_word(words[0], "TABLE", "TABLES") else None
+
+
+def _renamed(tokens: Sequence[Token]) -> Iterator[Name | None]:
+    for pair in _split(tokens, ","):
+        names = _split(pair, "TO")
+        yield from map(_dotted, names) if len(names) == 2 else (None,)
+
+
+def _split(tokens: Sequence[Token], word: str) -> list[list[Token]]:
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if _is_word(token, word):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return parts
+
+
+def _is_word(token: Token, *words: str) -> bool:
+    return token.token_type not in _QUOTED and token.text.upper() in words
+
+
+def _dotted(tokens: Sequence[Token]) -> Name | None:
+    names, dots = tokens[::2], tokens[1::2]
+    whole = len(tokens) % 2 == 1 and all(dot.token_type == TokenType.DOT for dot in dots)
+    return tuple(name.text for name in names) if whole else None
+
+
+_QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
+
+
+# -- one rule for each statement that is parsed; None where it is of another kind than the rule knows
+
+
+def _create(tree: exp.Expr) -> Statement | None:
+    if tree.args["kind"] == "INDEX":
+        return _statement([_name(tree.this.args.get("table"))])
+    return _of_kind(tree, [tree.this])
+
+
+def _drop(tree: exp.Expr) -> Statement | None:
+    if tree.args["kind"] == "INDEX":
+        on = tree.args.get("cluster")
+        return _statement([_name(on.this) if isinstance(on, exp.OnProperty) else None])
+    return _of_kind(tree, tree.args["tables"])
+
+
+def _alter(tree: exp.Expr) -> Statement | None:
+    renames = [action.this for action in tree.args.get("actions") or () if isinstance(action, exp.AlterRename)]
+    return _of_kind(tree, [tree.this, *renames])
+
+
+def _of_kind(tree: exp.Expr, named: Sequence[object]) -> Statement | None:
+    kind = tree.args["kind"]
+    if kind in _NO_TABLES or (kind == "TABLE" and _is_temporary(tree)):
+        return Statement(())
+    return _statement(map(_name, named)) if kind == "TABLE" else None
+
+
+_NO_TABLES = frozenset({"DATABASE", "SCHEMA", "VIEW"})
+
+
+def _is_temporary(tree: exp.Expr) -> bool:
+    """Whether it is of a table that one session sees, and nobody replicates."""
+    return bool(tree.args.get("temporary") or tree.find(exp.TemporaryProperty))
+
+
+def _rows(tree: exp.Expr) -> Statement | None:
+    """INSERT, UPDATE and DELETE of one table. Which of several tables change, the names alone do not tell."""
+    several = tree.args.get("tables") or tree.args.get("using")
+    return None if several else _statement([_name(tree.this, _NAME_PARTS | {"alias"})])
+
+
+_NAME_PARTS = frozenset({"catalog", "db", "this"})
+
+
+def _name(node: object, allowed: frozenset[str] = _NAME_PARTS) -> Name | None:
+    """The name of a plain table: no function, no subquery, no join, no partition."""
+    if isinstance(node, exp.Schema):  # a table with its columns
+        node = node.this
+    if not isinstance(node, exp.Table) or not {arg for arg, value in node.args.items() if value} <= allowed:
+        return None
+    parts = [node.args.get(part) for part in ("catalog", "db", "this")]
+    names = tuple(part.name for part in parts if isinstance(part, exp.Identifier))
+    return names if isinstance(node.this, exp.Identifier) else None
+
+
+_RULES: Mapping[type[exp.Expr], Callable[[exp.Expr], Statement | None]] = {
+    exp.Alter: _alter,
+    exp.Create: _create,
+    exp.Delete: _rows,
+    exp.Drop: _drop,
+    exp.Insert: _rows,
+    exp.Update: _rows,
+}
