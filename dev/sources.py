@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from dev.shop import TABLES, Change, Shop, Table
 from dev.writers import Raw
-from dev.writers.canal import CanalWriter
+from dev.writers.canal import DTS_LEGACY, CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
 from dev.writers.shareplex import SharePlexWriter
@@ -97,7 +97,7 @@ def shop_sources(seed: int) -> list[ShopSource]:
         ShopSource(
             "legacy",
             _settings("legacy", "canal", ["raw.legacy"], options={"profile": "dts_legacy"}),
-            CanalWriter("raw.legacy", legacy=True),
+            CanalWriter("raw.legacy", DTS_LEGACY),
             Shop(seed + 5),
             "legacy_shop",
         ),

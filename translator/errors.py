@@ -4,6 +4,7 @@ CdcError
   MessageError       one message cannot be translated: dead letter, go on
   RetryableError     the world is not ready (broker, registry): wait and try again, the offset stays
   FatalError         going on would lose or invent something: stop with exit code 1, the offset stays
+    ContradictionError  messages contradict what the operator declared
     ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
@@ -61,6 +62,10 @@ class RetryableError(CdcError):
 
 class FatalError(CdcError):
     """Going on would lose or invent something. The process stops with exit code 1; no offset advances."""
+
+
+class ContradictionError(FatalError):
+    """Messages contradict the declaration that they were read by: what comes next would be read wrong."""
 
 
 class ConfigError(FatalError):

@@ -7,8 +7,8 @@ in `translate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -150,6 +150,34 @@ Lookup: TypeAlias = Callable[[str], object | None]
 
 def _nothing_learned(key: str) -> object | None:
     return None
+
+
+class Finding(Struct, frozen=True):
+    """What a guard has to say about a message, without row data. `fatal`: nothing of the message may be written."""
+
+    text: str
+    fatal: bool
+
+
+class Guard(Protocol):
+    """Holds the messages of one partition against each other. It changes no event: it stops the process, or warns."""
+
+    def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
+        """Findings on the next message of the partition, before anything of it is written."""
+        ...
+
+    def missed(self) -> None:
+        """The next message of the partition has no changes: it is a dead letter."""
+        ...
+
+
+@runtime_checkable
+class Guarded(Protocol):
+    """A dialect that has guards."""
+
+    def guard(self) -> Guard | None:
+        """A new guard, for one partition; None when the options want none."""
+        ...
 
 
 class Dialect(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from dev.shop import Change, Row
@@ -32,41 +32,64 @@ def _canal_cell(value: Any) -> str | None:
     return iso(value, " ") if isinstance(value, date) else str(value)
 
 
+@dataclass(frozen=True)
+class Form:
+    """How a writer spells what happened: the type of a full load and of DDL, and which images an update has.
+
+    `legacy` is a DTS instance from before March 2022: its images stand the other way round, and it leaves out what
+    others write as null (formats/canal.md section 6.1).
+    """
+
+    load: str = "INSERT"
+    ddl: str = "ALTER"
+    full_old: bool = False
+    legacy: bool = False
+
+
+OSS = Form()
+FULL_OLD = Form(full_old=True)
+DTS = Form("INIT", "DDL")
+DTS_FULL = Form("INIT", "DDL", full_old=True)
+DTS_LEGACY = Form("INIT", "DDL", full_old=True, legacy=True)
+
+
 @dataclass
 class CanalWriter:
-    """Canal flat messages. `legacy` writes as a DTS instance from before March 2022 (formats/canal.md section 6.1)."""
+    """Canal flat messages."""
 
     topic: str
-    legacy: bool = False
+    form: Form = OSS
     database: str = "shop"
     _id: int = 0
 
-    def write(self, change: Change) -> Iterator[Raw]:
-        """The messages of a change."""
+    def write(self, change: Change, sent: datetime | None = None) -> Iterator[Raw]:
+        """The messages of a change, sent half a second later unless `sent` says when."""
         self._id += 1
-        message = self._envelope(change)
+        form = self.form
+        message = self._envelope(change, sent or change.at + timedelta(milliseconds=500))
         images = {name: row and {k: _canal_cell(v) for k, v in row.items()} for name, row in _images(change)}
         before, after = images["before"], images["after"]
         if change.op == "add_column":
             sql = "ALTER TABLE `customers` ADD COLUMN `phone` varchar(100)"
-            message |= {"type": "DDL" if self.legacy else "ALTER", "isDdl": True, "sql": sql}
-        elif change.op == "update" and self.legacy:
-            message |= {"type": "UPDATE", "data": [before], "old": [after]}
+            message |= {"type": form.ddl, "isDdl": True, "sql": sql}
+        elif change.op == "update" and form.full_old:
+            data, old = (before, after) if form.legacy else (after, before)
+            message |= {"type": "UPDATE", "data": [data], "old": [old]}
         elif change.op == "update":
             old = {name: value for name, value in (before or {}).items() if value != (after or {})[name]}
             message |= {"type": "UPDATE", "data": [after], "old": [old]}
         elif change.op == "delete":
-            message |= {"type": "DELETE", "old" if self.legacy else "data": [before]}
+            message |= {"type": "DELETE", "old" if form.legacy else "data": [before]}
         else:
-            message |= {"type": "INIT" if self.legacy and change.op == "load" else "INSERT", "data": [after]}
+            message |= {"type": form.load if change.op == "load" else "INSERT", "data": [after]}
         yield Raw(self.topic, partition_of(change.table), None, to_json(message))
 
-    def _envelope(self, change: Change) -> dict[str, Any]:
+    def _envelope(self, change: Change, sent: datetime) -> dict[str, Any]:
         message = {
             "database": self.database,
             "table": change.table.name,
             "es": millis(change.at) // 1000 * 1000,
-            "ts": millis(change.at) + 500,
+            "ts": millis(sent),
             "id": self._id,
             "isDdl": False,
             "sql": "",
@@ -75,7 +98,7 @@ class CanalWriter:
             return message
         types = {column.name: _CANAL_TYPES[column.kind] for column in change.table.columns}
         message |= {"mysqlType": types, "sqlType": None, "pkNames": list(change.table.key)}
-        return message if self.legacy else {"data": None, "old": None} | message
+        return message if self.form.legacy else {"data": None, "old": None} | message
 
 
 def _images(change: Change) -> tuple[tuple[str, Row | None], tuple[str, Row | None]]:

@@ -21,7 +21,7 @@ from translator.dead_letter import DeadLetter
 from translator.errors import ConfigError, FatalError
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
-from translator.translate import Events, Result, Translator
+from translator.translate import Events, Guards, Result, Translator
 
 
 @click.command()
@@ -105,6 +105,7 @@ class Desk:
         limits = Limits()
         setup = Setup(source, limits, tables, self._catalog.lookup(source))
         self._translator = Translator(source, dialects.build(dialect, setup, own), limits)
+        self._guards = Guards(self._translator.dialect, lambda text: click.echo(f"translator: {text}", err=True))
         self._codec = JsonCodec()
         self.counts: Counter[str] = Counter()
 
@@ -130,6 +131,7 @@ class Desk:
         """Translates one message and prints what comes of it."""
         self.counts["records"] += 1
         result = self._translate(message)
+        self._guards.inspect(message, result)
         if isinstance(result, Events):
             records = self._translator.encode(self._codec, message, result)
             if not isinstance(records, DeadLetter):

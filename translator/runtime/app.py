@@ -33,7 +33,7 @@ def create_app(world: World, datadir: str) -> faust.App:
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
     stopper = FailStop(app, world.delivery)
-    attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work))
+    attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work, world.pipeline.forget))
     source_topics = app.topic(*sorted(settings.raw_topics), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from translator.catalog import Catalog
@@ -17,7 +18,9 @@ from translator.envelope import TableSchema
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
-from translator.translate import RUN, Events, Result, Translator
+from translator.translate import RUN, Events, Guards, Result, Translator
+
+log = structlog.get_logger("translator")
 
 _METADATA_POLL = 0.05
 
@@ -85,6 +88,7 @@ class Pipeline:
         self._catalog = catalog
         self._delivery = delivery
         self._metadata_wait = metadata_wait
+        self._guards = {topic: Guards(route.translator.dialect, log.warning) for topic, route in routes.items()}
         self._announcing: dict[str, asyncio.Task[None]] = {}  # by key in the schemas topic
 
     async def process(self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge) -> None:
@@ -104,6 +108,11 @@ class Pipeline:
                 await self._one(batch, route.translator, message, result, records_of, place)
         batch.closed = True
 
+    def forget(self) -> None:
+        """Forgets what is known of partitions: they were given up, and what comes next of them may be anything."""
+        for guards in self._guards.values():
+            guards.forget()
+
     async def _one(
         self,
         batch: InFlight,
@@ -119,6 +128,7 @@ class Pipeline:
             else:
                 result = translator.missing(message, result)
             encoded = self._encoded(translator, message, result)
+        self._guards[message.topic].inspect(message, result)
         if isinstance(result, Events):
             result = await self._write(batch, translator, message, result, encoded, place)
         elif isinstance(result, Learned):

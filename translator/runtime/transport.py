@@ -42,11 +42,13 @@ class Drain(NamedTuple):
     """How partitions are given away.
 
     `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
-    partitions away while we still deliver. After that `failed` is called, which ends the process.
+    partitions away while we still deliver. After that `failed` is called, which ends the process. `given_up` is called
+    when they are no longer ours.
     """
 
     seconds: float
     failed: Callable[[BaseException], None]
+    given_up: Callable[[], None]
 
 
 class BatchConsumer(driver.Consumer):
@@ -115,6 +117,7 @@ class BatchConsumer(driver.Consumer):
         await super().on_partitions_revoked(revoked)
         self._next.clear()
         self._accepted.clear()
+        self.drain.given_up()
 
     # -- fetching
 

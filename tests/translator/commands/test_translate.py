@@ -345,3 +345,17 @@ def test_events_decode(run: Run, file: FileOf) -> None:
     (line,) = run("-d", "shareplex", file(INSERT)).out.splitlines()
     assert '{"ID":"7","NAME":"x"}' == JsonCodec().decode(line).after
     assert b'{"ID":"7","NAME":"x"}' == bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["after"])
+
+
+def test_a_contradiction_stops_it(run: Run, file: FileOf) -> None:
+    """Messages that contradict the declared profile: the events before are printed, the reason is told, exit code 1."""
+    update = CANAL | {"type": "UPDATE", "data": [CANAL["data"][0]], "old": [{"id": "7", "name": "y"}]}
+    path = file(*map(json.dumps, (CANAL, update, CANAL)))
+    ran = run("-d", "canal", "-o", "profile=dts", path)
+    assert (1, [0, 0]) == (ran.code, [event["origin"]["offset"] for event in ran.events])
+    assert ran.err.startswith(
+        "translator: canal: source file, table 'shop.orders', topic file, partition 0: the change"
+    )
+    warned = run("-d", "canal", "-o", "profile=dts", "-o", "continuity={action: warn}", path)
+    assert (0, [0, 0, 1, 2, 2]) == (warned.code, [event["origin"]["offset"] for event in warned.events])
+    assert ran.err == warned.err.splitlines(keepends=True)[0]

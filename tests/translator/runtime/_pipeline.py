@@ -60,6 +60,7 @@ class Bench:
     Args:
         projections: codecs by the last part of the topic's name.
         limits: largest record by topic, likewise; the others take what the broker's default is.
+        options: of the dialect.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Bench:
         projections: Mapping[str, Codec] | None = None,
         limits: Mapping[str, int] | None = None,
         producer: type[Producer] = Producer,
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self._bootstrap = bootstrap
         self.output = OutputSettings(topic=f"out-{uuid.uuid4().hex[:8]}", codec="json")
@@ -86,7 +88,7 @@ class Bench:
         topics.ensure(self.settings)
         self.catalog = Catalog()
         setup = Setup("src", lookup=self.catalog.lookup("src"))
-        translator = Translator("src", dialects.build(dialect, setup, {}), Limits())
+        translator = Translator("src", dialects.build(dialect, setup, options or {}), Limits())
         sizes = topics.max_message_bytes(self.settings.written_topics)
         sizes |= {self._named(name): size for name, size in (limits or {}).items()}
         facts = topics.describe(self.settings.written_topics)

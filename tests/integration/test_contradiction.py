@@ -1,0 +1,51 @@
+"""A wrong declaration of a DTS instance, as an operator meets it: the service stops, is corrected, and goes on."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.broker import Broker
+from dev.sources import shop_sources
+from dev.stack import CANONICAL, Stack, wait_until
+from translator.codecs.avro import AvroCodec
+
+pytestmark = pytest.mark.integration
+
+
+def offsets(stack: Stack) -> Mapping[int, list[int]]:
+    """Raw offsets of the canonical events, by raw partition."""
+    found: dict[int, list[int]] = defaultdict(list)
+    codec = AvroCodec()
+    for record in stack.records(CANONICAL):
+        origin = codec.decode(record.value()).origin
+        found[origin.partition].append(origin.offset)
+    return found
+
+
+def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(tmp_path: Path) -> None:
+    """Exit code 1 and the reason; nothing of that message or after it is written or committed."""
+    (source,) = [source for source in shop_sources(1) if source.name == "legacy"]
+    wrong: dict[str, Any] = {**source.settings, "options": {"profile": "dts"}}
+    with Broker() as broker:
+        stack = Stack(broker.bootstrap, tmp_path / "wrong", [wrong])
+        corrected = Stack(broker.bootstrap, tmp_path / "corrected", [source.settings])
+        try:
+            stack.create_raw_topics()
+            fed = stack.feed(source.messages(500, grow=False))
+            assert 1 == stack.start("translator").wait(60)
+            said = re.search(r"partition (\d+): the change at offset (\d+) ", stack.log("translator").read_text())
+            assert said is not None
+            partition, contrary = int(said[1]), int(said[2])
+            assert all(offset < contrary for offset in offsets(stack)[partition])
+            assert stack.committed()["raw.legacy", partition] <= contrary
+            corrected.start("translator")
+            total = {place: counts["in"] for place, counts in fed.items()}
+            wait_until("the rest is committed", 60, lambda: corrected.committed() == total, corrected)
+            assert set(range(total["raw.legacy", partition])) == set(offsets(corrected)[partition])
+        finally:
+            stack.close()
+            corrected.close()

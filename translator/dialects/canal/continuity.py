@@ -1,0 +1,297 @@
+"""Whether the updates of a partition follow from each other as they were read (formats/canal.md section 6.5, C and D).
+
+An UPDATE with two full images does not say which of them is the row before. The declaration does, and the rows tell
+when it is wrong: the row before must be the one that the last change of its key left. No event is changed here.
+
+What looks like a contradiction, and is none: after a restart DTS sends what it had sent again. So evidence counts only
+if the message is later at the source than what it is compared with, or of the same second and not seen in it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from translator.dialects.canal.forms import Forms
+from translator.dialects.canal.options import Continuity, Options
+from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.unconfirmed import Unconfirmed
+from translator.dialects.canal.variant import SWAP_OLD_DATA
+from translator.errors import quote
+from translator.message import Change, Finding, Image, Message, OtherChange, RowChange, TableName
+
+_SAME_SECOND = 16
+"""Updates of a key in one second of the source that are told apart; beyond, none of that second is evidence."""
+
+_COLUMNS = 20
+"""Columns that an error names."""
+
+_Key: TypeAlias = tuple[TableName, object]
+_Pair: TypeAlias = frozenset[int]
+
+_DATA_AFTER = "data holds the row after the change and old the row before it"
+_DATA_BEFORE = "data holds the row before the change and old the row after it"
+_OTHER = {_DATA_AFTER: _DATA_BEFORE, _DATA_BEFORE: _DATA_AFTER}
+
+
+def continuity_of(options: Options) -> Continuity:
+    """What the options say of the check, or leave to the profile."""
+    if options.continuity is not None:
+        return options.continuity
+    return Continuity() if PROFILES[options.profile].alibaba else Continuity(action="off")
+
+
+def remedy(options: Options) -> str:
+    """The settings that decide which image is which."""
+    if options.profile == "dts":
+        if options.instance is None:
+            return "profile (dts_legacy), or declare instance.created and instance.restarted"
+        return "instance.created and instance.restarted, or legacy_update_direction if it was read as legacy"
+    if options.profile == "dts_legacy":
+        return "profile (dts, with instance.created and instance.restarted), or legacy_update_direction"
+    return "profile"
+
+
+class _Known(Struct, gc=False):
+    """What the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
+
+    row: int | None
+    """None: none, or it is not known which."""
+
+    offset: int
+    commit: int | None
+    if_wrong: int | None = None
+    """The row that it left if it is an update that was read the wrong way round; None: that is out of the question."""
+
+    reading: str = ""
+    snapshot: bool = False
+    pairs: frozenset[_Pair] = frozenset()
+    """The two images of each update of the key that was met with this commit time."""
+
+    def may_postdate(self, commit: int | None, pair: _Pair | None) -> bool:
+        """Whether a change may be older than this: sent again, or contained in a snapshot.
+
+        Args:
+            pair: the images of an undecided update; nothing tells other changes of the same second apart.
+        """
+        if self.snapshot:
+            return self.commit is None or commit is None or commit <= self.commit
+        if self.commit is None or commit is None or commit == self.commit:
+            return pair is None or pair in self.pairs or len(self.pairs) >= _SAME_SECOND
+        return commit < self.commit
+
+
+class ContinuityGuard:
+    """The check of one partition.
+
+    Args:
+        remedy: the settings that decide how updates are read.
+        complete: whether an image names all columns of its row.
+    """
+
+    def __init__(self, source: str, remedy: str, chosen: Continuity, *, complete: bool) -> None:
+        self._source = source
+        self._remedy = remedy
+        self._keys = chosen.keys
+        self._fatal = chosen.action == "stop"
+        self._complete = complete
+        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
+        self._contradictions = 0
+        self._forms = Forms()
+
+    def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
+        """What is to be said about the next message of the partition."""
+        findings: list[Finding | None] = []
+        undecided = False
+        for n, change in enumerate(changes):
+            if isinstance(change, OtherChange):
+                self._announced(change)
+                continue
+            if change.op == "t":
+                self._forget(change.table)
+                continue
+            if change.op == "d":
+                findings.append(self._forms.take(message, change))
+            elif change.op == "u" and change.row == 0:
+                # The shape of a message is that of all its rows: after the first, `old` may list unchanged columns.
+                undecided = all(map(self._has_two_images, changes[n : n + change.rows]))
+            if undecided and change.op == "u" and change.before != change.after:
+                findings.append(self._undecided(message, change))
+            else:
+                findings.append(self._decided(message, change))
+        return [finding for finding in findings if finding is not None]
+
+    def missed(self) -> None:
+        """A message of the partition has no events: which rows it changed is not known."""
+        self._known.clear()
+
+    def _has_two_images(self, change: Change) -> bool:
+        if not isinstance(change, RowChange) or change.op != "u" or change.before is None or change.after is None:
+            return False
+        return not change.before_sparse if self._complete else change.before.keys() == change.after.keys()
+
+    # -- updates that could be read either way
+
+    def _undecided(self, message: Message, change: RowChange) -> Finding | None:
+        before, after = change.before or {}, change.after or {}
+        x, y = _hash(before), _hash(after)
+        reading = _DATA_BEFORE if SWAP_OLD_DATA in (change.notes or ()) else _DATA_AFTER
+        key, key_before = _key(change, after), _key(change, before)
+        unconfirmed = self._unconfirmed[reading]
+        unconfirmed.add(message.offset)
+        if key is None or key_before is None:
+            return None
+        if key != key_before:
+            return self._key_changed(message, change, reading, (key_before, x), (key, y))
+        pair, known = frozenset((x, y)), self._known.get(key)
+        now = _Known(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
+        finding = None
+        if known is not None and not known.may_postdate(change.ts_commit_us, pair):
+            follows = x == known.row
+            reversed_ = y in (known.row, known.if_wrong)
+            if follows and y != known.if_wrong:
+                self._confirm(known.reading, known.offset)
+                self._confirm(reading, message.offset)
+                now.if_wrong = None
+            elif not follows and reversed_:
+                now.row, now.if_wrong = x, None
+                finding = self._contrary(message, change, known.offset, reading)
+            elif not follows and x == known.if_wrong:
+                now.if_wrong = None
+                finding = self._contrary(message, change, known.offset, known.reading, earlier=True)
+        self._keep(key, now)
+        return finding
+
+    def _key_changed(
+        self, message: Message, change: RowChange, reading: str, from_: tuple[_Key, int], to: tuple[_Key, int]
+    ) -> Finding | None:
+        """The rows of both keys are evidence: the old key must have had the row before, the new one none."""
+        (key_before, x), (key, y) = from_, to
+        old, new = self._known.get(key_before), self._known.get(key)
+        pair = frozenset((x, y))
+        follows = old is not None and x == old.row and not old.may_postdate(change.ts_commit_us, pair)
+        reversed_ = new is not None and y in (new.row, new.if_wrong) and not new.may_postdate(change.ts_commit_us, pair)
+        pairs = self._pairs(old, change, pair) | self._pairs(new, change, pair)
+        left_before, left, finding = None, None, None
+        if old is not None and follows and not reversed_:
+            self._confirm(old.reading, old.offset)
+            self._confirm(reading, message.offset)
+            left = y
+        elif new is not None and reversed_ and not follows:
+            left_before = x
+            finding = self._contrary(message, change, new.offset, reading)
+        for at, row in ((key_before, left_before), (key, left)):
+            self._keep(at, _Known(row, message.offset, change.ts_commit_us, pairs=pairs))
+        return finding
+
+    def _contrary(
+        self, message: Message, change: RowChange, evidence: int, reading: str, *, earlier: bool = False
+    ) -> Finding | None:
+        """The text: where and which way round, never what is in the rows. If it only warns, ever less often."""
+        self._contradictions += 1
+        if not self._fatal and self._contradictions.bit_count() > 1:
+            return None
+        table, before, after = change.table, change.before or {}, change.after or {}
+        differ = [name for name in after if name not in before or before[name] != after[name]]
+        names = ", ".join(map(quote, differ[:_COLUMNS])) + (", …" if len(differ) > _COLUMNS else "")
+        differ_text = f"The two images differ in {names}. " if names else ""
+        wrong = evidence if earlier else message.offset
+        text = (
+            f"canal: source {self._source}, table {quote(f'{table.db}.{table.table}', 200)}, topic {message.topic}, "
+            f"partition {message.partition}: the change at offset {message.offset} (row {change.row}) contradicts the "
+            f"change at offset {evidence}. As declared, in the message at offset {wrong} {reading}; by what the other "
+            f"left, {_OTHER[reading]}. {differ_text}"
+            f"{self._unconfirmed[reading].text(message.offset)} "
+            f"Correct {self._remedy}, then translate those offsets again"
+        )
+        return Finding(text, self._fatal)
+
+    # -- changes that can be read in one way only
+
+    def _decided(self, message: Message, change: RowChange) -> Finding | None:
+        """An image that is certain: what it says of the last update of its key, and what it leaves behind."""
+        finding = None
+        before, after = change.before, change.after
+        key = _key(change, before if after is None else after)
+        if before is not None:
+            # A sparse image leaves out what did not change, and so the key nearly always.
+            key_before = _key(change, after | before if after is not None and change.before_sparse else before)
+            finding = self._checked(message, change, key_before)
+            if key_before is not None and key_before != key:
+                self._leave(key_before, message, change, None)
+        if key is not None:
+            self._leave(key, message, change, after)
+        return finding
+
+    def _leave(self, key: _Key, message: Message, change: RowChange, row: Image | None) -> None:
+        """The row of a key is this one from now on."""
+        commit, snapshot = change.ts_commit_us, change.op == "r"
+        if snapshot:
+            # A full load overlaps with the changes that follow it: its row is at most as new as its message.
+            commit = commit or change.ts_capture_us
+        pairs = self._pairs(self._known.get(key), change, None)
+        left = None if row is None else _hash(row)
+        self._keep(key, _Known(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
+
+    def _checked(self, message: Message, change: RowChange, key: _Key | None) -> Finding | None:
+        """Settles the last update of a key by the row that it must have left."""
+        known = None if key is None else self._known.get(key)
+        if known is None or known.if_wrong is None or known.may_postdate(change.ts_commit_us, None):
+            return None
+        before, after = change.before or {}, change.after
+        row = _hash(after | before if after is not None and change.before_sparse else before)
+        if row == known.row:
+            self._confirm(known.reading, known.offset)
+        elif row == known.if_wrong:
+            return self._contrary(message, change, known.offset, known.reading, earlier=True)
+        return None
+
+    # -- state
+
+    def _confirm(self, reading: str, offset: int) -> None:
+        if reading == _DATA_BEFORE:
+            # Only an instance of before the swap writes so, and the swap has one direction (C.1): all before it is so.
+            self._unconfirmed[reading].confirm_until(offset)
+        elif reading:
+            self._unconfirmed[reading].confirm(offset)
+
+    def _keep(self, key: _Key, known: _Known) -> None:
+        self._known[key] = known
+        self._known.move_to_end(key)
+        if len(self._known) > self._keys:
+            self._known.popitem(last=False)
+
+    @staticmethod
+    def _pairs(known: _Known | None, change: RowChange, pair: _Pair | None) -> frozenset[_Pair]:
+        new = frozenset(() if pair is None else (pair,))
+        return known.pairs | new if known is not None and known.commit == change.ts_commit_us else new
+
+    def _announced(self, change: OtherChange) -> None:
+        """After DDL the rows of its table are not known; nor is any where it may have others, or rows of its own."""
+        if change.ddl is not None:
+            one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes
+            self._forget(change.table if one else None)
+
+    def _forget(self, table: TableName | None) -> None:
+        for key in [key for key in self._known if table is None or key[0] == table]:
+            del self._known[key]
+
+
+def _hash(image: Image) -> int:
+    """The same for the same columns and values, in whatever order."""
+    return hash(frozenset(image.items()))
+
+
+def _key(change: RowChange, image: Image | None) -> _Key | None:
+    names = change.key_columns
+    if image is None or not names:
+        return None
+    if len(names) == 1:  # nearly always, and half as dear
+        value = image.get(names[0])
+        return None if value is None else (change.table, value)
+    values = tuple([image.get(name) for name in names])
+    return None if None in values else (change.table, values)

@@ -1,0 +1,57 @@
+"""Offsets of updates that nothing has confirmed yet: what has to be repaired when their reading proves wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+LISTED = 1000
+"""Offsets of unconfirmed updates that are kept, and named in an error."""
+
+
+class Unconfirmed:
+    """The offsets of updates that were read in one of the two ways, with nothing to confirm it."""
+
+    def __init__(self) -> None:
+        self._rows: dict[int, int] = {}  # by offset
+        self._dropped = 0
+        self._first: int | None = None
+
+    def add(self, offset: int) -> None:
+        self._rows[offset] = self._rows.get(offset, 0) + 1
+        if len(self._rows) > LISTED:
+            oldest = next(iter(self._rows))
+            del self._rows[oldest]
+            self._first = oldest if self._first is None else self._first
+            self._dropped += 1
+
+    def confirm(self, offset: int) -> None:
+        if offset in self._rows:
+            self._rows[offset] -= 1
+            if not self._rows[offset]:
+                del self._rows[offset]
+
+    def confirm_until(self, offset: int) -> None:
+        while self._rows and (oldest := next(iter(self._rows))) <= offset:
+            del self._rows[oldest]
+        self._dropped, self._first = 0, None
+
+    def text(self, before: int) -> str:
+        """How many messages there are before an offset, and which."""
+        offsets = [offset for offset in self._rows if offset != before]
+        if not offsets:
+            return "Every earlier update of this partition since the start that was read so was confirmed."
+        more = f", and {self._dropped} not kept, from offset {self._first} on" if self._dropped else ""
+        return (
+            f"{len(offsets) + self._dropped} earlier message(s) of this partition since the start were read so and "
+            f"written, with nothing to confirm it: offsets {', '.join(_ranges(sorted(offsets)))}{more}."
+        )
+
+
+def _ranges(offsets: Sequence[int]) -> Iterator[str]:
+    """`3, 5-8`: neighbours as one."""
+    runs: Any = groupby(enumerate(offsets), lambda pair: pair[1] - pair[0])
+    for _, run in runs:
+        numbers = [offset for _, offset in run]
+        yield str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
