@@ -285,3 +285,44 @@ def test_the_tolerance_is_an_option() -> None:
 def test_the_form_changed_on_20_march_2022_in_china(legacy: bool, instance: dict[str, Any]) -> None:
     """The date is midnight at +08:00; a restart before it changes nothing, and without one legacy lasts."""
     assert legacy == swapped(two_full_images(RESTART, instance))
+
+
+# -- many rows, and rows that lack columns
+
+
+def test_thousands_of_rows_keep_their_place() -> None:
+    """One message may hold thousands of rows: each has its index, its own pair, and the number of all."""
+    size = 3_000
+    data = [{**NEW, "id": str(index)} for index in range(size)]
+    changes = rows(update(data=data, old=[{"n": str(index)} for index in range(size)]))
+    assert [(index, size, index, index) for index in range(size)] == [
+        (change.row, change.rows, (change.after or {})["id"], (change.before or {})["n"]) for change in changes
+    ]
+
+
+def test_identical_rows_are_rows_of_their_own() -> None:
+    """Tables without a key can hold duplicates: nothing is paired or merged by content (section 4.8)."""
+    assert [BEFORE] * 3 == [change.before for change in rows(of_type("DELETE", [FULL] * 3, pkNames=None))]
+    assert [AFTER] * 2 == [change.after for change in rows(of_type("INSERT", [NEW] * 2, pkNames=None))]
+
+
+def test_accumulation_over_many_rows() -> None:
+    """Row i's `old` holds the columns changed in rows 0 to i: values are right, only extra (section 4.3)."""
+    base = {"id": "1", "a": "0", "b": "0", "c": "0"}
+    data = [{**base, name: "1"} for name in ("a", "b", "c")]
+    old = [{"a": "0"}, {"a": "0", "b": "0"}, {"a": "0", "b": "0", "c": "0"}]
+    changes = rows(update(data=data, old=old, mysqlType=dict.fromkeys(base, "int")))
+    assert [["a"], ["b"], ["c"]] == [change.changed for change in changes]
+
+
+def test_filtered_rows_make_data_shorter() -> None:
+    """Rows whose `data` would be empty are skipped in `data` but not in `old`: no pair can be trusted (section 4.4)."""
+    (change,) = rows(update(data=[NEW], old=[{}, {"name": "old"}]))
+    assert (AFTER, None, ["OLD_LENGTH_MISMATCH"]) == (change.after, change.before, change.notes)
+
+
+def test_a_minimal_update_lacks_its_key() -> None:
+    """With MINIMAL the after image lacks the key, so pkNames is null although the table has one (section 2)."""
+    body = update(data=[{"name": "new"}], old=[{}], pkNames=None, mysqlType={"name": "varchar(50)"})
+    change = row(body, row_image="partial")
+    assert ({"name": "new"}, None, (), None) == (change.after, change.before, change.key_columns, change.schema)

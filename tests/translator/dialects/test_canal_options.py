@@ -19,13 +19,13 @@ from translator.message import Setup
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"profile": "ticdc"}, "not in this release"),
-        ({"profile": "flink_cdc"}, "not in this release"),
-        ({"profile": "auto"}, "not in this release"),
         ({"profile": "os"}, "did you mean oss"),
         ({"profil": "oss"}, "did you mean profile"),
         ({"timezone": "Mars"}, "unknown time zone"),
         ({"row_image": "minimal"}, "row_image"),
+        ({"labels": "name"}, "labels"),
+        ({"binary": "utf8"}, "binary"),
+        ({"profile": "ticdc", "instance": {"created": "2021-01-01T00:00:00Z"}}, "profile dts"),
         ({"legacy_update_direction": "x"}, "legacy_update_direction"),
         ({"instance": {"created": "2021-01-01T00:00:00Z"}}, "profile dts"),
         ({"profile": "dts", "instance": {"created": "2021-01-01T00:00:00"}}, "instance"),

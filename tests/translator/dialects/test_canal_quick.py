@@ -14,11 +14,16 @@ from translator.message import Changes, Limits
 
 DIALECTS = [
     canal(),
+    canal(profile="ticdc"),
+    canal(profile="flink_cdc", object_rows=True),
+    canal(profile="auto", newline_batches=True),
+    canal(profile="ticdc", labels="text", binary="hex"),
     canal(profile="dts", row_image="partial"),
     canal(profile="dts_legacy"),
     canal(limits=Limits(columns=4, rows=2)),
     canal(limits=Limits(json_depth=2)),
     canal(timezone="Europe/Berlin"),
+    canal(heartbeat_tables=["shop.*"]),
 ]
 
 NAMES = ["id", "name", "n", "at", 'a"b']
@@ -45,7 +50,21 @@ def common(draw: st.DrawFn) -> dict[str, Any]:
         "old": old if type_ == "UPDATE" else None,
         "mysqlType": draw(st.fixed_dictionaries({}, optional=dict.fromkeys(names, TYPES))),
         "pkNames": draw(st.none() | st.lists(st.sampled_from(names), max_size=2)),
+        "id": draw(st.sampled_from([3, 3, 0])),
+        "es": draw(st.sampled_from([1700000000000, 1700000000001])),
+        **draw(st.sampled_from([{}, {}, {"_tidb": {"commitTs": 429918007904436226}}])),
     }
+
+
+TIDB: list[Any] = [
+    None,
+    {},
+    {"commitTs": 1, "onlyHandleKey": True},
+    {"commitTs": 1, "claimCheckLocation": "s3://x"},
+    {"commitTs": "1"},
+    {"commitTs": None},
+    {"commitTs": 10**20},
+]
 
 
 @st.composite
@@ -56,6 +75,8 @@ def bent(draw: st.DrawFn) -> dict[str, Any]:
         body[name] = draw(ODD)
     for name in draw(st.lists(st.sampled_from([*UPDATE]), max_size=1)):
         body.pop(name, None)
+    if draw(st.booleans()):
+        body["_tidb"] = draw(st.sampled_from(TIDB))
     body["type"] = draw(st.sampled_from([body.get("type"), "INIT", "QUERY", "INSERT"]))
     return body
 
@@ -87,6 +108,7 @@ def result(read: Any) -> object:
 @example(
     canal(), json.dumps({**UPDATE, "data": [FULL], "old": [FULL | {"n": "\ud800"}]}, separators=(",", ":")).encode()
 )
+@example(canal(), b'{"type":"INSERT","table":"t","mysqlType":{},"data":[{"a":"1"}]}')
 @example(canal(), json.dumps({**UPDATE, "sqlType": {"a": [1]}}, separators=(",", ":")).encode())
 def test_both_ways_agree(dialect: Canal, value: bytes) -> None:
     """Whatever comes, `decode` says what the plain way says."""
@@ -112,6 +134,15 @@ def test_the_common_message_is_read_quickly(body: dict[str, Any]) -> None:
     """What all known writers write goes the quick way: without this, the property above would prove nothing."""
     value = spelled(body)
     dialect = canal()
+    dialect._plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
+    assert isinstance(dialect.decode(message(value)), Changes)
+
+
+@pytest.mark.parametrize("member", [{}, {"_tidb": {"commitTs": 429918007904436226}}])
+def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
+    """TiCDC writes id 0, and its member if it is told to."""
+    value = spelled({**UPDATE, "id": 0, "es": 1700000000001, "old": [FULL], **member})
+    dialect = canal(profile="ticdc")
     dialect._plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
     assert isinstance(dialect.decode(message(value)), Changes)
 

@@ -24,6 +24,24 @@ def canonical(text: str, **spelling: Any) -> str:
         ("int8", "tinyint(1)"),
         ("int8", "BOOLEAN"),
         ("int8", "bool"),
+        ("int8", "INT1"),
+        ("int16", "int2"),
+        ("int32", "int3"),
+        ("int32", "middleint(9)"),
+        ("int32", "int4"),
+        ("uint64", "int8 unsigned"),
+        ("float32", "float4"),
+        ("float64", "float8"),
+        ("string", "long"),
+        ("string", "LONG VARCHAR"),
+        ("bytes", "long varbinary"),
+        ("string", "national varchar(9)"),
+        ("string", "National Character Varying(9) collate utf8_bin"),
+        ("string", "nchar varchar(9)"),
+        ("string", "character varying(9)"),
+        ("string", "char character set utf8mb4"),
+        ("unknown", "char byte"),
+        ("unknown", "national int"),
         ("uint8", "tinyint(3) unsigned"),
         ("int16", "SMALLINT"),
         ("uint16", "smallint(5) unsigned zerofill"),
@@ -221,3 +239,10 @@ def test_declared_columns_give_way_to_a_complete_mysql_type() -> None:
     dialect = canal(DECLARED)
     assert {"id": 7, "name": "new", "n": None} == row(UPDATE, dialect).after
     assert ["id", "name", "n"] == [column.name for column in rows(UPDATE, dialect)[0].schema.columns]  # type: ignore[union-attr]
+
+
+def test_names_of_several_words_have_arguments() -> None:
+    """The longest name that fits is the name, so that its length is found behind it."""
+    parsed = parse("NATIONAL CHARACTER VARYING (9) collate utf8_bin")
+    assert parsed is not None
+    assert ("national character varying", (9,)) == (parsed.name, parsed.numbers)

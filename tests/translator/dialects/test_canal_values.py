@@ -218,7 +218,7 @@ def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
 )
 def test_labels_of_dts(value: str, type_: str, text: str) -> None:
     """DTS does not document its form: index or label is read, and what both could be is an issue (section 6.3)."""
-    assert value == convert(type_, text, documented=False)
+    assert value == convert(type_, text, labels="either")
 
 
 @given(st.integers(0, 2**6 - 1))

@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from translator.dialects.canal.mysql_type import MysqlType
+from translator.dialects.canal.mysql_type import OTHER_NAMES_OF_TEXT, MysqlType
+from translator.dialects.canal.options import Options
+from translator.dialects.canal.profile import PROFILES, Binary, Labels
 from translator.dialects.canal.values import (
     bit1,
     enum_label,
@@ -21,7 +23,14 @@ from translator.dialects.canal.values import (
     without_labels,
     wkb,
 )
-from translator.values import Converter, bytes_from_latin1, converter, timestamptz_in
+from translator.values import (
+    Converter,
+    bytes_from_base64,
+    bytes_from_hex,
+    bytes_from_latin1,
+    converter,
+    timestamptz_in,
+)
 from translator.values.numbers import INTEGER_BOUNDS
 
 
@@ -30,8 +39,24 @@ class Spelling(Struct, frozen=True):
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False
-    documented: bool = True
-    """False for DTS, which documents neither labels nor binary (section 6.3): labels are met beside indexes."""
+    labels: Labels = "index"
+    binary: Binary = "latin1"
+    binary_note: str | None = None
+    """The assumption, where neither the writer documents its form of bytes nor the options declare it (section 6.3)."""
+
+
+def spelling_of(options: Options) -> Spelling:
+    """How values are printed by the declared writer, where the options do not say otherwise."""
+    profile = PROFILES[options.profile]
+    binary = options.binary or profile.binary
+    assumed = options.binary is None and not profile.binary_documented
+    return Spelling(
+        options.timezone,
+        options.tinyint1_as_boolean,
+        options.labels or profile.labels,
+        binary,
+        f"BINARY_ASSUMED={binary}" if assumed else None,
+    )
 
 
 class Coding(Struct, frozen=True):
@@ -136,10 +161,20 @@ def _text(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _bytes(type_: MysqlType, spelling: Spelling) -> Coding:
-    note = None if spelling.documented else "BINARY_ASSUMED=latin1"
-    if type_.name == "binary" and type_.numbers:
-        return Coding("bytes", partial(padded_bytes, type_.numbers[0]), note)
-    return Coding("bytes", bytes_from_latin1, note)
+    if spelling.binary == "latin1" and type_.name == "binary" and type_.numbers:
+        return Coding("bytes", partial(padded_bytes, type_.numbers[0]), spelling.binary_note)
+    return _bytes_as(spelling)
+
+
+def _bytes_as(spelling: Spelling) -> Coding:
+    return Coding("bytes", _BINARY[spelling.binary], spelling.binary_note)
+
+
+_BINARY: Mapping[Binary, Converter] = {
+    "latin1": bytes_from_latin1,
+    "hex": bytes_from_hex,
+    "base64": bytes_from_base64,
+}
 
 
 def _json(type_: MysqlType, spelling: Spelling) -> Coding:
@@ -147,21 +182,26 @@ def _json(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _geometry(type_: MysqlType, spelling: Spelling) -> Coding:
-    return Coding("geometry", wkb, None if spelling.documented else "BINARY_ASSUMED=latin1")
+    return _geometry_as(spelling)
+
+
+def _geometry_as(spelling: Spelling) -> Coding:
+    # How other forms of bytes hold the SRID is documented of no writer.
+    return Coding("geometry", wkb, spelling.binary_note) if spelling.binary == "latin1" else UNKNOWN
 
 
 # -- enum and set
 
 
-def _labelled(read: Callable[[Sequence[str], bool, object], str], type_: MysqlType, spelling: Spelling) -> Coding:
+def _labelled(read: Callable[[Sequence[str], str, object], str], type_: MysqlType, spelling: Spelling) -> Coding:
     if type_.labels is None:
         return UNKNOWN
-    return Coding(type_.name, partial(read, type_.labels, not spelling.documented))
+    return Coding(type_.name, partial(read, type_.labels, spelling.labels))
 
 
 def _no_labels(canonical: str, spelling: Spelling) -> Coding:
-    """canal prints numbers for labels that the declaration cannot carry."""
-    return Coding(canonical, without_labels)
+    """A number stands for a label that the declaration cannot carry."""
+    return plain(canonical) if spelling.labels == "text" else Coding(canonical, without_labels)
 
 
 # -- dates and times
@@ -197,20 +237,22 @@ def _each(names: str, rule: Rule) -> dict[str, Rule]:
 
 
 _RULES: Mapping[str, Rule] = {
-    **_each("tinyint bool boolean", partial(_integer, 8)),
-    **_each("smallint", partial(_integer, 16)),
-    **_each("mediumint", partial(_integer, 24)),
-    **_each("int integer", partial(_integer, 32)),
-    **_each("bigint", partial(_integer, 64)),
+    **_each("tinyint int1 bool boolean", partial(_integer, 8)),
+    **_each("smallint int2", partial(_integer, 16)),
+    **_each("mediumint middleint int3", partial(_integer, 24)),
+    **_each("int integer int4", partial(_integer, 32)),
+    **_each("bigint int8", partial(_integer, 64)),
     "serial": _serial,
     **_each("decimal dec numeric fixed", _decimal),
     "float": _float,
-    "double precision": _double,
-    **_each("double real", _double),
+    "float4": _float,
+    **dict.fromkeys(("double", "double precision", "real", "float8"), _double),
     "bit": _bit,
     "year": _year,
-    **_each("char nchar character varchar nvarchar tinytext text mediumtext longtext", _text),
+    **_each("char nchar character varchar nvarchar tinytext text mediumtext longtext long", _text),
+    **dict.fromkeys(OTHER_NAMES_OF_TEXT, _text),
     **_each("binary varbinary tinyblob blob mediumblob longblob", _bytes),
+    "long varbinary": _bytes,
     "json": _json,
     "enum": partial(_labelled, enum_label),
     "set": partial(_labelled, set_labels),
@@ -223,8 +265,8 @@ _RULES: Mapping[str, Rule] = {
 }
 
 _DECLARED: Mapping[str, Callable[[str, Spelling], Coding]] = {
-    "bytes": lambda canonical, spelling: Coding(canonical, bytes_from_latin1),
-    "geometry": lambda canonical, spelling: Coding(canonical, wkb),
+    "bytes": lambda canonical, spelling: _bytes_as(spelling),
+    "geometry": lambda canonical, spelling: _geometry_as(spelling),
     "json": lambda canonical, spelling: Coding(canonical, json_text),
     "timestamptz": _instant,
     "enum": _no_labels,

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse
+from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse, parse_sequence
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
-from translator.dialects.canal.codings import Spelling
+from translator.dialects.canal.codings import spelling_of
+from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
 from translator.dialects.canal.head import Head, read_head
+from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
+from translator.dialects.canal.marks import TYPES, WATERMARK, check_writer
 from translator.dialects.canal.options import Options, check
+from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.quick import Body, QuickReader, head_of
-from translator.dialects.canal.rows import read_data, read_old, read_pk_names, read_types
-from translator.dialects.canal.statement import truncates
-from translator.dialects.canal.variant import FOREIGN_MARKS, era_of, has_rows, read_images
-from translator.envelope import Ddl
+from translator.dialects.canal.rows import RowForm, read_data, read_old, read_pk_names, read_types
+from translator.dialects.canal.statement import (
+    STATEMENTS,
+    XA_COMMIT,
+    alive,
+    end_of_xa,
+    statement,
+    statement_in_place_of_rows,
+)
+from translator.dialects.canal.variant import era_of, has_rows, read_images
 from translator.errors import ErrorCode, FatalError, MessageError, unknown
-from translator.message import Change, Changes, Message, OtherChange, Outcome, RowChange, Setup, Skip
+from translator.message import Change, Changes, Guard, Limits, Message, OtherChange, Outcome, RowChange, Setup, Skip
 from translator.options import parse_options
 
-STATEMENTS = frozenset({"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL"})
-"""Types that carry SQL text; DDL is the one word of Alibaba DTS for all of them (formats/canal.md section 3.1)."""
-
-_TRUNCATES = frozenset({"TRUNCATE", "DDL"})
-
 _NOT_TRANSLATED: Mapping[str, str] = {
-    "XACOMMIT": "the end of an XA transaction is not in this release",
-    "XAROLLBACK": "the end of an XA transaction is not in this release",
+    "XAROLLBACK": "the rows of that XA transaction were sent at its prepare, and were never committed: undo them",
     "GTID": "canal never writes it to a topic",
     "MHEARTBEAT": "canal never writes it to a topic",
-    "TIDB_WATERMARK": "TiCDC wrote it, and profile ticdc is not in this release",
 }
 
-_TYPES = (*OPERATIONS, *STATEMENTS)
+_TYPES = (*OPERATIONS, *sorted(STATEMENTS), XA_COMMIT)
 
 _ROWS = frozenset({"$.data[*]", "$.old[*]"})
 
@@ -49,12 +53,23 @@ class Canal:
         check(chosen)
         self._limits = setup.limits
         self._era_of = era_of(chosen)
-        self._alibaba = chosen.profile != "oss"
+        self._profile = chosen.profile
+        profile = PROFILES[chosen.profile]
+        self._alibaba = profile.alibaba
+        self._batches = chosen.newline_batches
+        self._form = RowForm(profile.native_cells, chosen.object_rows)
         self._complete = chosen.row_image == "full"
-        spelling = Spelling(chosen.timezone, chosen.tinyint1_as_boolean, documented=not self._alibaba)
+        spelling = spelling_of(chosen)
         tables = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
-        self._quick = QuickReader(self._layouts, setup.limits)
+        self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
+        self._continuity = continuity_of(chosen)
+        self._guard = partial(ContinuityGuard, setup.source, remedy(chosen), complete=self._complete)
+        self._quick = QuickReader(self._layouts, setup.limits, chosen.profile)
+
+    def guard(self) -> Guard | None:
+        """The check that updates follow from each other, for one partition."""
+        return None if self._continuity.action == "off" else self._guard(self._continuity)
 
     def learn(self, document: bytes) -> object:
         """Canal messages describe themselves.
@@ -76,72 +91,85 @@ class Canal:
 
     def _quickly(self, body: Body, layout: Layout) -> Outcome:
         head = head_of(body, layout.table, self._era_of, gtid_names_transaction=self._alibaba)
+        if layout.table in self._heartbeats:
+            return Changes([alive(head)])
         images = read_images(body.type, body.data, body.old or (), head.era)
         rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete)
         return Changes([*row_changes(rows, self._limits)])
 
     def _plainly(self, value: bytes) -> Outcome:
-        body = parse(value, self._limits, _ROWS)
-        if body is None:
+        bodies = parse_sequence(value, self._limits, _ROWS) if self._batches else [parse(value, self._limits, _ROWS)]
+        if bodies == [None]:
             # the literal `null`: what some queue transports make of a lost body (section 5)
             return Skip("null")
+        check_distinct(value, bodies)
+        changes = [change for body in bodies for change in self._changes(body)]
+        if len(bodies) > 1:
+            _count_through(changes, self._limits)
+        return Changes(changes)
+
+    def _changes(self, body: Any) -> Sequence[Change]:
         if not isinstance(body, dict):
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(body)}, not object")
-        check_distinct(value, body)
+        check_writer(body, self._profile)
         type_ = _type(body)
-        # Alibaba writes the GTID of the transaction; canal the set of all that were executed (section 1).
-        head = read_head(type_, body, self._era_of, gtid_names_transaction=self._alibaba)
+        head = read_head(type_, body, self._era_of, self._profile)
         if type_ in OPERATIONS:
-            return Changes([*self._rows(head, body)])
-        return Changes([_statement(head, body)])
+            return self._rows(head, body)
+        return [_watermark(head) if type_ == WATERMARK else _without_rows(head, body)]
 
-    def _rows(self, head: Head, body: JsonObject) -> list[RowChange]:
+    def _rows(self, head: Head, body: JsonObject) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
             raise MessageError(ErrorCode.INVALID_FIELD, f"type {head.type} with isDdl true", path="$.isDdl")
-        data, old = read_data(body, self._limits), read_old(body, self._limits)
+        data, old = read_data(body, self._limits, self._form), read_old(body, self._limits, self._form)
         if not data and not has_rows(old):
-            raise _without_rows(head)
+            return [statement_in_place_of_rows(head)]
         if head.table is None:
             raise MessageError(ErrorCode.TABLE_UNKNOWN, "rows without the name of their table", path="$.table")
+        if head.table in self._heartbeats:
+            return [alive(head)]
         images = read_images(head.type, data, old, head.era)
         layout = self._layouts.of(head.table, read_types(body, self._limits), read_pk_names(body, self._limits))
-        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete)
-        return row_changes(rows, self._limits)
+        key_only = head.tidb is not None and head.tidb.only_handle_key
+        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete and not key_only)
+        return [*row_changes(rows, self._limits)]
 
 
 def _type(body: JsonObject) -> str:
-    """The type of a message that one of the declared writers may have written."""
-    for mark, writer in FOREIGN_MARKS.items():
-        if mark in body:
-            reason = f"{writer} wrote it (member {mark}); its messages are not in this release"
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{mark}")
+    """The type of a message, known and translated."""
     type_: str = field(body, "type", str, "$")
     if type_ in _NOT_TRANSLATED:
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"type {type_}: {_NOT_TRANSLATED[type_]}", path="$.type")
-    if type_ not in _TYPES:
+    if type_ not in _TYPES and type_ not in TYPES:
         raise MessageError(ErrorCode.UNKNOWN_OPERATION, unknown("type", type_, _TYPES), path="$.type")
     return type_
 
 
-def _without_rows(head: Head) -> MessageError:
-    if head.sql is None:
-        return MessageError(ErrorCode.MISSING_FIELD, f"type {head.type} without rows and without SQL", path="$.data")
-    reason = f"type {head.type} as a statement: the binary log holds SQL text in place of rows (binlog_format)"
-    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.sql")
+def _watermark(head: Head) -> OtherChange:
+    """TiCDC has sent everything that was committed before it (section 5): progress, not data."""
+    if head.tidb is None or head.tidb.watermark_ts is None:
+        reason = f"type {head.type} without the time up to which everything was sent"
+        raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
+    change = OtherChange("watermark", head.declared_writer)
+    change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
+    change.pos_native = str(head.tidb.watermark_ts)
+    return change
 
 
-def _statement(head: Head, body: JsonObject) -> Change:
+def _count_through(changes: Sequence[Change], limits: Limits) -> None:
+    """Rows of a record that holds several messages are numbered as those of one."""
+    if len(changes) > limits.rows:
+        reason = f"the record has {len(changes)} rows and statements, {limits.rows} are allowed (limits.rows)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+    rows = [change for change in changes if isinstance(change, RowChange)]
+    for index, change in enumerate(rows):
+        change.row, change.rows = index, len(rows)
+
+
+def _without_rows(head: Head, body: JsonObject) -> Change:
     """`isDdl` is not asked: what it means of a QUERY changed twice (section 3.2)."""
     for name in ("data", "old"):
         if has_rows(field(body, name, list, "$", optional=True) or ()):
             reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} have rows"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
-    if head.sql is None:
-        raise MessageError(ErrorCode.MISSING_FIELD, f"type {head.type} without SQL text", path="$.sql")
-    if head.type in _TRUNCATES and head.table is not None and truncates(head.sql, head.table):
-        change: Change = RowChange("t", head.table, head.declared_writer)
-    else:
-        change = OtherChange("schema", head.declared_writer, head.table, head.db, Ddl(head.type, head.sql))
-    change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
-    change.pos_native, change.tx = head.pos_native, head.tx
-    return change
+    return end_of_xa(head) if head.type == XA_COMMIT else statement(head)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
-from translator.dialects.canal.variant import Era, EraOf
+from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.tidb import Tidb, read_tidb
+from translator.dialects.canal.variant import Era, EraOf, era_by_marks
 from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
 from translator.message import TableName, Writer
@@ -26,6 +28,7 @@ class Head(Struct, frozen=True):
     ts_capture_us: int | None
     pos_native: str | None
     tx: Tx | None
+    tidb: Tidb | None = None
 
     @property
     def declared_writer(self) -> Writer:
@@ -33,23 +36,26 @@ class Head(Struct, frozen=True):
         return Writer(self.era.variant, self.era.basis, DBMS)
 
 
-def read_head(type_: str, body: JsonObject, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
-    """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing."""
+def read_head(type_: str, body: JsonObject, era_of: EraOf, profile: str) -> Head:
+    """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
     db = field(body, "database", str, "$", optional=True) or None
     table = field(body, "table", str, "$", optional=True)
     es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
     number = field(body, "id", int, "$", optional=True)
+    tidb = read_tidb(body)
+    native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts
     gtid = field(body, "gtid", str, "$", optional=True)
     return Head(
         type_,
         db,
         TableName(db, None, table) if table else None,
         field(body, "sql", str, "$", optional=True) or None,
-        era_of(ts),
+        era_by_marks(era_of(ts), profile, type_, body),
         None if es is None else es * 1000,
         None if ts is None else ts * 1000,
-        None if number is None else str(number),
-        Tx(gtid) if gtid and gtid_names_transaction else None,
+        None if native is None else str(native),
+        Tx(gtid) if gtid and PROFILES[profile].alibaba else None,
+        tidb,
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from translator.dialects._rows import Columns
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.canal.codings import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
-from translator.dialects.canal.mysql_type import MysqlType, parse
+from translator.dialects.canal.mysql_type import OTHER_NAMES_OF_TEXT, MysqlType, parse
 from translator.envelope import Column, TableSchema
 from translator.message import DeclaredTable, TableName
 
@@ -94,7 +94,9 @@ def _key(pk_names: tuple[str, ...], declared: DeclaredTable | None) -> tuple[tup
     return (), "none"
 
 
-_LENGTH_TYPES = frozenset({"char", "nchar", "character", "varchar", "nvarchar", "binary", "varbinary"})
+_LENGTH_TYPES = frozenset(
+    {"char", "nchar", "character", "varchar", "nvarchar", "binary", "varbinary", *OTHER_NAMES_OF_TEXT}
+)
 
 
 def _column(name: str, type_: MysqlType | None, found: Coding, key: tuple[str, ...]) -> Column:

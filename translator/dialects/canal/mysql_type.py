@@ -39,7 +39,22 @@ class MysqlType(Struct, frozen=True):
 
 # Labels double their quotes. The loops are possessive: no text makes the match try twice.
 _TOKEN = re.compile(r"\s*+(?:(?P<label>'(?:[^']|'')*+')|(?P<word>[A-Za-z_][\w$]*+)|(?P<number>\d++)|(?P<mark>[(),]))")
-_TWO_WORDS = frozenset({("double", "precision")})
+OTHER_NAMES_OF_TEXT = (
+    "char varying",
+    "character varying",
+    "national char",
+    "national character",
+    "national varchar",
+    "national char varying",
+    "national character varying",
+    "nchar varchar",
+    "nchar varying",
+    "long varchar",
+    "long char varying",
+    "long character varying",
+)
+_NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
+"""Names of several words; of those that fit, the longest counts."""
 _DIGITS = 5
 """No number in a MySQL type has more: the longest is the length of a VARCHAR, 65535."""
 
@@ -88,8 +103,8 @@ def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
     """The word or words that name the type, and what follows them."""
     if not tokens or tokens[0][0] != "word":
         raise _Malformed
-    words = tuple(text for _, text in tokens[:2])
-    length = 2 if words in _TWO_WORDS else 1
+    words = tuple(text for _, text in tokens[:3])
+    length = next((length for length in (3, 2) if words[:length] in _NAMES), 1)
     return " ".join(words[:length]), tokens[length:]
 
 

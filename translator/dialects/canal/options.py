@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from translator.dialects.canal.profile import PROFILES, Binary, Labels
 from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
 """A time with its zone: without one, which side of a restart a message lies on would depend on this machine."""
-
-PROFILES = ("oss", "dts", "dts_legacy")
-NOT_IN_THIS_RELEASE = ("ticdc", "flink_cdc", "auto")
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
@@ -22,6 +20,15 @@ class Instance(Struct, frozen=True, forbid_unknown_fields=True):
 
     created: Moment
     restarted: tuple[Moment, ...] = ()
+
+
+class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
+    """The check of updates with two full images against what is known of their rows (continuity.py)."""
+
+    keys: Annotated[int, Meta(ge=1)] = 10_000
+    """Rows of each partition that are remembered: those that changed last."""
+
+    action: Literal["stop", "warn", "off"] = "stop"
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,15 +49,32 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     row_image: Literal["full", "partial"] = "full"
     """The server's `binlog_row_image`; `partial` stands for MINIMAL and NOBLOB, and for a column filter in canal."""
 
+    labels: Labels | None = None
+    """How ENUM and SET are printed; None: as the profile's writer does."""
+
+    binary: Binary | None = None
+    """How bytes are printed; None: as the profile's writer does."""
+
+    newline_batches: bool = False
+    """One record may hold several messages, one a line: storage sinks of TiCDC (section 10)."""
+
+    object_rows: bool = False
+    """`data` and `old` may be one object in place of an array: SeaTunnel's sink (section 1)."""
+
+    heartbeat_tables: tuple[str, ...] = ()
+    """Patterns over `db.table`: tables that a server writes to show that it is alive (section 3.3). No default: a table
+    of such a name may be the user's own."""
+
+    continuity: Continuity | None = None
+    """None: as by default for Alibaba DTS, off for the others."""
+
 
 def check(options: Options) -> None:
     """Refuse what the types alone allow.
 
     Raises:
-        ConfigError: a profile that is unknown or not in this release, an instance without DTS, or an unknown zone.
+        ConfigError: an unknown profile, an instance without DTS, or an unknown zone.
     """
-    if options.profile in NOT_IN_THIS_RELEASE:
-        raise ConfigError(f"canal: profile {options.profile} is not in this release; allowed: {', '.join(PROFILES)}")
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")
     if options.instance is not None and options.profile != "dts":

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from types import NoneType
 from typing import Any
+
+from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field, json_type
 from translator.dialects.canal.layout import Types
@@ -13,17 +16,25 @@ from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Limits
 
 _TEXT_OR_NULL = frozenset({str, NoneType})
+_NATIVE = frozenset({str, NoneType, int, Decimal, bool})
 
 
-def read_data(body: JsonObject, limits: Limits) -> list[Row]:
+class RowForm(Struct, frozen=True):
+    """What the declared writer may write in place of an array of rows of text. `objects`: one row without its array."""
+
+    native_cells: bool = False
+    objects: bool = False
+
+
+def read_data(body: JsonObject, limits: Limits, form: RowForm) -> list[Row]:
     """The rows of `data`; `[]` when there is nothing in it."""
     rows: list[Row] = []
-    sent = _array(body, "data", limits)
+    sent = _array(body, "data", limits, form)
     for index, row in enumerate(sent):
         path = f"$.data[{index}]"
         if not isinstance(row, dict):
             raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
-        rows.append(_checked(row, path, limits))
+        rows.append(_checked(row, path, limits, form))
     if not any(rows):
         return []
     if not all(rows):
@@ -32,18 +43,20 @@ def read_data(body: JsonObject, limits: Limits) -> list[Row]:
     return rows
 
 
-def read_old(body: JsonObject, limits: Limits) -> list[OldRow]:
+def read_old(body: JsonObject, limits: Limits, form: RowForm) -> list[OldRow]:
     """The entries of `old`; null and `{}` are entries in which nothing is known to have changed."""
     rows: list[OldRow] = []
-    for index, row in enumerate(_array(body, "old", limits)):
+    for index, row in enumerate(_array(body, "old", limits, form)):
         path = f"$.old[{index}]"
         if row is not None and not isinstance(row, dict):
             raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
-        rows.append(row and _checked(row, path, limits))
+        rows.append(row and _checked(row, path, limits, form))
     return rows
 
 
-def _array(body: JsonObject, name: str, limits: Limits) -> list[Any]:
+def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[Any]:
+    if form.objects and isinstance(body.get(name), dict):
+        return [body[name]]
     rows: list[Any] = field(body, name, list, "$", optional=True) or []
     if len(rows) > limits.rows:
         reason = f"{name} has {len(rows)} rows, {limits.rows} are allowed (limits.rows)"
@@ -51,14 +64,21 @@ def _array(body: JsonObject, name: str, limits: Limits) -> list[Any]:
     return rows
 
 
-def _checked(row: Mapping[str, object], path: str, limits: Limits) -> Row:
-    """A row within the limits, all of whose cells are text or null (section 7.1)."""
+def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm) -> Row:
+    """A row within the limits, with cells that the declared writer may write (section 7.1)."""
     _check_width(row, path, limits)
-    if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
-        name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
-        reason = f"column {quote(name)} is a JSON {json_type(cell)}; canal and DTS write strings and null only"
+    allowed = _NATIVE if form.native_cells else _TEXT_OR_NULL
+    if not allowed.issuperset(map(type, row.values())):
+        name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in allowed)
+        reason = f"column {quote(name)} is a JSON {json_type(cell)}; {_CELLS[form.native_cells]}"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     return row
+
+
+_CELLS: Mapping[bool, str] = {
+    False: "canal, DTS and TiCDC write strings and null only",
+    True: "a cell is a string, a number, a boolean or null",
+}
 
 
 def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> None:

@@ -80,23 +80,23 @@ def _one_reading(value: object, readings: Sequence[str | None], code: str) -> st
     return found.pop()
 
 
-def enum_label(labels: Sequence[str], text_too: bool, value: object) -> str:
-    """A 1-based index; 0 is the empty text that MySQL stores for a value it refused."""
+def enum_label(labels: Sequence[str], form: str, value: object) -> str:
+    """A 1-based index, or a label; 0 is the empty text that MySQL stores for a value it refused."""
     text = str(value)
     by_index = None
-    if _INDEX.match(text) and int(text) <= len(labels):
+    if form != "text" and _INDEX.match(text) and int(text) <= len(labels):
         by_index = labels[int(text) - 1] if int(text) else ""
-    by_text = text if text_too and (text in labels or not text) else None
+    by_text = text if form != "index" and (text in labels or not text) else None
     return _one_reading(value, (by_index, by_text), "ENUM_UNKNOWN")
 
 
-def set_labels(labels: Sequence[str], text_too: bool, value: object) -> str:
-    """A bit mask, bit 0 the first label."""
+def set_labels(labels: Sequence[str], form: str, value: object) -> str:
+    """A bit mask, bit 0 the first label; or labels with commas between them."""
     text = str(value)
     by_mask = None
-    if _INDEX.match(text) and not int(text) >> len(labels):
+    if form != "text" and _INDEX.match(text) and not int(text) >> len(labels):
         by_mask = ",".join(label for bit, label in enumerate(labels) if int(text) >> bit & 1)
-    by_text = text if text_too and (not text or set(text.split(",")) <= set(labels)) else None
+    by_text = text if form != "index" and (not text or set(text.split(",")) <= set(labels)) else None
     return _one_reading(value, (by_mask, by_text), "SET_UNKNOWN")
 
 

@@ -14,7 +14,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from translator.dialects._json import JsonObject
+from translator.dialects.canal.marks import MARKS, Mark
 from translator.dialects.canal.options import Options
+from translator.dialects.canal.profile import PROFILES
 from translator.errors import ErrorCode, MessageError
 
 Row: TypeAlias = Mapping[str, object]
@@ -26,14 +29,6 @@ FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-FOREIGN_MARKS: Mapping[str, str] = {
-    "_tidb": "TiCDC",
-    "pgType": "Volcengine DTS",
-    "opType": "InLong",
-    "updateBefore": "InLong",
-}
-"""Members that only one writer sends, none of the declared ones (section 6.5 A)."""
-
 VARIANT_CONFLICT = "VARIANT_CONFLICT"
 SWAP_OLD_DATA = "SWAP_OLD_DATA"
 OLD_LENGTH_MISMATCH = "OLD_LENGTH_MISMATCH"
@@ -43,31 +38,39 @@ IMAGE_IN_OLD = "IMAGE_IN_OLD"
 class Era(Struct, frozen=True):
     """What the declaration says of a message before its shape is looked at.
 
-    `data_is` is the image that `data` holds in an update with two full images: `after`, `before`, or None where the
-    declaration cannot tell.
+    `data_is` is the image that `data` holds in an update with two images: `after`, `before`, or None where the
+    declaration cannot tell. `doubt` says why two full images are refused. `alibaba`: a DTS instance wrote it, and its
+    DELETE tells in which form.
     """
 
     variant: str
     basis: str
     data_is: str | None
+    doubt: str | None = None
+    alibaba: bool = False
+    notes: tuple[str, ...] = ()
 
 
 EraOf: TypeAlias = Callable[[int | None], Era]
 """From the `ts` of a message (milliseconds), None where it has none."""
 
-_CURRENT = Era("dts", "declared", "after")
+_CURRENT = Era("dts", "declared", "after", alibaba=True)
 _LEGACY: Mapping[str, Era] = {
-    "data_is_before": Era("dts_legacy", "declared", "before"),
-    "old_is_before": Era("dts_legacy", "declared", "after"),
+    "data_is_before": Era("dts_legacy", "declared", "before", alibaba=True),
+    "old_is_before": Era("dts_legacy", "declared", "after", alibaba=True),
 }
+_NEAR = "its ts is missing or too near to the restart to tell which is which"
+_AUTO = "one message cannot tell which is which: declare the writer in place of profile auto"
 
 
 def era_of(options: Options) -> EraOf:
-    """The rule that the options declare."""
+    """The rule that the options declare, for messages without a mark."""
     legacy = _LEGACY[options.legacy_update_direction]
     instance = options.instance
-    if options.profile == "oss":
-        return partial(_always, Era("oss", "declared", "after"))
+    if options.profile == "auto":
+        return partial(_always, Era("oss", "inferred", None, _AUTO))
+    if not PROFILES[options.profile].alibaba:
+        return partial(_always, Era(options.profile, "declared", "after"))
     if options.profile == "dts_legacy":
         return partial(_always, legacy)
     if instance is None or instance.created >= FORM_CHANGED:
@@ -87,8 +90,35 @@ def _always(era: Era, ts: int | None) -> Era:
 def _around(legacy: Era, switch: int, tolerance: int, ts: int | None) -> Era:
     if ts is None or abs(ts - switch) <= tolerance:
         # Where both forms read alike (`old_is_before`), nearness takes nothing away.
-        return Era("dts", "inferred", "after" if legacy.data_is == "after" else None)
+        alike = legacy.data_is == "after"
+        return Era("dts", "inferred", "after" if alike else None, None if alike else _NEAR, alibaba=True)
     return legacy if ts < switch else _CURRENT
+
+
+def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
+    """The era of a message once its marks are looked at: they name its writer, or contradict the declared one."""
+    if profile == "auto":
+        for member, named in _NAMED.items():
+            if member in body:
+                return named
+    mark = next((mark for mark in _MARKS_FOR[profile] if mark.seen(type_, body)), None)
+    if mark is None:
+        return era
+    if profile == "auto":
+        return Era(mark.variant, mark.basis, None, _AUTO)
+    doubt = f"by its mark ({mark.words}) its writer is not the declared one: declare it" if mark.legacy else None
+    return Era(era.variant, era.basis, era.data_is, doubt, era.alibaba, (VARIANT_CONFLICT,))
+
+
+_NAMED: Mapping[str, Era] = {
+    "_tidb": Era("ticdc", "certain", "after"),
+    "pgType": Era("volcengine", "certain", "after"),
+}
+"""What `auto` makes of members that name their writer."""
+
+_MARKS_FOR: Mapping[str, Sequence[Mark]] = {
+    profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
+}
 
 
 def _milliseconds(moment: datetime) -> int:
@@ -128,12 +158,15 @@ def _after_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     """Documented of no writer, but a new row has one image only, so that there is nothing to mistake it for."""
+    if era.data_is is None and not era.alibaba:
+        reason = "a new row has its image in old; no writer is known that does so: declare the writer, or correct it"
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
     return Images(None, _complete(old), "dts_legacy", "inferred", (*_conflict(era, "dts_legacy"), IMAGE_IN_OLD))
 
 
 def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    if era.variant == "oss":
-        return Images(data, None, "oss", era.basis)
+    if not era.alibaba:
+        return Images(data, None, era.variant, era.basis)
     return Images(data, None, "dts", "certain", _conflict(era, "dts"))
 
 
@@ -162,7 +195,7 @@ def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
         return Images(None, images.after, era.variant, era.basis, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
-    if era.data_is == "after":
+    if era.data_is == "after" or not era.alibaba:
         return Images(old, data, era.variant, era.basis)
     # Changed columns only: the legacy form has all columns in both images (section 6.5 B).
     return Images(old, data, "dts", "inferred", _conflict(era, "dts"))
@@ -181,12 +214,11 @@ def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
 
 
 def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    if era.data_is == "after":
-        return Images(old, data, era.variant, era.basis)
+    if era.doubt is not None:
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, f"an UPDATE has two full images, and {era.doubt}")
     if era.data_is == "before":
         return Images(data, _complete(old), era.variant, era.basis, (SWAP_OLD_DATA,))
-    reason = "an UPDATE has two full images, and its ts is missing or too near to the restart to tell which is which"
-    raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason)
+    return Images(old, data, era.variant, era.basis)
 
 
 def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
@@ -199,7 +231,8 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
     """The note that a message contradicts what was declared; no note where the declaration left it open."""
-    return (VARIANT_CONFLICT,) if era.data_is is not None and era.variant != met else ()
+    conflict = era.data_is is not None and era.variant != met and VARIANT_CONFLICT not in era.notes
+    return (VARIANT_CONFLICT,) if conflict else ()
 
 
 def _refuse(code: ErrorCode, reason: str) -> Rule:

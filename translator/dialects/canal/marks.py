@@ -1,0 +1,113 @@
+"""What in one message names its writer, or excludes one: formats/canal.md section 6.5 A, as tables.
+
+Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) decide
+nothing, so that they are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from msgspec import Struct
+
+from translator.dialects._json import JsonObject
+from translator.errors import ErrorCode, MessageError
+
+WATERMARK = "TIDB_WATERMARK"
+
+
+class Named(Struct, frozen=True):
+    """A writer that a mark names for certain, and the profiles that read its messages."""
+
+    writer: str
+    profiles: tuple[str, ...]
+
+
+_TICDC = Named("TiCDC", ("ticdc", "auto"))
+_INLONG = Named("InLong", ())
+
+MEMBERS: Mapping[str, Named] = {
+    "_tidb": _TICDC,
+    "pgType": Named("Volcengine DTS", ("auto",)),
+    "opType": _INLONG,
+    "updateBefore": _INLONG,
+}
+"""Members that only one writer sends. InLong has the image before in `updateBefore`, a shape of its own."""
+
+TYPES: Mapping[str, Named] = {WATERMARK: _TICDC}
+"""Types that only one writer sends."""
+
+
+def check_writer(body: JsonObject, profile: str) -> None:
+    """Refuse a message whose writer is named by a mark, and is not the declared one.
+
+    Raises:
+        MessageError: UNSUPPORTED_SHAPE.
+    """
+    met = [(f"member {name}", f"$.{name}", MEMBERS[name]) for name in MEMBERS if name in body]
+    type_ = body.get("type")
+    if isinstance(type_, str) and type_ in TYPES:
+        met.append((f"type {type_}", "$.type", TYPES[type_]))
+    for mark, path, named in met:
+        if profile not in named.profiles:
+            advice = f"declare profile {named.profiles[0]}" if named.profiles else "no profile reads its messages"
+            reason = f"{named.writer} wrote it ({mark}), and profile {profile} is declared; {advice}"
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=path)
+    if body.get("pgType"):
+        reason = "Volcengine DTS read it from PostgreSQL (member pgType); only messages about MySQL are translated"
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.pgType")
+
+
+class Mark(Struct, frozen=True):
+    """A trait of one message that excludes the writers of some profiles for certain."""
+
+    words: str
+    seen: Callable[[str, JsonObject], bool]
+    """From the type and the message."""
+
+    excludes: tuple[str, ...]
+    variant: str
+    """The form as which `auto` reads it, where nothing names the writer; what its shape leaves open stays open."""
+
+    basis: str
+    legacy: bool
+    """Whether a legacy DTS instance may have written it, in whose updates the images stand the other way round."""
+
+
+def _of_cloud(type_: str, body: JsonObject) -> bool:
+    return type_ in ("INIT", "DDL", "INIT_DDL")
+
+
+def _zero_id(type_: str, body: JsonObject) -> bool:
+    return body.get("id") == 0 and type(body["id"]) is int
+
+
+def _bare(type_: str, body: JsonObject) -> bool:
+    return all(body.get(name) is None for name in ("id", "es", "ts", "sqlType"))
+
+
+def _native_cells(type_: str, body: JsonObject) -> bool:
+    rows = [row for name in ("data", "old") for row in _rows(body.get(name)) if isinstance(row, dict)]
+    return any(isinstance(cell, (bool, int, Decimal)) for row in rows for cell in row.values())
+
+
+def _rows(sent: Any) -> list[Any]:
+    return sent if isinstance(sent, list) else [sent]
+
+
+def _milliseconds(type_: str, body: JsonObject) -> bool:
+    es: Any = body.get("es")
+    return type(es) is int and es % 1000 != 0
+
+
+MARKS: tuple[Mark, ...] = (
+    Mark("a type of cloud services", _of_cloud, ("oss", "ticdc", "flink_cdc"), "dts", "certain", legacy=True),
+    Mark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
+    Mark("none of id, es, ts and sqlType", _bare, ("oss",), "flink_cdc", "inferred", legacy=False),
+    # `auto` alone asks for this one: profiles whose writers do not write such cells refuse them where they read rows.
+    Mark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
+    Mark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
+)
+"""The first that is seen counts: the more it says, the earlier it stands."""

@@ -1,0 +1,44 @@
+"""The writers that can be declared, and what their messages have in common whatever their shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+Labels = Literal["index", "text", "either"]
+"""How ENUM and SET are printed: by number, by label, or by either."""
+
+Binary = Literal["latin1", "hex", "base64"]
+"""How bytes are printed."""
+
+
+class Profile(Struct, frozen=True):
+    """A declared writer. `auto` stands for all of them, so that it allows what any of them writes."""
+
+    alibaba: bool = False
+    """Its `gtid` is that of the transaction; canal's is the set of all that were executed (formats/canal.md section 1).
+    Its form depends on the life of the instance."""
+
+    tidb: bool = False
+    """It may send the member `_tidb`, and watermarks."""
+
+    native_cells: bool = False
+    """Its cells may be numbers and booleans; elsewhere they are text or null."""
+
+    labels: Labels = "index"
+    binary: Binary = "latin1"
+    binary_documented: bool = True
+
+
+_DTS = Profile(alibaba=True, labels="either", binary_documented=False)
+
+PROFILES: Mapping[str, Profile] = {
+    "oss": Profile(),
+    "dts": _DTS,
+    "dts_legacy": _DTS,
+    "ticdc": Profile(tidb=True),
+    "flink_cdc": Profile(native_cells=True, labels="text", binary="base64", binary_documented=False),
+    "auto": Profile(tidb=True, native_cells=True, labels="either", binary_documented=False),
+}
