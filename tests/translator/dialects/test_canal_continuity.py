@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, Form
-from tests.translator.dialects._canal import UPDATE, message, update
+from tests.translator.dialects._canal import UPDATE, canal, message, update
 from tests.translator.dialects._canal_history import (
     RIGHT,
     History,
@@ -22,7 +22,9 @@ from tests.translator.dialects._canal_history import (
     swapped,
     translated,
 )
+from translator.dialects.canal.continuity import ContinuityGuard
 from translator.dialects.canal.unconfirmed import LISTED, Unconfirmed
+from translator.message import Changes
 
 
 class TestWithoutTheRowsBefore:
@@ -117,6 +119,19 @@ class TestOption:
     def test_on_by_setting(self) -> None:
         """Whoever wants it has it for other writers as well."""
         assert translated(legacy(self.history()), profile="flink_cdc", continuity={}).stopped
+
+    def test_without_es_all_updates_are_of_one_second(self) -> None:
+        """What is kept of a key does not grow with its updates."""
+        dialect = canal(profile="dts")
+        guard = dialect.guard()
+        assert isinstance(guard, ContinuityGuard)
+        for number in range(40):
+            row = {"id": "1", "name": "x", "n": str(number)}
+            one = message(json.dumps(update(es=None, data=[{**row, "n": str(number + 1)}], old=[row])).encode())
+            outcome = dialect.decode(one)
+            assert isinstance(outcome, Changes)
+            assert [] == guard.inspect(one, outcome.changes)
+        assert 16 == max(len(known.pairs) for known in guard._known.values())
 
     def test_the_rows_that_are_remembered(self) -> None:
         """With room for one key, the evidence of the other is gone; what was read meanwhile is named."""
@@ -259,8 +274,18 @@ class TestUnconfirmed:
         text = unconfirmed.text(before=9_999)
         assert f"{LISTED + 3} earlier message(s)" in text
         assert f"offsets 8-{LISTED + 7}, and 3 not kept, from offset 5 on." in text
+        unconfirmed.confirm_until(6)
+        assert f"{LISTED + 3} earlier message(s)" in unconfirmed.text(before=9_999)
         unconfirmed.confirm_until(LISTED + 7)
         assert "was confirmed" in unconfirmed.text(before=9_999)
+
+
+def test_rows_with_one_hash_in_python_are_two_rows() -> None:
+    """hash(-1) == hash(-2)."""
+    history = History()
+    history.new(1, -1)
+    history.update(1, a=-2)
+    assert translated(legacy(history), profile="dts").stopped is not None
 
 
 def test_the_rows_of_a_message_are_taken_in_order() -> None:

@@ -14,12 +14,26 @@ from translator.envelope import Ddl, Tx
 from translator.message import Changes, TableName
 
 
+OF_CLOUD = ("DDL", "INIT_DDL")
+
+
+@pytest.mark.parametrize("type_", OF_CLOUD)
+@pytest.mark.parametrize("sql", ["ALTER TABLE orders ADD c INT", "TRUNCATE TABLE orders", "TRUNCATE TABLE orders, b"])
+def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
+    """canal has no such type (section 6.5 A): the statement is read all the same, and the conflict noted."""
+    (change,) = decode(of_type(type_, sql=sql)).changes  # type: ignore[union-attr]
+    assert "VARIANT_CONFLICT" in (change.notes or ())
+    (change,) = decode(of_type(type_, sql=sql), profile="dts").changes  # type: ignore[union-attr]
+    assert "VARIANT_CONFLICT" not in (change.notes or ())
+
+
 @pytest.mark.parametrize("type_", sorted(STATEMENTS))
 @pytest.mark.parametrize("is_ddl", [True, False, None])
 def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
     """SQL text is carried verbatim, never as rows, whatever isDdl says (section 3.2); canal#1408: it may be null."""
     sql = "/* x */ ALTER TABLE orders ADD c INT"
-    change = other(of_type(type_, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None))
+    body = of_type(type_, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None)
+    change = other(body, profile="dts" if type_ in OF_CLOUD else "oss")
     assert Ddl(type_, sql, ["shop.orders"], True) == change.ddl
     assert (["STATEMENT_NOT_APPLIED"] if type_ == "TRUNCATE" else None) == change.notes
     assert ("schema", "shop", TableName("shop", None, "orders")) == (change.kind, change.db, change.table)
@@ -69,7 +83,7 @@ def test_affected_tables(type_: str, table: str, sql: str, tables: list[str]) ->
 )
 def test_truncates_without_an_event_t(type_: str, sql: str, tables: list[str]) -> None:
     """Whatever the type, a truncate that empties no table by an event says that it changed rows."""
-    change = other(of_type(type_, sql=sql))
+    change = other(of_type(type_, sql=sql), profile="dts" if type_ in OF_CLOUD else "oss")
     assert (Ddl(type_, sql, tables, True), ["STATEMENT_NOT_APPLIED"]) == (change.ddl, change.notes)
 
 

@@ -219,7 +219,7 @@ def test_declared_columns_stand_in_for_mysql_type() -> None:
     dialect = canal(DECLARED, timezone="+08:00")
     change = row(of_type("INSERT", [CELLS], mysqlType=None, pkNames=None), dialect)
     assert {"id": "7", "at": "2024-05-05T23:08:09Z", "raw": "/w==", "doc": "{}"} == change.after
-    assert ["LABELS_MISSING"] == [issue.code for issue in change.issues or ()]
+    assert ["LABEL_MISSING"] == [issue.code for issue in change.issues or ()]
     assert change.schema is not None
     assert list(DECLARED.columns or ()) == [column.name for column in change.schema.columns]
     assert ["TZ_ASSUMED=+08:00"] == change.notes

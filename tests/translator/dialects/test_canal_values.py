@@ -147,8 +147,8 @@ def b64(raw: bytes) -> str:
         (b64(b"ab"), "binary", "ab"),
         ("<NOT_LATIN1>", "blob", "\u0100"),
         (b64(b"\x01\x01\0\0\0" + bytes(16)), "point", "\0\0\0\0\x01\x01\0\0\0" + "\0" * 16),
-        ("<GEOMETRY_SRID>", "point", "\xe6\x10\0\0\x01\x01\0\0\0" + "\0" * 16),
-        ("<NOT_A_GEOMETRY>", "geometry", ""),
+        ("<SRID_UNSUPPORTED>", "point", "\xe6\x10\0\0\x01\x01\0\0\0" + "\0" * 16),
+        ("<NOT_WKB>", "geometry", ""),
     ],
 )
 def test_bytes(value: str, type_: str, text: str) -> None:

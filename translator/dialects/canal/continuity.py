@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
+import msgspec
 from msgspec import Struct
 
 from translator.dialects.canal.forms import Forms
@@ -268,7 +269,10 @@ class ContinuityGuard:
     @staticmethod
     def _pairs(known: _Known | None, change: RowChange, pair: _Pair | None) -> frozenset[_Pair]:
         new = frozenset(() if pair is None else (pair,))
-        return known.pairs | new if known is not None and known.commit == change.ts_commit_us else new
+        if known is None or known.commit != change.ts_commit_us:
+            return new
+        # Without `es` all updates of a key are of one second: as many as count are kept.
+        return known.pairs if len(known.pairs) >= _SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
         """After DDL the rows of its table are not known; nor is any where it may have others, or rows of its own."""
@@ -282,8 +286,14 @@ class ContinuityGuard:
 
 
 def _hash(image: Image) -> int:
-    """The same for the same columns and values, in whatever order."""
-    return hash(frozenset(image.items()))
+    """The same for the same columns and values, in whatever order.
+
+    Of their text: Python gives -1 and -2 one hash, and a row that went from the one to the other looked unchanged.
+    """
+    return hash(_encode(image))
+
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def _key(change: RowChange, image: Image | None) -> _Key | None:

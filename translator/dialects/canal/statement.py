@@ -73,9 +73,10 @@ def alive(head: Head) -> OtherChange:
 
 
 def _placed(head: Head, change: T) -> T:
-    """The change with the times and positions of its message."""
+    """The change with the times, positions and notes of its message."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
+    change.notes = [*head.era.notes, *(change.notes or ())] or None
     return change
 
 
@@ -86,7 +87,7 @@ def _announced(head: Head, sql: str, read: Statement | None, *, not_applied: boo
     if read is not None and _names_another(read, head.table):
         notes.append(SQL_NAMES_ANOTHER_TABLE)
     ddl = Ddl(head.type, sql, tables, read is not None)
-    return _placed(head, OtherChange("schema", head.declared_writer, head.table, head.db, ddl, notes=notes or None))
+    return _placed(head, OtherChange("schema", head.declared_writer, head.table, head.db, ddl, notes=notes))
 
 
 def _read(sql: str) -> Statement | None:

@@ -17,6 +17,7 @@ class Unconfirmed:
         self._rows: dict[int, int] = {}  # by offset
         self._dropped = 0
         self._first: int | None = None
+        self._last = -1  # of those dropped
 
     def add(self, offset: int) -> None:
         self._rows[offset] = self._rows.get(offset, 0) + 1
@@ -24,6 +25,7 @@ class Unconfirmed:
             oldest = next(iter(self._rows))
             del self._rows[oldest]
             self._first = oldest if self._first is None else self._first
+            self._last = oldest
             self._dropped += 1
 
     def confirm(self, offset: int) -> None:
@@ -35,7 +37,8 @@ class Unconfirmed:
     def confirm_until(self, offset: int) -> None:
         while self._rows and (oldest := next(iter(self._rows))) <= offset:
             del self._rows[oldest]
-        self._dropped, self._first = 0, None
+        if self._last <= offset:
+            self._dropped, self._first = 0, None
 
     def text(self, before: int) -> str:
         """How many messages there are before an offset, and which."""

@@ -61,9 +61,9 @@ def json_text(value: object) -> str:
 def wkb(value: object) -> Scalar:
     """WKB behind four bytes of SRID; the canonical form has no place for an SRID other than 0."""
     if not isinstance(value, str) or len(value) < 9:
-        raise Unrepresentable("NOT_A_GEOMETRY", value)
+        raise Unrepresentable("NOT_WKB", value)
     if value[:4] != "\0\0\0\0":
-        raise Unrepresentable("GEOMETRY_SRID", value)
+        raise Unrepresentable("SRID_UNSUPPORTED", value)
     return bytes_from_latin1(value[4:])
 
 
@@ -101,7 +101,7 @@ def set_labels(labels: Sequence[str], form: str, value: object) -> str:
 
 
 def without_labels(value: object) -> Scalar:
-    raise Unrepresentable("LABELS_MISSING", value)
+    raise Unrepresentable("LABEL_MISSING", value)
 
 
 # -- times
