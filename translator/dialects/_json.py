@@ -76,7 +76,9 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except msgspec.ValidationError:
         # Nothing is validated here but that an integer has at most 4300 digits.
         raise _too_many_digits() from None
-    except (msgspec.DecodeError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:  # its own words count from the start of a text inside, and call that the position
+        raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a text in it is not UTF-8") from None
+    except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
     except (InvalidOperation, ValueError):  # an exponent has at most 18 digits; int() refuses what msgspec does
         raise _too_many_digits() from None

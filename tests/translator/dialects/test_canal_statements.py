@@ -13,7 +13,6 @@ from translator.dialects.canal.statement import STATEMENTS
 from translator.envelope import Ddl, Tx
 from translator.message import Changes, TableName
 
-
 OF_CLOUD = ("DDL", "INIT_DDL")
 
 

@@ -182,17 +182,22 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     """canal up to 1.1.6, or MINIMAL row images; a legacy instance would mean the image before by it."""
+    return _after_alone("an UPDATE has rows in data only", data, era)
+
+
+def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...] = ()) -> Images:
+    """`data` is the row after, and the row before is unknown. `met`: why, in words."""
     if era.data_is != "after":
-        reason = "an UPDATE has rows in data only, and its writer may mean the row before the change by that"
+        reason = f"{met}, and its writer may mean the row before the change by data"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
-    return Images(None, data, era.variant, era.basis)
+    return Images(None, data, era.variant, era.basis, notes)
 
 
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
         # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (section 4.2).
-        images = _update_without_old(data, old, era)
-        return Images(None, images.after, era.variant, era.basis, (OLD_LENGTH_MISMATCH,))
+        met = f"an UPDATE has {len(data)} rows in data and {len(old)} in old"
+        return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
     if era.data_is == "after" or not era.alibaba:
