@@ -27,7 +27,7 @@ def offsets(stack: Stack) -> Mapping[int, list[int]]:
 
 
 def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(tmp_path: Path) -> None:
-    """Exit code 1 and the reason; nothing of that message or after it is written or committed."""
+    """Exit code 1 and the reason; nothing of that message or after it is written or committed, by no restart either."""
     (source,) = [source for source in shop_sources(1) if source.name == "legacy"]
     wrong: dict[str, Any] = {**source.settings, "options": {"profile": "dts"}}
     with Broker() as broker:
@@ -42,6 +42,10 @@ def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(tmp_path: P
             partition, contrary = int(said[1]), int(said[2])
             assert all(offset < contrary for offset in offsets(stack)[partition])
             assert stack.committed()["raw.legacy", partition] <= contrary
+            written = offsets(stack)
+            assert 1 == stack.start("translator").wait(60)
+            assert "stands still until its options change" in stack.log("translator").read_text()
+            assert written == offsets(stack), "a restart alone writes nothing more"
             corrected.start("translator")
             total = {place: counts["in"] for place, counts in fed.items()}
             wait_until("the rest is committed", 60, lambda: corrected.committed() == total, corrected)

@@ -74,7 +74,9 @@ def create_app(world: World, datadir: str) -> faust.App:
             try:
                 records = await asyncio.to_thread(lambda: list(world.reader.poll(0.5)))
                 for record in records:
-                    take_in(record, settings.output.schemas_topic, world.catalog, world.translators)
+                    take_in(
+                        record, settings.output.schemas_topic, world.catalog, world.translators, world.contradictions
+                    )
             except Exception as error:
                 await stopper.die(error)
 

@@ -15,7 +15,9 @@ from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.envelope import TableSchema
+from translator.errors import ContradictionError
 from translator.message import Learned, Message, Needs, Skip
+from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
 from translator.translate import RUN, Events, Guards, Result, Translator
@@ -81,12 +83,14 @@ class Pipeline:
         target: Target,
         catalog: Catalog,
         delivery: Delivery,
+        contradictions: Contradictions,
         metadata_wait: float,
     ) -> None:
         self._routes = routes
         self._target = target
         self._catalog = catalog
         self._delivery = delivery
+        self._contradictions = contradictions
         self._metadata_wait = metadata_wait
         self._guards = {topic: Guards(route.translator.dialect, log.warning) for topic, route in routes.items()}
         self._announcing: dict[str, asyncio.Task[None]] = {}  # by key in the schemas topic
@@ -128,7 +132,12 @@ class Pipeline:
             else:
                 result = translator.missing(message, result)
             encoded = self._encoded(translator, message, result)
-        self._guards[message.topic].inspect(message, result)
+        try:
+            self._guards[message.topic].inspect(message, result)
+        except ContradictionError as error:
+            mark = self._contradictions.mark(translator.source, error)
+            await self._delivery.confirm(self._target.metadata.topic, mark)
+            raise
         if isinstance(result, Events):
             result = await self._write(batch, translator, message, result, encoded, place)
         elif isinstance(result, Learned):

@@ -20,6 +20,7 @@ from translator.envelope import schema_text
 from translator.errors import ConfigError
 from translator.message import Learned, Message, Setup
 from translator.runtime import connection
+from translator.runtime.contradictions import PREFIX, Contradictions
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
@@ -38,6 +39,7 @@ class World(Struct):
     settings: Settings
     catalog: Catalog
     translators: dict[str, Translator]  # by source
+    contradictions: Contradictions
     reader: Reader
     delivery: Delivery
     metrics: Metrics
@@ -101,6 +103,7 @@ def prepare(settings: Settings) -> World:
     Raises:
         ConfigError: options of a dialect or a codec are wrong, or topics are missing.
         RetryableError: no registry or no broker answered in time.
+        ContradictionError: an earlier process met one, and the declaration is still the same.
     """
     version = installed_version("cdc-translator")
     catalog = Catalog()
@@ -118,8 +121,9 @@ def prepare(settings: Settings) -> World:
     output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)
     reader = Reader(client, {name: facts[name] for name in compacted})
+    contradictions = Contradictions(settings.sources)
     for record in reader.to_end():
-        take_in(record, output.schemas_topic, catalog, translators)
+        take_in(record, output.schemas_topic, catalog, translators, contradictions)
     for source in settings.sources:
         _learn_ahead(source, translators[source.name], client, facts, catalog)
     routes = {
@@ -135,17 +139,30 @@ def prepare(settings: Settings) -> World:
         metadata=destinations[output.metadata_topic],
         version=version,
     )
-    pipeline = Pipeline(routes, target, catalog, delivery, settings.timing.metadata_wait)
-    return World(settings, catalog, translators, reader, delivery, metrics, pipeline)
+    pipeline = Pipeline(routes, target, catalog, delivery, contradictions, settings.timing.metadata_wait)
+    return World(settings, catalog, translators, contradictions, reader, delivery, metrics, pipeline)
 
 
-def take_in(record: Any, schemas_topic: str, catalog: Catalog, translators: Mapping[str, Translator]) -> None:
-    """One record of a compacted topic."""
+def take_in(
+    record: Any,
+    schemas_topic: str,
+    catalog: Catalog,
+    translators: Mapping[str, Translator],
+    contradictions: Contradictions,
+) -> None:
+    """One record of a compacted topic.
+
+    Raises:
+        ContradictionError: it marks one that stands.
+    """
     key = (record.key() or b"").decode()
     if record.value() is None:
         return
     if record.topic() == schemas_topic:
         catalog.announced(key)
+        return
+    if key.startswith(PREFIX):
+        contradictions.check(key, record.value())
         return
     source, _, learned_key = key.partition("/")
     if source in translators:  # a source that is no longer configured leaves its metadata behind

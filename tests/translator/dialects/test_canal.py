@@ -46,6 +46,13 @@ def test_what_is_not_one_json_object_is_refused(code: str, value: bytes) -> None
     assert code == caught.value.code
 
 
+def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
+    """The parser would count from the start of the text they stand in, which is no place in the message."""
+    with pytest.raises(MessageError) as caught:
+        canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
+    assert "not JSON: a text in it is not UTF-8" == caught.value.reason
+
+
 # -- the head
 
 

@@ -156,6 +156,17 @@ def test_table_b_deleted_row_in_old(data: Any, profile: str) -> None:
     assert (profile not in ("dts_legacy", "auto")) == ("VARIANT_CONFLICT" in (change.notes or ()))
 
 
+@pytest.mark.parametrize(("profile", "basis"), [("flink_cdc", "declared"), ("auto", "inferred")])
+@pytest.mark.parametrize("row_in_old", [{"id": "7"}, {"id": 7}])
+def test_a_deleted_row_in_old_is_not_of_dts_where_its_marks_exclude_it(
+    row_in_old: dict[str, Any], profile: str, basis: str
+) -> None:
+    """No DTS instance leaves `id`, `es` and `ts` out, so that the place of the row tells nothing of its form."""
+    change = row({**BARE, "type": "DELETE", "data": None, "old": [row_in_old]}, profile=profile)
+    assert ("d", {"id": "7"}, ["UNTYPED"]) == (change.op, change.before, change.notes)
+    assert ("flink_cdc", basis) == (change.writer.variant, change.writer.variant_basis)
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_table_b_deleted_row_in_both(profile: str) -> None:
     """DELETE | both, equal row by row | before = data; TiCDC < 5.4 wrote this | and: both, different | reject"""
@@ -202,6 +213,14 @@ def test_table_b_update_without_old(old: Any, code: str | None, profile: str) ->
     Where a legacy instance may have written it, `data` alone may be the row before.
     """
     assert (code or ("u", AFTER, None)) == read_images(shaped("UPDATE", [NEW], old), profile)
+
+
+@pytest.mark.parametrize("profile", ["dts_legacy", "auto"])
+def test_table_b_lengths_that_differ_are_refused_with_their_own_reason(profile: str) -> None:
+    """There are rows in `old`, so that the reason is not that there are none."""
+    error = refused(update(data=[NEW, NEW]), profile=profile)
+    assert "AMBIGUOUS_VARIANT" == error.code
+    assert "data and old of an UPDATE differ in length (2 and 1)" in error.reason
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -15,6 +15,7 @@ from translator.catalog import Catalog
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
 from translator.message import Limits, Setup
+from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Tally
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
@@ -97,6 +98,7 @@ class Bench:
         self.accounted: list[Tally] = []
         self.producer = producer(config)
         self.delivery = Delivery(self.producer, self.accounted.append)
+        self.contradictions = Contradictions(self.settings.sources)
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id", 6)},
             Target(
@@ -110,6 +112,7 @@ class Bench:
             ),
             self.catalog,
             self.delivery,
+            self.contradictions,
             metadata_wait=1.0,
         )
 

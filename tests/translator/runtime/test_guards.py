@@ -40,6 +40,9 @@ def test_nothing_from_the_contrary_message_on_is_written(bench: Bench) -> None:
         asyncio.run(bench.run(records(INSERT, UNRELATED, MISREAD, UNRELATED, UNRELATED)))
     assert [0, 1] == written(bench)
     assert [] == bench.accounted
+    (mark,) = bench.read(bench.output.metadata_topic, 0)
+    with pytest.raises(ContradictionError, match="stands still until its options change"):
+        bench.contradictions.check(mark.key().decode(), mark.value())
 
 
 def test_it_knows_what_came_in_earlier_batches(bench: Bench) -> None:

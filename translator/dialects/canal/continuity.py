@@ -72,16 +72,19 @@ class _Known(Struct, gc=False):
     pairs: frozenset[_Pair] = frozenset()
     """The two images of each update of the key that was met with this commit time."""
 
-    def may_postdate(self, commit: int | None, pair: _Pair | None) -> bool:
+    def may_postdate(self, commit: int | None, pair: _Pair | None, horizon: int) -> bool:
         """Whether a change may be older than this: sent again, or contained in a snapshot.
 
         Args:
             pair: the images of an undecided update; nothing tells other changes of the same second apart.
+            horizon: the last second of which not all that was met is remembered.
         """
         if self.snapshot:
             return self.commit is None or commit is None or commit <= self.commit
-        if self.commit is None or commit is None or commit == self.commit:
-            return pair is None or pair in self.pairs or len(self.pairs) >= _SAME_SECOND
+        if self.commit is None or commit is None:
+            return True
+        if commit == self.commit:
+            return pair is None or commit <= horizon or pair in self.pairs or len(self.pairs) >= _SAME_SECOND
         return commit < self.commit
 
 
@@ -102,6 +105,7 @@ class ContinuityGuard:
         self._known: OrderedDict[_Key, _Known] = OrderedDict()
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
         self._contradictions = 0
+        self._horizon, self._anew = -1, True
         self._forms = Forms()
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
@@ -115,6 +119,7 @@ class ContinuityGuard:
             if change.op == "t":
                 self._forget(change.table)
                 continue
+            self._begin(change)
             if change.op == "d":
                 findings.append(self._forms.take(message, change))
             elif change.op == "u" and change.row == 0:
@@ -128,7 +133,7 @@ class ContinuityGuard:
 
     def missed(self) -> None:
         """A message of the partition has no events: which rows it changed is not known."""
-        self._known.clear()
+        self._forget(None)
 
     def _has_two_images(self, change: Change) -> bool:
         if not isinstance(change, RowChange) or change.op != "u" or change.before is None or change.after is None:
@@ -151,7 +156,7 @@ class ContinuityGuard:
         pair, known = frozenset((x, y)), self._known.get(key)
         now = _Known(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
         finding = None
-        if known is not None and not known.may_postdate(change.ts_commit_us, pair):
+        if known is not None and not self._may_postdate(known, change, pair):
             follows = x == known.row
             reversed_ = y in (known.row, known.if_wrong)
             if follows and y != known.if_wrong:
@@ -174,8 +179,8 @@ class ContinuityGuard:
         (key_before, x), (key, y) = from_, to
         old, new = self._known.get(key_before), self._known.get(key)
         pair = frozenset((x, y))
-        follows = old is not None and x == old.row and not old.may_postdate(change.ts_commit_us, pair)
-        reversed_ = new is not None and y in (new.row, new.if_wrong) and not new.may_postdate(change.ts_commit_us, pair)
+        follows = old is not None and x == old.row and not self._may_postdate(old, change, pair)
+        reversed_ = new is not None and y in (new.row, new.if_wrong) and not self._may_postdate(new, change, pair)
         pairs = self._pairs(old, change, pair) | self._pairs(new, change, pair)
         left_before, left, finding = None, None, None
         if old is not None and follows and not reversed_:
@@ -241,7 +246,7 @@ class ContinuityGuard:
     def _checked(self, message: Message, change: RowChange, key: _Key | None) -> Finding | None:
         """Settles the last update of a key by the row that it must have left."""
         known = None if key is None else self._known.get(key)
-        if known is None or known.if_wrong is None or known.may_postdate(change.ts_commit_us, None):
+        if known is None or known.if_wrong is None or self._may_postdate(known, change, None):
             return None
         before, after = change.before or {}, change.after
         row = _hash(after | before if after is not None and change.before_sparse else before)
@@ -264,14 +269,23 @@ class ContinuityGuard:
         self._known[key] = known
         self._known.move_to_end(key)
         if len(self._known) > self._keys:
-            self._known.popitem(last=False)
+            _, forgotten = self._known.popitem(last=False)
+            self._horizon = max(self._horizon, forgotten.commit or -1)
+
+    def _begin(self, change: RowChange) -> None:
+        """Takes in the time of the first change since all or a table was forgotten."""
+        if self._anew and change.ts_commit_us is not None:
+            self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
+
+    def _may_postdate(self, known: _Known, change: RowChange, pair: _Pair | None) -> bool:
+        return known.may_postdate(change.ts_commit_us, pair, self._horizon)
 
     @staticmethod
     def _pairs(known: _Known | None, change: RowChange, pair: _Pair | None) -> frozenset[_Pair]:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new
-        # Without `es` all updates of a key are of one second: as many as count are kept.
+        # No more than count: without `es`, all updates of a key are of one time.
         return known.pairs if len(known.pairs) >= _SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
@@ -281,6 +295,7 @@ class ContinuityGuard:
             self._forget(change.table if one else None)
 
     def _forget(self, table: TableName | None) -> None:
+        self._anew = True
         for key in [key for key in self._known if table is None or key[0] == table]:
             del self._known[key]
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from typing import TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from translator.dialects._json import JsonObject
 from translator.dialects.canal.marks import MARKS, Mark
@@ -49,6 +49,7 @@ class Era(Struct, frozen=True):
     doubt: str | None = None
     alibaba: bool = False
     notes: tuple[str, ...] = ()
+    no_dts: bool = False
 
 
 EraOf: TypeAlias = Callable[[int | None], Era]
@@ -103,9 +104,10 @@ def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
                 return named
     mark = next((mark for mark in _MARKS_FOR[profile] if mark.seen(type_, body)), None)
     if mark is None:
-        return era
+        no_dts = profile == _FLINK and any(mark.seen(type_, body) for mark in _OF_FLINK)
+        return structs.replace(era, no_dts=True) if no_dts else era
     if profile == "auto":
-        return Era(mark.variant, mark.basis, None, _AUTO)
+        return Era(mark.variant, mark.basis, None, _AUTO, no_dts=mark.variant == _FLINK)
     doubt = f"by its mark ({mark.words}) its writer is not the declared one: declare it" if mark.legacy else None
     return Era(era.variant, era.basis, era.data_is, doubt, era.alibaba, (VARIANT_CONFLICT,))
 
@@ -119,6 +121,9 @@ _NAMED: Mapping[str, Era] = {
 _MARKS_FOR: Mapping[str, Sequence[Mark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
 }
+
+_FLINK = "flink_cdc"
+_OF_FLINK = [mark for mark in MARKS if mark.variant == _FLINK]
 
 
 def _milliseconds(moment: datetime) -> int:
@@ -171,6 +176,8 @@ def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if era.no_dts:
+        return Images(_complete(old), None, era.variant, era.basis)
     return Images(_complete(old), None, "dts_legacy", "certain", _conflict(era, "dts_legacy"))
 
 
@@ -196,7 +203,7 @@ def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...]
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
         # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (section 4.2).
-        met = f"an UPDATE has {len(data)} rows in data and {len(old)} in old"
+        met = f"data and old of an UPDATE differ in length ({len(data)} and {len(old)})"
         return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
