@@ -149,6 +149,7 @@ def b64(raw: bytes) -> str:
         (b64(b"\x01\x01\0\0\0" + bytes(16)), "point", "\0\0\0\0\x01\x01\0\0\0" + "\0" * 16),
         ("<SRID_UNSUPPORTED>", "point", "\xe6\x10\0\0\x01\x01\0\0\0" + "\0" * 16),
         ("<NOT_WKB>", "geometry", ""),
+        ("<NOT_WKB>", "geometry", '{"type":"Point","coordinates":[1,2]}'),
     ],
 )
 def test_bytes(value: str, type_: str, text: str) -> None:

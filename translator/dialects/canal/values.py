@@ -58,9 +58,13 @@ def json_text(value: object) -> str:
     return text
 
 
+_BYTE_ORDERS = ("\0", "\1")
+"""The first byte of all WKB."""
+
+
 def wkb(value: object) -> Scalar:
     """WKB behind four bytes of SRID; the canonical form has no place for an SRID other than 0."""
-    if not isinstance(value, str) or len(value) < 9:
+    if not isinstance(value, str) or len(value) < 9 or value[4] not in _BYTE_ORDERS:
         raise Unrepresentable("NOT_WKB", value)
     if value[:4] != "\0\0\0\0":
         raise Unrepresentable("SRID_UNSUPPORTED", value)

@@ -227,7 +227,9 @@ def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
 
 def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if era.doubt is not None:
-        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, f"an UPDATE has two full images, and {era.doubt}")
+        raise MessageError(
+            ErrorCode.AMBIGUOUS_VARIANT, f"an UPDATE has two images of the same columns, and {era.doubt}"
+        )
     if era.data_is == "before":
         return Images(data, _complete(old), era.variant, era.basis, (SWAP_OLD_DATA,))
     return Images(old, data, era.variant, era.basis)
