@@ -181,6 +181,29 @@ class TestEvidence:
             history.update(1, a=value, seconds=0)
         assert translated(messages(swapped(history.changes, 4, 2, DTS_FULL)), **RIGHT).stopped is None
 
+    @pytest.mark.parametrize("hidden", [0, 2])
+    def test_what_was_forgotten_may_be_sent_again(self, hidden: int) -> None:
+        """The memory begins between two changes of a row in one second; then the first is sent again: at the start of
+        the process (the message is not read at all), or after a dead letter."""
+        history = History()
+        history.new(1, 1)
+        history.update(1, a=2)
+        history.update(1, seconds=0)
+        stream = messages(swapped(history.changes, 3, 2, DTS_FULL))
+        unreadable = type(stream[0])("raw.t", 0, 9, 0, None, b"{]")
+        assert translated([*stream[:hidden], unreadable, *stream[2:]], **RIGHT).stopped is None
+
+    def test_a_row_that_made_room_may_be_sent_again(self) -> None:
+        """So may changes of a row that was no longer remembered when it changed once more in the same second."""
+        history = History()
+        history.new(1, 1)
+        history.new(2, 1)
+        history.update(1, a=2)
+        history.new(3, 1, seconds=0)
+        history.update(1, a=3, seconds=0)
+        stream = messages(swapped(history.changes, 5, 3, DTS_FULL))
+        assert translated(stream, **RIGHT, continuity={"keys": 1}).stopped is None
+
     def test_a_dead_letter_hides_changes(self) -> None:
         """A row that may have changed in a message without events is known no longer."""
         history = History()
@@ -202,7 +225,7 @@ class TestEvidence:
         assert translated([insert, message, update], profile="dts").stopped is None
 
     def test_partitions_do_not_know_each_other(self) -> None:
-        """The rows of a key lie in one partition."""
+        """Partition hash bugs (canal#959, #1507, #2058, #2124): nothing is concluded from one partition on another."""
         history = History()
         history.new(1, 1)
         history.update(1, a=2)
@@ -252,6 +275,24 @@ class TestHints:
         assert [] == translated(self.deletes(DTS), profile="dts").warnings
         (warning,) = translated(self.deletes(DTS_LEGACY, DTS, DTS), profile="dts").warnings
         assert "a DELETE of form dts_legacy, which is not the declared one; it was read right" in warning
+
+    @pytest.mark.parametrize(
+        ("forms", "hints"),
+        [
+            ((DTS, DTS), []),
+            ((DTS_LEGACY, DTS_LEGACY), ["declare profile dts_legacy, or dts with the instance"]),
+            (
+                (DTS_LEGACY, DTS, DTS),
+                ["declare profile dts_legacy, or dts with the instance", "restarted between them"],
+            ),
+            ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
+        ],
+    )
+    def test_what_to_declare(self, forms: tuple[Form, ...], hints: list[str]) -> None:
+        """Under `auto`, C.1 and C.2 say what to declare; each once, and no message is read by them."""
+        warnings = translated(self.deletes(*forms), profile="auto").warnings
+        assert len(hints) == len(warnings)
+        assert all(hint in warning for hint, warning in zip(hints, warnings, strict=True))
 
 
 class TestUnconfirmed:

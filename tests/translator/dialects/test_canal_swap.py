@@ -100,13 +100,17 @@ class TestStream:
         assert [0, 1] == result.offsets
 
 
-@given(histories(), st.integers(1, 14), st.integers(0, 6), CURRENT)
+@given(histories(), st.integers(1, 14), st.integers(0, 6), CURRENT, st.integers(1, 14))
 @settings(max_examples=300)
-def test_a_right_declaration_is_never_contradicted(history: History, swap: int, again: int, current: Form) -> None:
-    """Rows that come back, many changes in a second, a batch sent again: none of them is taken for evidence."""
-    result = translated(messages(stream(history, swap, again, current)), **RIGHT)
+def test_a_right_declaration_is_never_contradicted(
+    history: History, swap: int, again: int, current: Form, start: int
+) -> None:
+    """Rows that come back, many changes in a second, a batch sent again, a start in the middle: no evidence."""
+    stream_ = messages(stream(history, swap, again, current))
+    result = translated(stream_, **RIGHT)
     assert (None, []) == (result.stopped, result.dead)
     assert table_of(history) == result.rows
+    assert translated(stream_[start:], **RIGHT).stopped is None
 
 
 WRONG: list[dict[str, Any]] = [{"profile": "dts"}, {"profile": "dts_legacy"}]

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from translator.dialects.canal.forms import Forms
+from translator.dialects.canal.known import SAME_SECOND, Known, Pair
 from translator.dialects.canal.options import Continuity, Options
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.unconfirmed import Unconfirmed
@@ -24,14 +24,10 @@ from translator.dialects.canal.variant import SWAP_OLD_DATA
 from translator.errors import quote
 from translator.message import Change, Finding, Image, Message, OtherChange, RowChange, TableName
 
-_SAME_SECOND = 16
-"""Updates of a key in one second of the source that are told apart; beyond, none of that second is evidence."""
-
 _COLUMNS = 20
 """Columns that an error names."""
 
 _Key: TypeAlias = tuple[TableName, object]
-_Pair: TypeAlias = frozenset[int]
 
 _DATA_AFTER = "data holds the row after the change and old the row before it"
 _DATA_BEFORE = "data holds the row before the change and old the row after it"
@@ -56,38 +52,6 @@ def remedy(options: Options) -> str:
     return "profile"
 
 
-class _Known(Struct, gc=False):
-    """What the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
-
-    row: int | None
-    """None: none, or it is not known which."""
-
-    offset: int
-    commit: int | None
-    if_wrong: int | None = None
-    """The row that it left if it is an update that was read the wrong way round; None: that is out of the question."""
-
-    reading: str = ""
-    snapshot: bool = False
-    pairs: frozenset[_Pair] = frozenset()
-    """The two images of each update of the key that was met with this commit time."""
-
-    def may_postdate(self, commit: int | None, pair: _Pair | None, horizon: int) -> bool:
-        """Whether a change may be older than this: sent again, or contained in a snapshot.
-
-        Args:
-            pair: the images of an undecided update; nothing tells other changes of the same second apart.
-            horizon: the last second of which not all that was met is remembered.
-        """
-        if self.snapshot:
-            return self.commit is None or commit is None or commit <= self.commit
-        if self.commit is None or commit is None:
-            return True
-        if commit == self.commit:
-            return pair is None or commit <= horizon or pair in self.pairs or len(self.pairs) >= _SAME_SECOND
-        return commit < self.commit
-
-
 class ContinuityGuard:
     """The check of one partition.
 
@@ -102,7 +66,7 @@ class ContinuityGuard:
         self._keys = chosen.keys
         self._fatal = chosen.action == "stop"
         self._complete = complete
-        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        self._known: OrderedDict[_Key, Known] = OrderedDict()
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
         self._contradictions = 0
         self._horizon, self._anew = -1, True
@@ -154,7 +118,7 @@ class ContinuityGuard:
         if key != key_before:
             return self._key_changed(message, change, reading, (key_before, x), (key, y))
         pair, known = frozenset((x, y)), self._known.get(key)
-        now = _Known(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
+        now = Known(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
         finding = None
         if known is not None and not self._may_postdate(known, change, pair):
             follows = x == known.row
@@ -191,7 +155,7 @@ class ContinuityGuard:
             left_before = x
             finding = self._contrary(message, change, new.offset, reading)
         for at, row in ((key_before, left_before), (key, left)):
-            self._keep(at, _Known(row, message.offset, change.ts_commit_us, pairs=pairs))
+            self._keep(at, Known(row, message.offset, change.ts_commit_us, pairs=pairs))
         return finding
 
     def _contrary(
@@ -241,7 +205,7 @@ class ContinuityGuard:
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
         left = None if row is None else _hash(row)
-        self._keep(key, _Known(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
+        self._keep(key, Known(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
     def _checked(self, message: Message, change: RowChange, key: _Key | None) -> Finding | None:
         """Settles the last update of a key by the row that it must have left."""
@@ -265,7 +229,7 @@ class ContinuityGuard:
         elif reading:
             self._unconfirmed[reading].confirm(offset)
 
-    def _keep(self, key: _Key, known: _Known) -> None:
+    def _keep(self, key: _Key, known: Known) -> None:
         self._known[key] = known
         self._known.move_to_end(key)
         if len(self._known) > self._keys:
@@ -277,16 +241,16 @@ class ContinuityGuard:
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
-    def _may_postdate(self, known: _Known, change: RowChange, pair: _Pair | None) -> bool:
+    def _may_postdate(self, known: Known, change: RowChange, pair: Pair | None) -> bool:
         return known.may_postdate(change.ts_commit_us, pair, self._horizon)
 
     @staticmethod
-    def _pairs(known: _Known | None, change: RowChange, pair: _Pair | None) -> frozenset[_Pair]:
+    def _pairs(known: Known | None, change: RowChange, pair: Pair | None) -> frozenset[Pair]:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new
         # No more than count: without `es`, all updates of a key are of one time.
-        return known.pairs if len(known.pairs) >= _SAME_SECOND else known.pairs | new
+        return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
         """After DDL the rows of its table are not known; nor is any where it may have others, or rows of its own."""

@@ -11,6 +11,7 @@ from translator.dialects._tables import DeclaredTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.codings import spelling_of
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
+from translator.dialects.canal.forms import FormGuard
 from translator.dialects.canal.head import Head, read_head
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
@@ -63,12 +64,15 @@ class Canal:
         tables = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
         self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
+        self._auto = chosen.profile == "auto"
         self._continuity = continuity_of(chosen)
         self._guard = partial(ContinuityGuard, setup.source, remedy(chosen), complete=self._complete)
         self._quick = QuickReader(self._layouts, setup.limits, chosen.profile)
 
     def guard(self) -> Guard | None:
-        """The check that updates follow from each other, for one partition."""
+        """The check that updates follow from each other, for one partition; under `auto`, hints on what to declare."""
+        if self._auto:
+            return FormGuard()
         return None if self._continuity.action == "off" else self._guard(self._continuity)
 
     def learn(self, document: bytes) -> object:
