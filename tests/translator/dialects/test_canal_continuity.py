@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -192,6 +193,16 @@ class TestEvidence:
         stream = messages(swapped(history.changes, 3, 2, DTS_FULL))
         unreadable = type(stream[0])("raw.t", 0, 9, 0, None, b"{]")
         assert translated([*stream[:hidden], unreadable, *stream[2:]], **RIGHT).stopped is None
+
+    def test_from_offset_0_nothing_was_missed(self) -> None:
+        """All of the first second is remembered, so that it is evidence; read from later on, it is not."""
+        history = History()
+        history.new(1, 1)
+        history.update(1, seconds=0, a=2)
+        insert, update = legacy(history)
+        later = [msgspec.structs.replace(message, offset=message.offset + 5) for message in (insert, update)]
+        assert translated([insert, update], profile="dts").stopped is not None
+        assert translated(later, profile="dts").stopped is None
 
     def test_a_row_that_made_room_may_be_sent_again(self) -> None:
         """So may changes of a row that was no longer remembered when it changed once more in the same second."""

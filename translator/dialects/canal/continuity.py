@@ -76,6 +76,8 @@ class ContinuityGuard:
         """What is to be said about the next message of the partition."""
         findings: list[Finding | None] = []
         undecided = False
+        if message.offset == 0:
+            self._anew = False  # there is nothing of the partition that was not met
         for n, change in enumerate(changes):
             if isinstance(change, OtherChange):
                 self._announced(change)
