@@ -28,13 +28,11 @@ from translator.envelope import (
     TableSchema,
     position,
 )
-from translator.errors import ContradictionError, ErrorCode, MessageError
+from translator.errors import ErrorCode, MessageError
 from translator.message import (
     Change,
     Changes,
     Dialect,
-    Guard,
-    Guarded,
     Image,
     Learned,
     Limits,
@@ -204,47 +202,6 @@ class Translator:
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
         """What all events of a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
-
-
-class Guards:
-    """The guards of a dialect's partitions. They see every message in order, before anything of it is written.
-
-    Args:
-        warn: is told what does not stop the process.
-    """
-
-    def __init__(self, dialect: Dialect, warn: Callable[[str], object]) -> None:
-        self._new = dialect.guard if isinstance(dialect, Guarded) else _no_guard
-        self._warn = warn
-        self._guards: dict[tuple[str, int], Guard | None] = {}
-
-    def inspect(self, message: Message, result: Result) -> None:
-        """Takes the next message of a partition in.
-
-        Raises:
-            ContradictionError: nothing of the message may be written, nor of any after it.
-        """
-        place = message.topic, message.partition
-        if place not in self._guards:
-            self._guards[place] = self._new()
-        guard = self._guards[place]
-        if guard is None:
-            return
-        if isinstance(result, DeadLetter):
-            guard.missed()
-        elif isinstance(result, Events):
-            for finding in guard.inspect(message, result.changes):
-                if finding.fatal:
-                    raise ContradictionError(finding.text)
-                self._warn(finding.text)
-
-    def forget(self) -> None:
-        """Begins anew: other processes may go on with the partitions."""
-        self._guards.clear()
-
-
-def _no_guard() -> Guard | None:
-    return None
 
 
 # -- one builder per operation; a miss in these tables is a bug of the dialect and becomes INTERNAL

@@ -24,14 +24,15 @@ ALLOWED: dict[str, frozenset[str]] = {
     "settings": frozenset({"errors", "message", "envelope", "dialects"}),
     "dead_letter": CORE | {"codecs"},
     "translate": CORE | {"dialects", "codecs", "dead_letter"},
+    "guards": CORE | {"dialects", "codecs", "dead_letter", "translate"},
     "catalog": CORE | {"dialects", "codecs", "dead_letter", "translate"},
-    "runtime": CORE | {"dialects", "codecs", "dead_letter", "translate", "catalog", "settings"},
-    "commands": CORE | {"dialects", "codecs", "dead_letter", "translate", "catalog", "settings", "runtime"},
+    "runtime": CORE | {"dialects", "codecs", "dead_letter", "translate", "guards", "catalog", "settings"},
+    "commands": CORE | {"dialects", "codecs", "dead_letter", "translate", "guards", "catalog", "settings", "runtime"},
     "__main__": frozenset({"commands"}),
 }
 
 # These do no I/O: what they need to look up arrives as a callable.
-PURE = CORE | {"dialects", "codecs", "dead_letter", "translate"}
+PURE = CORE | {"dialects", "codecs", "dead_letter", "translate", "guards"}
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})

@@ -19,9 +19,10 @@ from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_raw, read_records
 from translator.dead_letter import DeadLetter
 from translator.errors import ConfigError, FatalError
+from translator.guards import Guards
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
-from translator.translate import Events, Guards, Result, Translator
+from translator.translate import Events, Result, Translator
 
 
 @click.command()

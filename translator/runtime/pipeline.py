@@ -16,11 +16,12 @@ from translator.codecs.record import Record, record_size
 from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.envelope import TableSchema
 from translator.errors import ContradictionError
+from translator.guards import Guards
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
-from translator.translate import RUN, Events, Guards, Result, Translator
+from translator.translate import RUN, Events, Result, Translator
 
 log = structlog.get_logger("translator")
 

@@ -17,8 +17,9 @@ from tests.translator.dialects._canal import canal
 from translator.codecs.json import JsonCodec
 from translator.dead_letter import DeadLetter
 from translator.errors import ContradictionError
+from translator.guards import Guards
 from translator.message import Limits, Message
-from translator.translate import Events, Guards, Translator
+from translator.translate import Events, Translator
 
 TABLE = Table("t", (Column("id", "bigint"), Column("a", "int"), Column("b", "varchar")), ("id",))
 RESTARTED = START + timedelta(days=1)
