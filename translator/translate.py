@@ -61,12 +61,15 @@ MAX_REASON = 1_000
 class Events(Struct, frozen=True):
     """The message was translated: its events in order, and for each the schema that its `schema_id` names.
 
-    `changes` is what the dialect gave; it is for guards.
+    `changes` is what the dialect gave, one for each event.
     """
 
     events: list[ChangeEvent]
-    schemas: list[TableSchema | None]
     changes: Sequence[Change]
+
+    @property
+    def schemas(self) -> list[TableSchema | None]:
+        return [change.schema for change in self.changes]
 
 
 Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
@@ -123,7 +126,7 @@ class Translator:
             if not changes:
                 raise ValueError("a dialect gave no changes")
             events = [self._event(message, n, change) for n, change in enumerate(changes)]
-            return Events(events, [change.schema for change in changes], changes)
+            return Events(events, changes)
         except MessageError as error:
             return self._dead(message, error.code, str(error))
         except Exception as error:
@@ -131,9 +134,9 @@ class Translator:
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
         """The records of all events of a message: whole before the first of them is written."""
-        pairs = zip(events.events, events.schemas, strict=True)
+        pairs = zip(events.events, events.changes, strict=True)
         try:
-            return [record for event, schema in pairs for record in codec.encode(event, schema)]
+            return [record for event, change in pairs for record in codec.encode(event, change.schema)]
         except MessageError as error:
             return self._dead(message, error.code, str(error))
         except Exception as error:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
-from translator.dialects._rows import Findings, build_image
+from translator.dialects._rows import build_image
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.shareplex.meta import Meta, read_meta
 from translator.dialects.shareplex.names import Table, compile_table, split_table
@@ -79,13 +79,15 @@ class SharePlex:
         if not root.keys() <= operation.members:
             _keep_leftovers(root, operation.members, meta)
         change = operation.build(self, root, table, meta)
-        if isinstance(change, RowChange) and change.op != "t" and not change.key_columns:
-            meta.note("KEY_UNDECLARED")
+        if isinstance(change, RowChange):
+            change.issues = [*meta.findings.issues] or None
+            if change.op != "t" and not change.key_columns:
+                meta.note("KEY_UNDECLARED")
         change.ts_commit_us = meta.ts_commit_us
         change.ts_capture_us = meta.ts_capture_us
         change.pos_native = meta.scn
         change.tx = meta.tx
-        change.notes = [*meta.notes, *(change.notes or ())] or None
+        change.notes = [*meta.notes, *meta.findings.notes] or None
         change.ext = meta.ext or None
         return change
 
@@ -115,7 +117,7 @@ class SharePlex:
         """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema can tell."""
         data = self._cells(root, "data")
         change = self._row("c", table, meta, data)
-        change.after = self._image(data, table, change)
+        change.after = self._image(data, table, meta)
         if change.schema is not None:
             # No key column is NULL: one that is missing was not replicated, and the key stays unknown.
             values = [column.name for column in change.schema.columns if column.key is None]
@@ -135,8 +137,8 @@ class SharePlex:
             reason = "an update without key, and no configured key columns (tables:) that data holds"
             raise MessageError(ErrorCode.KEY_MISSING, reason, path="$.key")
         change = self._row("u", table, meta, {**key, **data})
-        before = self._image(key, table, change)
-        after = self._image(data, table, change)
+        before = self._image(key, table, meta)
+        after = self._image(data, table, meta)
         change.before = before if key else None
         change.after, change.after_sparse = after, True
         change.changed = [
@@ -153,7 +155,7 @@ class SharePlex:
         """The old row is in `data`, not in `key`."""
         data = self._cells(root, "data")
         change = self._row("d", table, meta, data)
-        change.before = self._image(data, table, change)
+        change.before = self._image(data, table, meta)
         return change
 
     def _truncate(self, root: JsonObject, table: Table, meta: Meta) -> Change:
@@ -193,16 +195,8 @@ class SharePlex:
         kind = "configured" if table.key else "none"
         return RowChange(op, table.name, self._writer_of(meta), schema=schema, key_columns=table.key, key_kind=kind)
 
-    def _image(self, cells: JsonObject, table: Table, change: RowChange) -> Image:
-        """The image of the cells; a value without a faithful form is an issue of the change."""
-        findings = Findings()
-        image = build_image(cells.items(), table.converters, findings, self._limits)
-        if findings.issues:
-            # `key` and `data` of an update may hold the same value.
-            change.issues = [*dict.fromkeys([*(change.issues or ()), *findings.issues])]
-        if findings.notes:
-            change.notes = [*(change.notes or ()), *findings.notes]
-        return image
+    def _image(self, cells: JsonObject, table: Table, meta: Meta) -> Image:
+        return build_image(cells.items(), table.converters, meta.findings, self._limits)
 
     def _writer_of(self, meta: Meta) -> Writer:
         if meta.host is None:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject
+from translator.dialects._rows import Findings
 from translator.dialects.shareplex.options import Rules
 from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
@@ -24,7 +25,10 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Meta(Struct):
-    """What `meta` says beside the operation and the table. `ext` keeps as text what has no field of its own."""
+    """What `meta` says beside the operation and the table. `ext` keeps as text what has no field of its own.
+
+    `notes` and `findings` gather what is to be said of the message.
+    """
 
     ts_commit_us: int | None = None
     ts_capture_us: int | None = None
@@ -36,6 +40,7 @@ class Meta(Struct):
     size: int | None = None
     idx: tuple[int, int] | None = None
     notes: list[str] = []
+    findings: Findings = msgspec.field(default_factory=Findings)
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
