@@ -69,7 +69,7 @@ def feed(name: str, columns: int, count: int) -> Feed:
         )
         outcome = dialect.decode(message)
         if isinstance(outcome, Learned):
-            learned[outcome.key] = dialect.learn(outcome.document)
+            learned[outcome.key] = dialect.learn(outcome.key, outcome.document)
         else:
             messages.append(message)
     return Feed(dialect, messages)

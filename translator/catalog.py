@@ -24,7 +24,7 @@ class Catalog:
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> None:
         """Takes in a metadata document of a source. Learning the same document again changes nothing."""
-        self._metadata[source, key] = dialect.learn(document)
+        self._metadata[source, key] = dialect.learn(key, document)
         self._given_up.discard((source, key))
 
     def lookup(self, source: str) -> Lookup:

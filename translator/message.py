@@ -130,16 +130,24 @@ class Skip(Struct, frozen=True):
 
 
 class Learned(Struct, frozen=True):
-    """The message describes other messages. It goes to the metadata topic under `key` and teaches the catalog."""
+    """The message describes other messages. It goes to the metadata topic under `key` and teaches the catalog.
+
+    `announces` is what it says to consumers at the same time: a changed structure is an event of kind `schema`.
+    """
 
     key: str
     document: bytes
+    announces: tuple[OtherChange, ...] = ()
 
 
 class Needs(Struct, frozen=True):
-    """The message cannot be read before the metadata `key` is learned."""
+    """The message cannot be read before the metadata `key` is learned.
+
+    With `registry_id` it is not another message that brings it: it is the text of that schema in the schema registry.
+    """
 
     key: str
+    registry_id: int | None = None
 
 
 Outcome: TypeAlias = Changes | Skip | Learned | Needs
@@ -191,8 +199,8 @@ class Dialect(Protocol):
 
     def decode(self, message: Message) -> Outcome: ...
 
-    def learn(self, document: bytes) -> object:
-        """Parse a document of `Learned` into what the look-up returns for its key."""
+    def learn(self, key: str, document: bytes) -> object:
+        """Parse the document of a `Learned`, or a needed schema, into what the look-up returns for `key`."""
         ...
 
 

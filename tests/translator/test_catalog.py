@@ -15,7 +15,7 @@ class Reader:
     def decode(self, message: Message) -> Outcome:
         return Skip("nothing")
 
-    def learn(self, document: bytes) -> object:
+    def learn(self, key: str, document: bytes) -> object:
         return document.decode()
 
 

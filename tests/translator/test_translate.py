@@ -55,7 +55,7 @@ class Scripted:
         # A fresh one each time, as a dialect gives it: the core may write its notes into it.
         return copy.deepcopy(self.outcome)
 
-    def learn(self, document: bytes) -> object:
+    def learn(self, key: str, document: bytes) -> object:
         return document
 
 

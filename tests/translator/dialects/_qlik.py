@@ -62,7 +62,7 @@ def taught(columns: dict[str, dict[str, Any]], tables: tuple[DeclaredTable, ...]
     reader = dialect(known, tables)
     learned = reader.decode(message(metadata(columns, **lineage)))
     assert isinstance(learned, Learned)
-    known[learned.key] = reader.learn(learned.document)
+    known[learned.key] = reader.learn(learned.key, learned.document)
     return reader
 
 

@@ -57,7 +57,7 @@ def _setup(case: Path, learned: dict[str, object]) -> Setup:
 def _learn(dialect: Dialect, path: Path, learned: dict[str, object]) -> None:
     outcome = dialect.decode(_message(path))
     assert isinstance(outcome, Learned), f"{path} is no metadata message"
-    learned[outcome.key] = dialect.learn(outcome.document)
+    learned[outcome.key] = dialect.learn(outcome.key, outcome.document)
 
 
 def _message(path: Path) -> Message:

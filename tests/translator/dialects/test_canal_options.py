@@ -47,7 +47,7 @@ def test_options_come_as_text_too() -> None:
 def test_nothing_is_learned() -> None:
     """A metadata document cannot be ours."""
     with pytest.raises(FatalError):
-        canal().learn(b"{}")
+        canal().learn("key", b"{}")
 
 
 def test_the_manual_lists_every_option() -> None:

@@ -280,4 +280,4 @@ def test_wrong_options_stop_at_the_start(options: dict[str, Any]) -> None:
 def test_there_is_nothing_to_learn() -> None:
     """Every record describes itself; a metadata document for this dialect is a mix-up."""
     with pytest.raises(FatalError):
-        DtsAvro(Setup("src"), {}).learn(b"{}")
+        DtsAvro(Setup("src"), {}).learn("key", b"{}")

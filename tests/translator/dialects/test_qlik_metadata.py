@@ -76,7 +76,7 @@ def test_document_holds_what_is_needed() -> None:
 def test_learn_is_frozen_and_repeatable() -> None:
     """The same document is learned the same, and what is learned cannot be changed."""
     document = learned(sample("metadata_learned")).document
-    first, again = dialect().learn(document), dialect().learn(document)
+    first, again = dialect().learn("key", document), dialect().learn("key", document)
     assert isinstance(first, Metadata)
     assert first == again
     with pytest.raises(AttributeError):
@@ -87,7 +87,7 @@ def test_learn_is_frozen_and_repeatable() -> None:
 def test_stored_document_of_somebody_else(document: bytes) -> None:
     """A metadata topic that holds something else stops the process: going on would invent types."""
     with pytest.raises(FatalError):
-        dialect().learn(document)
+        dialect().learn("key", document)
 
 
 def test_lookup_of_something_else_is_a_bug() -> None:
@@ -157,7 +157,8 @@ def test_key_by_declaration() -> None:
 def test_untyped_ignores_metadata() -> None:
     """With `untyped: translate` an event does not depend on what was learned before it: metadata is not looked up."""
     value = enveloped(bare("INSERT", {"id": 1}), SCHEMA_ID)
-    document = dialect().learn(learned(metadata(COLUMNS)).document)
+    found = learned(metadata(COLUMNS))
+    document = dialect().learn(found.key, found.document)
     unlearned, known = dialect(untyped="translate"), dialect({SCHEMA_ID: document}, untyped="translate")
     assert change(unlearned, value) == change(known, value)
     assert ({"id": "1"}, None) == (change(known, value).after, change(known, value).schema)

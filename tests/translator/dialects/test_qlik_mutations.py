@@ -47,7 +47,7 @@ def outcome(reader: Qlik, value: bytes) -> object:
     except MessageError as refused:
         return (refused.code, refused.reason, refused.path)
     if isinstance(found, Learned):
-        reader.learn(found.document)
+        reader.learn(found.key, found.document)
     return found
 
 

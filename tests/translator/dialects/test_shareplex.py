@@ -236,4 +236,4 @@ def test_nothing_in_a_record_is_skipped_by_name() -> None:
 def test_nothing_is_learned() -> None:
     """A document to learn is a mistake of the caller."""
     with pytest.raises(FatalError):
-        QUEST.learn(b"{}")
+        QUEST.learn("key", b"{}")

@@ -75,7 +75,7 @@ class Canal:
             return FormGuard()
         return None if self._continuity.action == "off" else self._guard(self._continuity)
 
-    def learn(self, document: bytes) -> object:
+    def learn(self, key: str, document: bytes) -> object:
         """Canal messages describe themselves.
 
         Raises:

@@ -100,7 +100,7 @@ class DtsAvro:
             return Changes([self._statement(record, version)])
         raise MessageError(ErrorCode.UNKNOWN_OPERATION, unknown("operation", operation, OPERATIONS), path="$.operation")
 
-    def learn(self, document: bytes) -> object:
+    def learn(self, key: str, document: bytes) -> object:
         """Nothing: every record describes itself."""
         raise FatalError(f"{self.name} learns no metadata")
 

@@ -54,7 +54,7 @@ class Qlik:
         frame = open_frame(message.value, self._setup.limits)
         return self._decoders[frame.type](frame, message)
 
-    def learn(self, document: bytes) -> Metadata:
+    def learn(self, key: str, document: bytes) -> Metadata:
         """The metadata in a document that `decode` gave out."""
         return compile_document(document, self._setup.source, self._declared)
 

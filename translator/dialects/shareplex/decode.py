@@ -51,7 +51,7 @@ class SharePlex:
             return Changes([self._change(objects[0])])
         return Changes([self._row_of_several(root, row, len(objects)) for row, root in enumerate(objects)])
 
-    def learn(self, document: bytes) -> object:
+    def learn(self, key: str, document: bytes) -> object:
         """SharePlex sends no metadata.
 
         Raises:
