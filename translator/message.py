@@ -21,7 +21,7 @@ Image: TypeAlias = dict[str, Scalar]
 """Column name -> canonical value, in source order. A column that was not sent is absent; null is None."""
 
 
-class Message(Struct, frozen=True):
+class Message(Struct, frozen=True, gc=False):
     """One Kafka record as it lay in the raw topic."""
 
     topic: str
@@ -47,7 +47,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     issue_raw_chars: int = 256
 
 
-class TableName(Struct, frozen=True):
+class TableName(Struct, frozen=True, gc=False):
     """A table as the source names it, case kept. `db` and `schema` are None where the source has no such level."""
 
     db: str | None
@@ -55,7 +55,7 @@ class TableName(Struct, frozen=True):
     table: str
 
 
-class Writer(Struct, frozen=True):
+class Writer(Struct, frozen=True, gc=False):
     """What is known about who wrote a message: envelope fields that do not depend on the row."""
 
     variant: str | None = None
@@ -65,7 +65,7 @@ class Writer(Struct, frozen=True):
     task: str | None = None
 
 
-class RowChange(Struct):
+class RowChange(Struct, gc=False):
     """One row of one message, before the common rules.
 
     `before` and `after` hold only what was sent. `before_sparse` says that `before` lists just (a superset of) the
@@ -117,7 +117,7 @@ class OtherChange(Struct):
 Change: TypeAlias = RowChange | OtherChange
 
 
-class Changes(Struct):
+class Changes(Struct, gc=False):
     """The message was understood: its changes in order. At least one."""
 
     changes: list[Change]

@@ -58,7 +58,7 @@ MAX_REASON = 1_000
 """Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
 
 
-class Events(Struct, frozen=True):
+class Events(Struct, frozen=True, gc=False):
     """The message was translated: its events in order, and for each the schema that its `schema_id` names.
 
     `changes` is what the dialect gave, one for each event.

@@ -14,7 +14,7 @@ from translator.envelope import ChangeEvent
 Headers = list[tuple[str, str | bytes | None]]
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """Bytes for Kafka, without topic and partition."""
 
     key: bytes | None

@@ -107,7 +107,7 @@ def scaled_decimal(precision: int, scale: int) -> Converter:
 
 
 # Within these neither overflow nor a number that vanishes is possible.
-_common_float = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?\Z").match
+_common_float = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,2})?\Z").match
 
 
 def float64(value: object) -> float | str:
@@ -133,10 +133,12 @@ def float32(value: object) -> float | str:
 
 # -- times
 
+_LEAP_YEAR = "(?:[1-9][0-9](?:0[48]|[2468][048]|[13579][26])|(?:[2468][048]|[13579][26])00)"
 _DAY = (
-    "(?!0000)[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+    "(?:[1-9][0-9]{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
+    rf"|(?:0[13578]|1[02])-31)|{_LEAP_YEAR}-02-29)"
 )
-"""Every day but the 29th of February, which asks for a look at the year."""
+"""Every day from the year 1000 on."""
 
 _CLOCK = "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 _FRACTION = r"(?:\.[0-9]{1,9})?"

@@ -16,7 +16,7 @@ DBMS = "mysql"
 MAX_MS = (2**63 - 1) // 1000
 
 
-class Head(Struct, frozen=True):
+class Head(Struct, frozen=True, gc=False):
     """The members of a message that do not depend on its rows. An empty name or text is None: there is none."""
 
     type: str

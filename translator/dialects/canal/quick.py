@@ -33,7 +33,7 @@ class _Tidb(Struct):
     commit_ts: int = msgspec.field(name="commitTs")
 
 
-class Body(Struct):
+class Body(Struct, gc=False):
     """The members of the common row message; UNSET is one that was not sent, apart from null."""
 
     type: Literal["INSERT", "UPDATE", "DELETE"]
