@@ -152,12 +152,6 @@ def test_drop_column_is_a_schema_change(op: str) -> None:
     assert (change.ext, change.notes) == ({"$.data": '{"COLUMN":"A"}'}, ["NOT_TRANSLATED=data"])
 
 
-@pytest.mark.parametrize("op", ["UPDATE BEFORE", "update_after"])
-def test_half_an_update_is_refused(op: str) -> None:
-    """One of the two messages of an update is not an update."""
-    assert refusal(QUEST, body(op, data={"A": 1}))[::2] == ("UNSUPPORTED_SHAPE", "$.meta.op")
-
-
 @pytest.mark.parametrize(("op", "code"), [("INSERT", "c"), ("Update", "u"), ("delete", "d")])
 def test_documented_words_are_read(op: str, code: str) -> None:
     """The full words of the documentation mean the codes seen on the wire, whatever their case."""

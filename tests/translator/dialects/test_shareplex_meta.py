@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from tests.translator.dialects._shareplex import body, dialect, refusal, row, sample
 from translator.dialects.shareplex import SharePlex
 from translator.envelope import Tx
-from translator.message import DeclaredTable, RowChange, TableName
+from translator.message import DeclaredTable, Limits, Message, RowChange, TableName
+from translator.translate import Events, Translator
+from translator.values import Assumed, timestamptz_in
 
 QUEST = dialect()
 DTS = dialect(preset="dts")
@@ -99,12 +102,37 @@ def test_digits_below_a_microsecond_are_kept() -> None:
     assert (change.ts_commit_us, change.ext) == (1, {"time": "1970-01-01T00:00:00.000001999"})
 
 
-@pytest.mark.parametrize("sent", ["2023-11-05T01:30:00", "2023-03-12T02:30:00"])
-def test_an_hour_that_comes_twice_or_never_is_no_instant(sent: str) -> None:
-    """Where the clock was changed, a local time has no single meaning."""
-    change = with_meta(dialect(timezone="America/New_York"), time=sent)
-    assert (change.ts_commit_us, change.ext) == (None, {"time": sent})
-    assert change.notes == ["TZ_ASSUMED=America/New_York", "TZ_AMBIGUOUS", "KEY_UNDECLARED"]
+@pytest.mark.parametrize(
+    ("sent", "expected", "note"),
+    [
+        ("2023-11-05T01:30:00", micros(2023, 11, 5, 5, 30, 0), "TZ_OVERLAP"),  # the earlier of both
+        ("2023-03-12T02:30:00", micros(2023, 3, 12, 7, 30, 0), "TZ_GAP"),  # by the offset before the change
+    ],
+)
+def test_an_hour_that_comes_twice_or_never_is_read_as_in_columns(sent: str, expected: int, note: str) -> None:
+    """The offset before the change is taken, as for a column of that zone; the event says so and keeps the text."""
+    zoned = dialect(timezone="America/New_York")
+    change = with_meta(zoned, time=sent)
+    assert (change.ts_commit_us, change.ext) == (expected, {"time": sent})
+    assert change.notes == ["TZ_ASSUMED=America/New_York", f"{note}=meta.time", "KEY_UNDECLARED"]
+    with pytest.raises(Assumed) as assumed:
+        timestamptz_in("America/New_York")(sent)
+    assert str(assumed.value.value) == datetime.fromtimestamp(expected / 1e6, UTC).isoformat()[:19] + "Z"
+    assert with_meta(zoned, posttime=sent).notes == [
+        "TZ_ASSUMED=America/New_York",
+        f"{note}=meta.posttime",
+        "KEY_UNDECLARED",
+    ]
+
+
+def test_an_assumed_time_of_meta_is_none_of_a_key_column() -> None:
+    """A key column called `time` is not what the note speaks of."""
+    declared = DeclaredTable("A.T", key=("time",))
+    translator = Translator("s", dialect(declared, timezone="America/New_York"), Limits())
+    value = json.dumps(body("ins", meta={"time": "2023-11-05T01:30:00"}, data={"time": "x"})).encode()
+    result = translator.translate(Message("t", 0, 0, 0, None, value))
+    assert isinstance(result, Events)
+    assert result.events[0].key == '{"time":"x"}'
 
 
 # -- position and transaction

@@ -8,39 +8,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject
-from translator.dialects._rows import Findings
+from translator.dialects.shareplex.instants import Instant, Instants
 from translator.dialects.shareplex.options import Rules
 from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
-from translator.values import zone
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Meta(Struct):
-    """What `meta` says beside the operation and the table. `ext` keeps as text what has no field of its own.
-
-    `notes` and `findings` gather what is to be said of the message.
-    """
+    """What `meta` says beside the operation and the table. `ext` keeps as text what has no field of its own."""
 
     ts_commit_us: int | None = None
     ts_capture_us: int | None = None
     scn: str | None = None
     host: str | None = None
     tx: Tx | None = None
-    trans: str | None = None
-    seq: int | None = None
-    size: int | None = None
-    idx: tuple[int, int] | None = None
     notes: list[str] = []
-    findings: Findings = msgspec.field(default_factory=Findings)
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
@@ -59,6 +49,26 @@ class Meta(Struct):
         if text not in self.notes:
             self.notes.append(text)
 
+    def tell(self, name: str, sent: str, instant: Instant) -> int | None:
+        """The microseconds of a time; what they do not say is noted, and its text kept."""
+        if instant.zone_note is not None:
+            self.note(instant.zone_note)
+        if instant.assumed is not None:
+            # Not the bare name: `TZ_OVERLAP=time` would speak of a column.
+            self.note(f"{instant.assumed}=meta.{name}")
+        if not instant.exact:
+            self.ext[name] = sent
+        return instant.micros
+
+
+class _Reading(Meta):
+    """A meta that is being read."""
+
+    trans: str | None = None
+    seq: int | None = None
+    size: int | None = None
+    idx: tuple[int, int] | None = None
+
 
 class _Invalid(Exception):
     """Members of `meta` are not what they should be; the text says what is wrong."""
@@ -68,98 +78,106 @@ class _Invalid(Exception):
         self.names = tuple(names)
 
 
-def read_meta(sent: JsonObject, rules: Rules) -> Meta:
-    """The optional members of `meta`; null is the same as absent.
+class MetaReader:
+    """Reads the optional members of `meta`; null is the same as absent."""
 
-    Raises:
-        MessageError: INVALID_FIELD, unless the preset is lenient: then the member is kept in `ext` and noted.
-    """
-    meta = Meta()
-    for name, value in sent.items():
-        if value is None or name == "op":
-            continue
+    def __init__(self, rules: Rules, instants: Instants) -> None:
+        self._rules = rules
+        self._instants = instants
+
+    def read(self, sent: JsonObject) -> Meta:
+        """What the members say; known ones in the order of `_READERS`, then the others as they were sent.
+
+        Raises:
+            MessageError: INVALID_FIELD, unless the preset is lenient: then the member is kept in `ext` and noted.
+        """
+        meta = _Reading()
+        for name, read in _READERS.items():
+            if (value := sent.get(name)) is None:
+                continue
+            try:
+                read(self, meta, name, value)
+            except _Invalid as invalid:
+                self._refuse(meta, sent, invalid)
+        for name, value in sent.items():
+            if value is not None and name not in _KNOWN:
+                meta.keep(name, value)
         try:
-            _READERS.get(name, _leftover)(meta, name, value, rules)
+            _transaction(meta, sent)
         except _Invalid as invalid:
-            _refuse(meta, sent, invalid, rules)
-    try:
-        _transaction(meta, sent)
-    except _Invalid as invalid:
-        _refuse(meta, sent, invalid, rules)
-    return meta
+            self._refuse(meta, sent, invalid)
+        return meta
 
+    def _refuse(self, meta: Meta, sent: JsonObject, invalid: _Invalid) -> None:
+        if self._rules.strict:
+            reason = f"{', '.join(invalid.names)}: {invalid}"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.meta.{invalid.names[0]}")
+        for name in invalid.names:
+            meta.keep(name, sent[name])
+            meta.note(f"INVALID_META={name}")
 
-def _refuse(meta: Meta, sent: JsonObject, invalid: _Invalid, rules: Rules) -> None:
-    if rules.strict:
-        reason = f"{', '.join(invalid.names)}: {invalid}"
-        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.meta.{invalid.names[0]}")
-    for name in invalid.names:
-        meta.keep(name, sent[name])
-        meta.note(f"INVALID_META={name}")
+    # -- one reader per member; the value is never null there
 
-
-# -- one reader per member; the value is never null there
-
-
-def _leftover(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.keep(name, value)
-
-
-def _table(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    """The table's name loses the quotes around its parts; the raw text stays."""
-    if '"' in value:
+    def _leftover(self, meta: _Reading, name: str, value: Any) -> None:
         meta.keep(name, value)
 
+    def _table(self, meta: _Reading, name: str, value: Any) -> None:
+        """The table's name loses the quotes around its parts; the raw text stays."""
+        if '"' in value:
+            meta.keep(name, value)
 
-def _commit_time(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.ts_commit_us = _micros(meta, name, value, rules)
+    def _commit_time(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.ts_commit_us = self._micros(meta, name, value)
+
+    def _post_time(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.ts_capture_us = self._micros(meta, name, value)
+
+    def _micros(self, meta: _Reading, name: str, value: Any) -> int | None:
+        try:
+            instant = self._instants.of(value if isinstance(value, str) else "")
+        except ValueError as error:
+            raise _Invalid((name,), str(error)) from None
+        return meta.tell(name, value, instant)
+
+    def _scn(self, meta: _Reading, name: str, value: Any) -> None:
+        text = _word(name, value)
+        if self._rules.decimal_scn and not is_scn(text):
+            raise _Invalid((name,), f"not 1 to 20 decimal digits, as preset {self._rules.preset} wants")
+        meta.scn = text
+
+    def _host(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.host = _word(name, value)
+
+    def _trans(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.trans = _word(name, value)
+
+    def _seq(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.seq = _count(name, value)
+
+    def _size(self, meta: _Reading, name: str, value: Any) -> None:
+        meta.size = _count(name, value)
+
+    def _idx(self, meta: _Reading, name: str, value: Any) -> None:
+        seq, slash, size = value.partition("/") if isinstance(value, str) else ("", "", "")
+        if not slash:
+            raise _Invalid((name,), "not seq/size")
+        meta.idx = _count(name, seq), _count(name, size)
 
 
-def _post_time(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.ts_capture_us = _micros(meta, name, value, rules)
-
-
-def _scn(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    text = _word(name, value)
-    if rules.decimal_scn and not _SCN.fullmatch(text):
-        raise _Invalid((name,), f"not 1 to 20 decimal digits, as preset {rules.preset} wants")
-    meta.scn = text
-
-
-def _host(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.host = _word(name, value)
-
-
-def _trans(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.trans = _word(name, value)
-
-
-def _seq(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.seq = _count(name, value)
-
-
-def _size(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    meta.size = _count(name, value)
-
-
-def _idx(meta: Meta, name: str, value: Any, rules: Rules) -> None:
-    seq, slash, size = value.partition("/") if isinstance(value, str) else ("", "", "")
-    if not slash:
-        raise _Invalid((name,), "not seq/size")
-    meta.idx = _count(name, seq), _count(name, size)
-
-
-_READERS: Mapping[str, Callable[[Meta, str, Any, Rules], None]] = {
-    "table": _table,
-    "time": _commit_time,
-    "posttime": _post_time,
-    "scn": _scn,
-    "host": _host,
-    "trans": _trans,
-    "seq": _seq,
-    "size": _size,
-    "idx": _idx,
+_READERS: Mapping[str, Callable[[MetaReader, _Reading, str, Any], None]] = {
+    "table": MetaReader._table,
+    "time": MetaReader._commit_time,
+    "posttime": MetaReader._post_time,
+    "scn": MetaReader._scn,
+    "host": MetaReader._host,
+    "trans": MetaReader._trans,
+    "seq": MetaReader._seq,
+    "size": MetaReader._size,
+    "idx": MetaReader._idx,
+    "userid": MetaReader._leftover,
+    "rowid": MetaReader._leftover,
 }
+_KNOWN = frozenset(("op", *_READERS))
 
 
 def _word(name: str, value: Any) -> str:
@@ -171,7 +189,7 @@ def _word(name: str, value: Any) -> str:
     raise _Invalid((name,), "not a non-empty string or a whole number")
 
 
-_SCN = re.compile(r"[0-9]{1,20}")
+is_scn = re.compile(r"[0-9]{1,20}").fullmatch
 _DIGITS = re.compile(r"[0-9]{1,19}")
 _MAX_LONG = 2**63 - 1
 
@@ -183,7 +201,7 @@ def _count(name: str, value: Any) -> int:
     return number
 
 
-def _transaction(meta: Meta, sent: JsonObject) -> None:
+def _transaction(meta: _Reading, sent: JsonObject) -> None:
     """`idx` is `seq/size`; each fills in what the other lacks. Without `trans` there is nothing that they count."""
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)
@@ -199,36 +217,3 @@ def _transaction(meta: Meta, sent: JsonObject) -> None:
         return
     for name in counts:
         meta.keep(name, sent[name])
-
-
-_TIME = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})(?:\.(\d{0,9}))?(Z|[+-]\d{2}(?::?[0-5]\d)?)?", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
-
-def _micros(meta: Meta, name: str, value: Any, rules: Rules) -> int | None:
-    """Microseconds since 1970 in UTC. What they cannot say stays in `ext` as it was sent."""
-    match = _TIME.fullmatch(value) if isinstance(value, str) else None
-    if match is None:
-        raise _Invalid((name,), "not a time such as 2017-06-16T14:24:34")
-    clock, fraction, offset = match.groups()
-    try:
-        local = datetime.fromisoformat(clock)
-        tz = zone(offset) if offset else rules.zone
-    except ValueError:
-        raise _Invalid((name,), "a time that no calendar has") from None
-    if not offset:
-        meta.note(rules.zone_note)
-    if tz is None:
-        meta.keep(name, value)
-        return None
-    moment = local.replace(tzinfo=tz)
-    if moment.utcoffset() != moment.replace(fold=1).utcoffset():
-        # An hour that the zone has twice, or not at all.
-        meta.note("TZ_AMBIGUOUS")
-        meta.keep(name, value)
-        return None
-    digits = (fraction or "").ljust(9, "0")
-    if digits[6:] != "000":
-        meta.keep(name, value)
-    return (moment - _EPOCH) // _MICROSECOND + int(digits[:6])

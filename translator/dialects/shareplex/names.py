@@ -44,11 +44,24 @@ class Table(Struct, frozen=True):
     columns: frozenset[str]
     """The declared columns; empty when `schema` is None."""
 
+    values: frozenset[str]
+    """The declared columns that are not of the key."""
+
     converters: Converters
     """A column that nobody declares keeps its text (type `unknown`)."""
 
+    of_text: Converters
+    """The same for text that UTF-8 can carry: None where it stays as it is."""
+
+    @property
+    def key_kind(self) -> str:
+        """How the envelope names a key that the operator declares."""
+        return "configured" if self.key else "none"
+
 
 _UNKNOWN = converter("unknown")
+_TEXT = (_UNKNOWN, converter("string"))
+"""Converters that return text as they get it."""
 
 
 def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
@@ -56,11 +69,14 @@ def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
     declared, schema = declared_tables.find(name)
     columns = schema.columns if schema else ()
     key = declared.key if declared else ()
+    converters = {column.name: converter(column.type) for column in columns}
     return Table(
         name=name,
         key=key,
         key_set=frozenset(key),
         schema=schema,
-        columns=frozenset(column.name for column in columns),
-        converters=ConvertersOr({column.name: converter(column.type) for column in columns}, _UNKNOWN),
+        columns=frozenset(converters),
+        values=frozenset(column.name for column in columns if column.key is None),
+        converters=ConvertersOr(converters, _UNKNOWN),
+        of_text=ConvertersOr({n: None if convert in _TEXT else convert for n, convert in converters.items()}, None),
     )

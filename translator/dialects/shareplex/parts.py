@@ -1,0 +1,101 @@
+"""The objects of a value, each with its operation and table; two halves of an update become one part.
+
+No sample shows UPDATE BEFORE or UPDATE AFTER (formats/shareplex.md section 4, Before/after pairs). Halves join inside
+one value only: across values it would take memory, and an event must not depend on another record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Struct
+
+from translator.dialects._json import JsonObject
+from translator.dialects.shareplex.names import Table
+from translator.errors import ErrorCode, MessageError
+
+BEFORE, AFTER, PAIR = "UPDATE BEFORE", "UPDATE AFTER", "UPDATE BEFORE and AFTER"
+
+
+class Part(Struct, frozen=True):
+    """One object of a value."""
+
+    place: int
+    operation: str
+    """One of `options.OPERATIONS`, or PAIR."""
+
+    root: JsonObject
+    meta: JsonObject
+    table: Table
+    other: Part | None = None
+    """Of a PAIR its UPDATE BEFORE; all else is of its UPDATE AFTER."""
+
+
+def joined(parts: Sequence[Part]) -> list[Part]:
+    """Parts in their order, a pair at the place of its second half.
+
+    Raises:
+        MessageError: UNSUPPORTED_SHAPE, a half without its other one; its path begins with the number of the object.
+    """
+    whole: list[Part] = []
+    waiting: dict[tuple[str, ...], Part] = {}
+    for part in parts:
+        if part.operation not in (BEFORE, AFTER):
+            whole.append(part)
+            continue
+        identity = _in_transaction(part)
+        first = waiting.pop(identity, None)
+        if first is None:
+            waiting[identity] = part
+        elif first.operation == part.operation or not (identity or _are_one(first, part)):
+            raise _alone(first)
+        else:
+            before, after = (first, part) if first.operation == BEFORE else (part, first)
+            whole.append(msgspec.structs.replace(after, place=part.place, operation=PAIR, other=before))
+    if waiting:
+        raise _alone(min(waiting.values(), key=lambda part: part.place))
+    return whole
+
+
+def _in_transaction(part: Part) -> tuple[str, ...]:
+    """Table, transaction and place in it, which name one operation; () when the part does not tell them all."""
+    trans, seq = part.meta.get("trans"), part.meta.get("seq")
+    if trans is None or seq is None:
+        return ()
+    return (repr(part.table.name), str(trans), str(seq))
+
+
+def _are_one(first: Part, second: Part) -> bool:
+    """Whether two halves, side by side, are those of one row.
+
+    The row address says so, or the configured key. With neither, it takes the order of the two words, and that
+    nothing names another row.
+    """
+    if second.place != first.place + 1 or first.table.name != second.table.name:
+        return False
+    for name in ("trans", "scn", "rowid"):
+        one, two = first.meta.get(name), second.meta.get(name)
+        if one is not None and two is not None and str(one) != str(two):
+            return False
+    if first.meta.get("rowid") is not None and second.meta.get("rowid") is not None:
+        return True
+    one, two = _key(first), _key(second)
+    if one is not None and two is not None:
+        return one == two
+    return first.operation == BEFORE and not first.table.key
+
+
+def _key(part: Part) -> list[object] | None:
+    data = part.root.get("data")
+    if not part.table.key or not isinstance(data, dict):
+        return None
+    return [data.get(name) for name in part.table.key]
+
+
+def _alone(half: Part) -> MessageError:
+    reason = (
+        f"{half.operation} without its other half in the same value; halves join by trans and seq, or side by side "
+        "by rowid or by the configured key"
+    )
+    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$[{half.place}].meta.op")
