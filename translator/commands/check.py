@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import click
 
@@ -10,16 +11,29 @@ from translator import settings as settings_module
 from translator.catalog import Catalog
 
 
+@runtime_checkable
+class Hinting(Protocol):
+    """A dialect that can say what a configuration, though valid, leaves out."""
+
+    def hints(self) -> list[str]: ...
+
+
 @click.command()
 @click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
 def check(config: Path) -> None:
-    """Check a configuration file: settings, dialects, codecs, their options, declared tables."""
+    """Check a configuration file: settings, dialects, codecs, their options, declared tables.
+
+    What is valid but leaves something out is a warning, and the exit code stays 0.
+    """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.runtime.start import build_codecs, build_translators
 
-    build_translators(settings, Catalog())
+    translators = build_translators(settings, Catalog())
     codecs = build_codecs(settings)
     click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
     for topic, codec in codecs.items():
         click.echo(f"  writes {topic} as {codec.name}")
+    for name, translator in translators.items():
+        for hint in translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ():
+            click.echo(f"translator: warning: source {name}: {hint}", err=True)

@@ -46,6 +46,24 @@ def test_fine(check: Check) -> None:
     assert (0, said, "") == check(FINE)
 
 
+@pytest.mark.parametrize(
+    ("tables", "warning"),
+    [
+        ("", "no tables: are declared; inserts and deletes have no key, and no column has a type"),
+        (
+            'tables: [{table: "OWNER.T", key: [ID]}, {table: "OWNER.*", columns: {ID: int64}}]',
+            "tables: OWNER.* declares no key; no message names that of an insert or a delete",
+        ),
+    ],
+    ids=["none", "no key"],
+)
+def test_a_source_whose_messages_name_no_key_is_told_what_it_lacks(check: Check, tables: str, warning: str) -> None:
+    """SharePlex messages carry neither keys nor types: it is a warning, for that source, and no error."""
+    code, out, err = check(FINE.replace('tables: [{table: "OWNER.*", key: [ID]}]', tables))
+    assert (0, "FILE: ok, 2 source(s)") == (code, out.splitlines()[0])
+    assert f"translator: warning: source erp: {warning}\n" == err
+
+
 def test_the_example_of_the_page(check: Check) -> None:
     """What docs/operations.md shows of outputs is a configuration that works."""
     page = Path(__file__).parents[3] / "docs" / "operations.md"
