@@ -17,7 +17,7 @@ from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.meta import Meta, MetaReader
 from translator.dialects.shareplex.names import Table, compile_table, split_table
 from translator.dialects.shareplex.objects import read_objects
-from translator.dialects.shareplex.options import ALIASES, rules_of
+from translator.dialects.shareplex.options import ALIASES, WORDS, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
 from translator.dialects.shareplex.quick import QuickReader
 from translator.envelope import Ddl
@@ -104,7 +104,7 @@ class SharePlex:
         known = self._rules.operations
         word = known.get(op) or ALIASES.get(op.upper().replace(" ", "").replace("_", ""))
         if word is None:
-            reason = unknown("operation", op, {**known, **ALIASES})
+            reason = unknown("operation", op, {*known, *WORDS})
             raise MessageError(ErrorCode.UNKNOWN_OPERATION, reason, path="$.meta.op")
         return word
 

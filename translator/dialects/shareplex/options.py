@@ -16,14 +16,11 @@ from translator.values import zone
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
 """The three codes seen on the wire and the four words that only prose knows (formats/shareplex.md section 3)."""
 
+WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
+"""The seven documented words."""
+
 ALIASES: Mapping[str, str] = {
-    "INSERT": "ins",
-    "UPDATE": "upd",
-    "DELETE": "del",
-    "TRUNCATE": "TRUNCATE",
-    "DROPCOLUMN": "DROP COLUMN",
-    "UPDATEBEFORE": "UPDATE BEFORE",
-    "UPDATEAFTER": "UPDATE AFTER",
+    word.replace(" ", ""): operation for word, operation in zip(WORDS, OPERATIONS, strict=True)
 }
 """The documented words, folded: upper case, no spaces, no underscores."""
 
