@@ -113,17 +113,12 @@ def check_distinct(value: bytes, parsed: Any) -> None:
     Raises:
         MessageError: INVALID_FIELD, or LIMIT_EXCEEDED where the nesting is too deep to compare names.
     """
-    if count_member_colons(value) == _count_members(parsed):
+    if sum(map(value.count, _MEMBER_COLONS)) == _count_members(parsed):
         return
     try:
         check_names(value.decode("utf-8-sig"))
     except RecursionError:
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, "JSON nested too deep to compare its member names") from None
-
-
-def count_member_colons(value: bytes) -> int:
-    """At least as many as a text has members, those that come twice counted twice."""
-    return sum(map(value.count, _MEMBER_COLONS))
 
 
 def _count_members(parsed: Any) -> int:

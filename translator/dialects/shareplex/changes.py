@@ -36,11 +36,13 @@ class Row(Struct):
 def insert(row: Row, data: Cells) -> RowChange:
     """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema can tell."""
     schema, image = _schema(row, data), data.image
-    # No key column is NULL: one that is missing was not replicated, and the key stays unknown.
-    if schema is not None and not data.names.keys() >= row.table.values:
+    if schema is not None and len(data.names) < len(row.table.columns):
+        # No key column is NULL: one that is missing was not replicated, and the key stays unknown.
         values = [column.name for column in schema.columns if column.key is None]
-        image = image | dict.fromkeys(name for name in values if name not in data.names)
-        row.meta.note("NULLS_OMITTED")
+        omitted = dict.fromkeys(name for name in values if name not in data.names)
+        if omitted:
+            image = image | omitted
+            row.meta.note("NULLS_OMITTED")
     return _change(row, "c", None, image, schema)
 
 
@@ -140,6 +142,9 @@ def _change(
         key_columns = table.key
     if not key_columns and op != "t":
         meta.note("KEY_UNDECLARED")
+    issues, notes = None, meta.notes or None
+    if findings.issues or findings.notes:
+        issues, notes = [*findings.issues] or None, [*meta.notes, *findings.notes] or None
     # By position, in the order of the fields: this runs once a message, and by keyword it takes four times as long.
     return RowChange(
         op,
@@ -154,11 +159,11 @@ def _change(
         table.key_kind if table.key or not key_columns else "unique",
         changed,
         None,  # unavailable
-        [*findings.issues] or None,
+        issues,
         meta.ts_commit_us,
         meta.ts_capture_us,
         meta.scn,
         meta.tx,
-        [*meta.notes, *findings.notes] or None,
+        notes,
         meta.ext or None,
     )

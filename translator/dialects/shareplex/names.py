@@ -44,9 +44,6 @@ class Table(Struct, frozen=True):
     columns: frozenset[str]
     """The declared columns; empty when `schema` is None."""
 
-    values: frozenset[str]
-    """The declared columns that are not of the key."""
-
     converters: Converters
     """A column that nobody declares keeps its text (type `unknown`)."""
 
@@ -76,7 +73,6 @@ def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
         key_set=frozenset(key),
         schema=schema,
         columns=frozenset(converters),
-        values=frozenset(column.name for column in columns if column.key is None),
         converters=ConvertersOr(converters, _UNKNOWN),
         of_text=ConvertersOr({n: None if convert in _TEXT else convert for n, convert in converters.items()}, None),
     )

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import astuple
 
-from translator.dialects._json import count_member_colons
 from translator.dialects.shareplex import changes
 from translator.dialects.shareplex.changes import Cells, Row
 from translator.dialects.shareplex.instants import Instants
@@ -58,21 +58,12 @@ class _GiveUp(Exception):
     """The plain way must read the message."""
 
 
-class _Scientific(Decimal):
-    """A number with an exponent, which the encoder would write otherwise; it refuses to write this one at all."""
-
-    __slots__ = ()
-
-
-def _exact(text: str) -> Decimal:
-    return (_Scientific if "e" in text or "E" in text else Decimal)(text)
-
-
-_decode = msgspec.json.Decoder(_Body, float_hook=_exact).decode
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
+_META_MEMBERS = len(_MetaObject.__struct_fields__)
+_WHITE = b" \t\r\n"
 _DEPTH = 2
 """How deep the message nests: the object, and one in it."""
-_NUMBERS = frozenset((int, Decimal, bool, _Scientific))
+_NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
     _GiveUp,
     msgspec.DecodeError,
@@ -174,21 +165,13 @@ _WORDS: Mapping[str, str] = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
 def _is_whole(value: bytes, body: _Body) -> bool:
     """Whether the body is all that the text says: no member twice, none unknown.
 
-    The encoder writes the shortest JSON there is. A text that is as long holds nothing else; native Post writes one
-    blank more, before the last brace, and may end the line. Of any other text the members are counted.
+    Without white space the colon of each member follows a quote. Strings can only add to those pairs, so as many of
+    them as the body has members prove that every member was read.
     """
-    text = value.strip()
-    try:
-        if len(_encode(body)) == len(text) - text.endswith(b"} }"):
-            return True
-    except TypeError:  # a number with an exponent
-        pass
-    return count_member_colons(text) == _members(body)
-
-
-def _members(body: _Body) -> int:
-    names = len(msgspec.to_builtins(body.meta)) + len(body.data) + len(body.key or ())
-    return names + 2 + (body.key is not UNSET)
+    key = body.key
+    members = len(body.data) + (0 if key is UNSET else 1 + len(key or ()))
+    members += 2 + _META_MEMBERS - astuple(body.meta).count(UNSET)
+    return value.translate(None, _WHITE).count(b'":') == members
 
 
 def _without_key(body: _Body) -> None:
@@ -216,14 +199,15 @@ def _cells(cells: dict[str, Any], table: Table) -> Cells:
     """The image of an object of cells, made in place."""
     of_text, converters = table.of_text, table.converters
     for name, value in cells.items():
-        if value is None:
-            continue
         if type(value) is str:
             convert = of_text.get(name)
+            if convert is not None:
+                cells[name] = convert(value)
+        elif value is None:
+            pass
         elif type(value) in _NUMBERS:
             convert = converters[name]
+            cells[name] = value if convert is None else convert(value)
         else:
             raise _GiveUp
-        if convert is not None:
-            cells[name] = convert(value)
     return Cells(cells, cells)
