@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from translator.values import quick
+from translator.values.counted import clock_of, date_of_days, local_of, unscaled_decimal
 from translator.values.numbers import INTEGER_BOUNDS, MAX_EXPONENT
 from translator.values.quick import timestamptz_in
 from translator.values.scalar import Assumed, Converter, Unrepresentable, text_of
@@ -83,10 +84,14 @@ __all__ = [
     "bytes_from_base64",
     "bytes_from_hex",
     "bytes_from_latin1",
+    "clock_of",
     "clock_text",
     "converter",
+    "date_of_days",
     "date_text",
+    "local_of",
     "timestamptz_in",
+    "unscaled_decimal",
     "utc_text",
     "zone",
 ]
