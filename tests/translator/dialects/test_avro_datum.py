@@ -1,0 +1,157 @@
+"""Reading records by a schema that arrived with them: exactly the bytes of the record, or nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import suppress
+from typing import Any
+
+import fastavro
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.translator.dialects.test_avro_schema import record
+from translator.dialects._avro_datum import DatumReader
+from translator.dialects._avro_schema import parse_schema
+from translator.errors import MessageError
+from translator.message import Limits
+
+SCHEMA = record(
+    ("flag", "boolean"),
+    ("small", "int"),
+    ("big", ["null", "long"]),
+    ("single", "float"),
+    ("double", "double"),
+    ("raw", "bytes"),
+    ("text", ["null", "string"]),
+    ("color", {"type": "enum", "name": "Color", "symbols": ["RED", "BLUE"]}),
+    ("id", {"type": "fixed", "name": "Id", "size": 4}),
+    ("inner", ["null", record(("x", ["null", "int"]), ("again", "Id"), name="Inner")]),
+    ("nothing", "null"),
+)
+ROW: dict[str, Any] = {
+    "flag": True,
+    "small": -70_000,
+    "big": 2**63 - 1,
+    "single": 0.5,
+    "double": 0.1,
+    "raw": b"\x00\xff",
+    "text": "ü",
+    "color": "BLUE",
+    "id": b"abcd",
+    "inner": {"x": 300, "again": b"efgh"},
+    "nothing": None,
+}
+
+
+def reader(schema: Any = SCHEMA) -> DatumReader:
+    """The reader of a schema."""
+    return DatumReader(parse_schema(json.dumps(schema).encode(), Limits()))
+
+
+def written(row: Any, schema: Any = SCHEMA) -> bytes:
+    """The bytes of a record, by fastavro's writer."""
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
+    return out.getvalue()
+
+
+READER = reader()
+DATUM = written(ROW)
+
+
+def path_of(data: bytes, schema: Any = SCHEMA) -> str:
+    """Where a record is damaged."""
+    with pytest.raises(MessageError) as caught:
+        reader(schema).read(data)
+    assert "MALFORMED_AVRO" == caught.value.code
+    return caught.value.path
+
+
+def test_every_type() -> None:
+    """What was written is read."""
+    assert ROW == READER.read(DATUM)
+    assert list(ROW) == list(READER.read(DATUM))
+
+
+def test_logical_types_are_left_to_the_caller() -> None:
+    """Numbers and bytes as they lie: what a date is, the caller knows."""
+    schema = record(
+        ("day", {"type": "int", "logicalType": "date"}),
+        ("price", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}),
+    )
+    plain = record(("day", "int"), ("price", "bytes"))
+    row = {"day": 10**9, "price": b"\x04\xd2"}
+    assert row == reader(schema).read(written(row, plain))
+
+
+def test_truncated() -> None:
+    """A record cut at any byte is none."""
+    for end in range(len(DATUM)):
+        assert path_of(DATUM[:end]).startswith("$")
+
+
+def test_bytes_after_the_record() -> None:
+    """Nor is one with bytes after it."""
+    assert "$" == path_of(DATUM + b"\0")
+
+
+LONG = record(("n", "long"))
+INT = record(("n", "int"))
+
+
+@pytest.mark.parametrize(
+    ("schema", "data"),
+    [
+        (LONG, b"\x80" * 10 + b"\x01"),
+        (LONG, b"\xff" * 9 + b"\x02"),
+        (INT, b"\x80\x80\x80\x80\x10"),
+        (record(("n", "boolean")), b"\x02"),
+        (record(("n", "bytes")), b"\x01"),
+        (record(("n", "string")), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+        (record(("n", ["null", "int"])), b"\x01\x02"),
+        (record(("n", ["null", "int"])), b"\x04\x02"),
+        (record(("n", {"type": "enum", "name": "E", "symbols": ["A"]})), b"\x01"),
+        (record(("n", {"type": "enum", "name": "E", "symbols": ["A"]})), b"\x02"),
+        (record(("n", {"type": "fixed", "name": "F", "size": 4_000_000})), b"\x00"),
+    ],
+)
+def test_what_fastavro_lets_through(schema: Any, data: bytes) -> None:
+    """Overlong integers, negative lengths, indexes of no branch and of no symbol: refused, with the field."""
+    assert "$.n" == path_of(data, schema) or data == b"\x00"
+
+
+def test_long_within_its_bounds() -> None:
+    """Both ends of 64 bits are numbers."""
+    for number in (-(2**63), 2**63 - 1):
+        assert {"n": number} == reader(LONG).read(written({"n": number}, LONG))
+
+
+def test_text_that_is_not_utf8() -> None:
+    """A string that is none."""
+    assert "$" == path_of(b"\x02\xff", record(("n", "string")))
+
+
+def test_schema_of_no_record() -> None:
+    """What is read here are records."""
+    with pytest.raises(MessageError):
+        reader("int")
+
+
+def test_no_bytes_for_many_values() -> None:
+    """Nulls take no bytes: there are as many as the schema has fields, and no more."""
+    schema = record(*((f"c{n}", "null") for n in range(100)))
+    assert dict.fromkeys((f"c{n}" for n in range(100)), None) == reader(schema).read(b"")
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(DATUM) - 1), st.integers(0, 255)), min_size=1, max_size=5))
+def test_damaged(flips: list[tuple[int, int]]) -> None:
+    """Other bytes are another record or none; what is read writes back to the same length or less."""
+    damaged = bytearray(DATUM)
+    for place, byte in flips:
+        damaged[place] = byte
+    with suppress(MessageError):
+        assert len(written(READER.read(bytes(damaged)))) <= len(damaged)

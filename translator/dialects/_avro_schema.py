@@ -1,0 +1,264 @@
+"""Avro schemas that arrive with the data: checked before anything is read with them.
+
+Such a schema is input like any other, and a small one can stand for a huge one: types nested without end, a type that
+holds itself, a few names that unfold to billions of fields without a byte of data. So it becomes a tree of `AvroType`
+within limits, or it is refused. Arrays and maps have no place in it: no writer that we read sends them where rows and
+headers are, and a count alone can ask for any amount of memory there.
+
+Names are not held to Avro's letters: a registered namespace may be `com.attunity.queue.msg.chips-qa.X`
+(formats/qlik.md section 3b). Each schema has its own name table, and a name may be defined again, as a column that is
+called `Lineage` does (section 2); only a reference to a name of two definitions is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from translator.dialects._json import check_distinct, json_type, parse
+from translator.errors import ErrorCode, MessageError, quote, unknown
+from translator.message import Limits
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+
+_MEMBERS_A_LEVEL = 4
+"""JSON levels that one level of types can take: record, fields, field, type."""
+
+_NODES_A_COLUMN = 10
+"""A column takes six types in a data record (union, null and type in both images), eight in a metadata message."""
+_OTHER_NODES = 200
+
+MAX_DIGITS = 1000
+"""Precision and scale beyond any database's (PostgreSQL has 1000)."""
+
+
+class AvroType(Struct, frozen=True):
+    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`; no other member has a meaning for
+    it than those named after it.
+    """
+
+    kind: str
+    name: str = ""
+    """Full name of a record, an enum or a fixed."""
+    fields: tuple[tuple[str, AvroType], ...] = ()
+    branches: tuple[AvroType, ...] = ()
+    symbols: tuple[str, ...] = ()
+    size: int = 0
+    logical: str | None = None
+    precision: int = 0
+    """Of the logical type decimal; 0: not told."""
+    scale: int = 0
+    nodes: int = 1
+    """Types in it when every reference is unfolded."""
+
+    @property
+    def namespace(self) -> str:
+        """What stands before the last dot of the name."""
+        return self.name.rpartition(".")[0]
+
+
+def parse_schema(text: bytes, limits: Limits) -> AvroType:
+    """The type that a schema text declares.
+
+    Raises:
+        MessageError: MALFORMED_AVRO when it is no Avro schema, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE for arrays and maps.
+    """
+    if len(text) > limits.schema_text_bytes:
+        reason = f"a schema of {len(text)} bytes; allowed: {limits.schema_text_bytes} (limits.schema_text_bytes)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+    try:
+        declared = parse(text, replace(limits, json_depth=limits.schema_depth * _MEMBERS_A_LEVEL))
+        if not isinstance(declared, str):
+            check_distinct(text, declared)
+        return _Parser(limits).parse(declared, "", 1, "$")
+    except MessageError as error:
+        code = error.code if error.code in _OWN_CODES else ErrorCode.MALFORMED_AVRO
+        raise MessageError(code, f"the schema is not usable: {error.reason}", path=error.path) from None
+    except RecursionError:
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, _too_deep(limits)) from None
+
+
+_OWN_CODES = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.UNSUPPORTED_SHAPE)
+
+
+def _too_deep(limits: Limits) -> str:
+    return f"types nested deeper than {limits.schema_depth} (limits.schema_depth)"
+
+
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+# Logical type -> the types that it may stand on; on any other it has no meaning (Avro specification, Logical Types).
+_LOGICAL: Mapping[str, tuple[str, ...]] = {
+    "decimal": ("bytes", "fixed"),
+    "uuid": ("string",),
+    "date": ("int",),
+    "time-millis": ("int",),
+    "time-micros": ("long",),
+    "timestamp-millis": ("long",),
+    "timestamp-micros": ("long",),
+    "timestamp-nanos": ("long",),
+    "local-timestamp-millis": ("long",),
+    "local-timestamp-micros": ("long",),
+    "local-timestamp-nanos": ("long",),
+}
+
+
+class _Parser:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._max_nodes = limits.columns * _NODES_A_COLUMN + _OTHER_NODES
+        self._named: dict[str, AvroType | None] = {}
+        """None: the definition is still open."""
+        self._ambiguous: set[str] = set()
+        self._composites: Mapping[str, Callable[[dict[str, Any], str, int, str], AvroType]] = {
+            "record": self._record,
+            "enum": self._enum,
+            "fixed": self._fixed,
+            "array": self._collection,
+            "map": self._collection,
+        }
+
+    def parse(self, declared: Any, namespace: str, depth: int, path: str) -> AvroType:
+        if depth > self._limits.schema_depth:
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, _too_deep(self._limits), path=path)
+        if isinstance(declared, str):
+            return AvroType(declared) if declared in PRIMITIVES else self._reference(declared, namespace, path)
+        if isinstance(declared, list):
+            return self._union(declared, namespace, depth, path)
+        if not isinstance(declared, dict):
+            raise _malformed(f"a JSON {json_type(declared)} is no type", path)
+        kind = declared.get("type")
+        if isinstance(kind, str) and kind in self._composites:
+            return self._composites[kind](declared, namespace, depth, path)
+        if isinstance(kind, str) and kind in PRIMITIVES:
+            return _with_logical(AvroType(kind), declared, path)
+        if kind is None:
+            raise _malformed("a type without the member type", path)
+        # {"type": {"type": "int", ...}}: writers wrap types so, in any number of layers
+        return self.parse(kind, namespace, depth + 1, f"{path}.type")
+
+    def _reference(self, name: str, namespace: str, path: str) -> AvroType:
+        full = name if "." in name or not namespace else f"{namespace}.{name}"
+        if full not in self._named:
+            allowed = [*PRIMITIVES, *self._composites, *self._named]
+            raise _malformed(unknown("type", name, allowed[:20]), path)
+        found = self._named[full]
+        if found is None:
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"type {quote(name)} refers to itself", path=path)
+        if full in self._ambiguous:
+            raise _malformed(f"type {quote(name)} has two definitions", path)
+        return found
+
+    def _union(self, declared: list[Any], namespace: str, depth: int, path: str) -> AvroType:
+        if not declared:
+            raise _malformed("a union of nothing", path)
+        if len(declared) > self._limits.columns:
+            raise self._too_many(f"{len(declared)} branches of a union", path)
+        branches = []
+        for number, branch in enumerate(declared):
+            if isinstance(branch, list):
+                raise _malformed("a union in a union", path)
+            branches.append(self.parse(branch, namespace, depth + 1, f"{path}[{number}]"))
+        return AvroType("union", branches=tuple(branches), nodes=self._sum(branches, path))
+
+    def _record(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
+        name = _full_name(declared, namespace, path)
+        listed = declared.get("fields")
+        if not isinstance(listed, list):
+            raise _malformed(f"record {quote(name)} has no list of fields", path)
+        # Names within are of its own namespace, which an empty one ends.
+        self._open(name)
+        fields: dict[str, AvroType] = {}
+        for field in listed:
+            field_name = field.get("name") if isinstance(field, dict) else None
+            if not isinstance(field_name, str) or not field_name or "type" not in field:
+                raise _malformed(f"a field of record {quote(name)} without name and type", path)
+            if field_name in fields:
+                raise _malformed(f"record {quote(name)} has two fields {quote(field_name)}", path)
+            at = f"{path}.{quote(field_name)}"
+            inner = self.parse(field["type"], name.rpartition(".")[0], depth + 1, at)
+            # Some writers put the logical type beside the type of the field.
+            fields[field_name] = inner if inner.logical else _with_logical(inner, field, at)
+        if len(fields) > self._limits.columns:
+            raise self._too_many(f"{len(fields)} fields of a record", path)
+        made = AvroType("record", name, tuple(fields.items()), nodes=self._sum(list(fields.values()), path))
+        return self._close(name, made)
+
+    def _enum(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
+        name = _full_name(declared, namespace, path)
+        symbols = declared.get("symbols")
+        if not isinstance(symbols, list) or not symbols:
+            raise _malformed(f"enum {quote(name)} has no list of symbols", path)
+        if len(symbols) > self._limits.columns:
+            raise self._too_many(f"{len(symbols)} symbols of an enum", path)
+        for symbol in symbols:
+            if not isinstance(symbol, str) or not _SYMBOL.match(symbol):
+                raise _malformed(f"enum {quote(name)} has a symbol that is no name", path)
+        if len(set(symbols)) < len(symbols):
+            raise _malformed(f"enum {quote(name)} has a symbol twice", path)
+        self._open(name)
+        return self._close(name, AvroType("enum", name, symbols=tuple(symbols)))
+
+    def _fixed(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
+        name, size = _full_name(declared, namespace, path), declared.get("size")
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise _malformed(f"fixed {quote(name)} has no size", path)
+        if size > self._limits.value_bytes:
+            raise self._too_many(f"a fixed of {size} bytes", path)
+        self._open(name)
+        return self._close(name, _with_logical(AvroType("fixed", name, size=size), declared, path))
+
+    def _collection(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"{declared['type']} in a row or its headers", path=path)
+
+    def _open(self, name: str) -> None:
+        if name in self._named:
+            self._ambiguous.add(name)
+        self._named[name] = None
+
+    def _close(self, name: str, made: AvroType) -> AvroType:
+        self._named[name] = made
+        return made
+
+    def _sum(self, parts: list[AvroType], path: str) -> int:
+        nodes = 1 + sum(part.nodes for part in parts)
+        if nodes > self._max_nodes:
+            raise self._too_many(f"{nodes} types", path)
+        return nodes
+
+    def _too_many(self, what: str, path: str) -> MessageError:
+        return MessageError(ErrorCode.LIMIT_EXCEEDED, f"{what} (limits.columns is {self._limits.columns})", path=path)
+
+
+def _malformed(reason: str, path: str) -> MessageError:
+    return MessageError(ErrorCode.MALFORMED_AVRO, reason, path=path)
+
+
+def _full_name(declared: dict[str, Any], namespace: str, path: str) -> str:
+    name, own = declared.get("name"), declared.get("namespace", namespace)
+    if not isinstance(name, str) or not name:
+        raise _malformed("a named type without a name", path)
+    if "." in name or not own:
+        return name
+    if not isinstance(own, str):
+        raise _malformed(f"the namespace of {quote(name)} is no text", path)
+    return f"{own}.{name}"
+
+
+def _with_logical(plain: AvroType, declared: dict[str, Any], path: str) -> AvroType:
+    """The type with its logical type; one that is unknown or stands on another type means nothing, by Avro's rule."""
+    logical = declared.get("logicalType")
+    if not isinstance(logical, str) or plain.kind not in _LOGICAL.get(logical, ()):
+        return plain
+    if logical != "decimal":
+        return replace(plain, logical=logical)
+    # Avro wants 0 <= scale <= precision. Oracle's numbers go beyond on both sides, and the digits still say which.
+    precision, scale = declared.get("precision", 0), declared.get("scale", 0)
+    for what, number, least in (("precision", precision, 0), ("scale", scale, -MAX_DIGITS)):
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_DIGITS:
+            raise _malformed(f"a decimal whose {what} is not a number from {least} to {MAX_DIGITS}", path)
+    return replace(plain, logical=logical, precision=precision, scale=scale)
