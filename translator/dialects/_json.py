@@ -136,11 +136,13 @@ def _count_members(parsed: Any) -> int:
 
 
 _TYPES = {str: "string", bool: "boolean", int: "number", Decimal: "number", list: "array", dict: "object"}
+_TYPES_OF_AVRO = {bytes: "bytes", float: "number"}
+"""What else may stand in a message that comes in Avro as well as in JSON."""
 
 
 def json_type(value: object) -> str:
     """The JSON name of a parsed value's type."""
-    return "null" if value is None else _TYPES[type(value)]
+    return "null" if value is None else (_TYPES | _TYPES_OF_AVRO)[type(value)]
 
 
 def field(

@@ -28,6 +28,28 @@ def test_change_sequence() -> None:
 
 
 @pytest.mark.parametrize(
+    ("begin", "regular"),
+    [
+        ("2023091103232500", True),
+        ("2024022923595999", True),
+        ("2023123100000000", True),
+        ("2023022900000000", False),
+        ("2023043100000000", False),
+        ("2023130100000000", False),
+        ("2023000100000000", False),
+        ("2023010024000000", False),
+        ("2023010100600000", False),
+        ("2023010100006000", False),
+        ("0000010100000000", False),
+    ],
+)
+def test_change_sequence_begins_with_a_time(begin: str, regular: bool) -> None:
+    """Date, time and hundredths stand before the number; 35 digits of another meaning are noted."""
+    read = change(dialect(), bare("INSERT", ROW, changeSequence=begin + "0" * 18 + "5"))
+    assert (None if regular else ["CHANGE_SEQUENCE_IRREGULAR"]) == read.notes
+
+
+@pytest.mark.parametrize(
     ("text", "micros"),
     [
         ("1970-01-01T00:00:00", 0),

@@ -3,18 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
 from translator.dialects._tables import DeclaredTables
-from translator.dialects.qlik.frame import DATA, METADATA, Frame, open_frame
-from translator.dialects.qlik.headers import read_headers
-from translator.dialects.qlik.metadata import Metadata, compile_document, encode_document, read_document
-from translator.dialects.qlik.rows import read_change, read_sections
+from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
+from translator.dialects.qlik.frame import (
+    CONFLUENT_AVRO,
+    DATA,
+    ENVELOPED_AVRO,
+    JSON,
+    METADATA,
+    REGISTRY,
+    Frame,
+    framing,
+    open_json,
+)
+from translator.dialects.qlik.headers import OPERATIONS, READ, HeaderRules, Headers, read_headers
+from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, row_of_text
+from translator.dialects.qlik.metadata import (
+    Metadata,
+    announcement,
+    compile_document,
+    encode_document,
+    read_document,
+)
+from translator.dialects.qlik.row_schema import Reading, WriterSchema, WriterSchemas
+from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
+from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
+from translator.errors import ErrorCode, MessageError
 from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip
 from translator.options import parse_options
+
+T = TypeVar("T")
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,7 +47,23 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Table of each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
     """A message that names metadata waits for it, or is translated without types whether the metadata is known or
-    not: an event must not depend on what happened to be learned before it (design section 1, promise 3)."""
+    not: an event must not depend on what happened to be learned before it (design section 1, promise 3). Avro that
+    cannot be read without the metadata always waits."""
+    message_format: MessageFormat | None = None
+    """The sections of a task that does not use Replicate's own; None: as found."""
+    avro_masks: Literal["big", "little"] = "big"
+    """Whether the first byte of a mask in Avro is the most significant one, as in the hex text, or the least (section
+    5: unproven)."""
+    numeric_timestamp: Literal["note", "reject", "micros"] = "note"
+    """A timestamp that is a number: noted and left out, refused, or microseconds since 1970."""
+    read_as_refresh: bool = False
+    """Whether the operation READ is REFRESH; no producer of it is known (section 4)."""
+    carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
+    """Headers that go into `ext`."""
+    message_key: Literal["unknown", "primary_key"] = "unknown"
+    """What the task writes as text into the Kafka key; only a DELETE without a row asks for it."""
+    control_tables: Literal["pass", "skip"] = "pass"
+    """Rows of Replicate's own tables, `attrep_…`: events like all others, or skipped and counted."""
 
 
 class Qlik:
@@ -36,11 +75,20 @@ class Qlik:
         given = parse_options(Options, options, self.name)
         self._setup = setup
         self._wait = given.untyped == "wait"
+        self._splitter = None if given.message_format is None else Splitter(given.message_format)
+        self._reading = Reading(self._splitter, given.avro_masks)
+        self._rules = HeaderRules(
+            {**OPERATIONS, **(READ if given.read_as_refresh else {})}, given.numeric_timestamp, given.carry
+        )
+        self._text_key_is_primary = given.message_key == "primary_key"
+        self._skips_control_tables = given.control_tables == "skip"
         self._untyped = UntypedTables(setup, given.topics)
         self._declared = DeclaredTables(setup.source, setup.tables)
-        self._decoders: Mapping[str, Callable[[Frame, Message], Outcome]] = {
-            DATA: self._decode_data,
-            METADATA: self._decode_metadata,
+        self._embedded = WriterSchemas(setup.limits, self._reading)
+        self._framings: Mapping[str, Callable[[Message, bytes], Outcome]] = {
+            JSON: self._decode_json,
+            ENVELOPED_AVRO: self._decode_envelope,
+            CONFLUENT_AVRO: self._decode_confluent,
         }
 
     def decode(self, message: Message) -> Outcome:
@@ -51,33 +99,143 @@ class Qlik:
         """
         if not message.value:
             return Skip("tombstone")
-        frame = open_frame(message.value, self._setup.limits)
-        return self._decoders[frame.type](frame, message)
+        return self._framings[framing(message.value)](message, message.value)
 
-    def learn(self, key: str, document: bytes) -> Metadata:
-        """The metadata in a document that `decode` gave out."""
-        return compile_document(document, self._setup.source, self._declared)
+    def learn(self, key: str, document: bytes) -> Metadata | WriterSchema:
+        """The metadata in a document that `decode` gave out, or the schema of a registry."""
+        if key.startswith(REGISTRY):
+            return WriterSchema(document, self._setup.limits, self._reading)
+        return self._compile(document)
 
-    def _decode_metadata(self, frame: Frame, message: Message) -> Outcome:
-        document = read_document(frame, self._setup.limits)
-        return Learned(document.schema_id, encode_document(document))
-
-    def _decode_data(self, frame: Frame, message: Message) -> Outcome:
-        # Everything that can be read without metadata is read first: a broken message does not wait.
-        headers = read_headers(frame.body, frame.path)
-        sections = read_sections(frame, headers.op, self._setup.limits)
-        if frame.schema_id is not None and self._wait:
-            table = self._learned(frame.schema_id)
-            if table is None:
-                return Needs(frame.schema_id)
-        else:
-            table = self._untyped.find(message.topic, frame)
-        return Changes([read_change(frame, headers, sections, table, self._setup.limits)])
-
-    def _learned(self, schema_id: str) -> Table | None:
-        found = self._setup.lookup(schema_id)
-        if found is None:
-            return None
-        if not isinstance(found, Metadata):
+    def _found(self, key: str, expected: type[T]) -> T | None:
+        found = self._setup.lookup(key)
+        if found is not None and not isinstance(found, expected):
             raise TypeError(f"the look-up returned {type(found).__name__}, not what learn() made")
-        return found.table
+        return found
+
+    # -- JSON
+
+    def _decode_json(self, message: Message, value: bytes) -> Outcome:
+        frame = open_json(value, self._setup.limits, self._splitter)
+        if frame.type == METADATA:
+            return self._decode_metadata(frame)
+        # Everything that can be read without metadata is read first: a broken message does not wait.
+        headers, sections = self._read(frame, message)
+        if frame.schema_id is not None and self._wait:
+            metadata = self._found(frame.schema_id, Metadata)
+            if metadata is None:
+                return Needs(frame.schema_id)
+            return self._change(message, frame, headers, sections, metadata.table)
+        return self._change(message, frame, headers, sections, self._untyped.find(message.topic, frame))
+
+    def _decode_metadata(self, frame: Frame) -> Outcome:
+        document = encode_document(read_document(frame, self._setup.limits))
+        metadata = self._compile(document)
+        return Learned(metadata.document.schema_id, document, announcement(metadata, frame.variant))
+
+    def _compile(self, document: bytes) -> Metadata:
+        return compile_document(document, self._setup.source, self._declared, self._setup.limits, self._reading)
+
+    # -- Avro in the Replicate envelope
+
+    def _decode_envelope(self, message: Message, value: bytes) -> Outcome:
+        envelope = open_envelope(value, self._setup.limits)
+        if envelope.type == METADATA:
+            return self._decode_metadata(self._open_metadata(envelope))
+        if envelope.schema_text is None and envelope.schema_id is None:
+            reason = "neither messageSchemaId nor messageSchema says how the message is read"
+            raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.messageSchemaId")
+        schema = None if envelope.schema_text is None else self._embedded.of(envelope.schema_text).row
+        metadata = None
+        if envelope.schema_id is not None and (self._wait or schema is None):
+            metadata = self._found(envelope.schema_id, Metadata)
+        if schema is not None:
+            row_schema = schema
+        elif metadata is not None:
+            row_schema = metadata.row_schema
+        else:
+            return Needs(envelope.schema_id or "")
+        body = row_schema.read(envelope.message, "$.message")
+        frame = Frame(ENVELOPED_AVRO, DATA, envelope.schema_id, body, "$.message")
+        headers, sections = self._read(frame, message)
+        if metadata is not None:
+            table = metadata.avro_table if schema is None else metadata.avro_table_by(schema)
+        elif envelope.schema_id is not None and self._wait:
+            return Needs(envelope.schema_id)
+        else:
+            table = self._untyped.of_schema(row_schema, self._untyped.find_avro(message.topic, frame, row_schema), ())
+        return self._change(message, frame, headers, sections, table)
+
+    def _open_metadata(self, envelope: Envelope) -> Frame:
+        if envelope.schema_text is None:
+            raise MessageError(ErrorCode.MISSING_FIELD, "metadata without messageSchema", path="$.messageSchema")
+        # Not kept at hand: each metadata message has a schema of its own, with a record for every column.
+        schema = WriterSchema(envelope.schema_text, self._setup.limits, self._reading)
+        body = schema.record.read(envelope.message, "$.message")
+        return Frame(ENVELOPED_AVRO, METADATA, envelope.schema_id, body, "$.message")
+
+    # -- Avro in Confluent's frame
+
+    def _decode_confluent(self, message: Message, value: bytes) -> Outcome:
+        number = registry_id(value)
+        schema = self._found(f"{REGISTRY}{number}", WriterSchema)
+        if schema is None:
+            return Needs(f"{REGISTRY}{number}", number)
+        row_schema = _by_registry(number, lambda: schema.row)
+        frame = Frame(CONFLUENT_AVRO, DATA, None, row_schema.read(value[FRAME_BYTES:], "$"), "$")
+        headers, sections = self._read(frame, message)
+        named = self._untyped.find_avro(message.topic, frame, row_schema)
+        key_record = None
+        if is_framed(message.key) and (not sections.row or not self._untyped.declared_key(named.table)):
+            key_number = registry_id(message.key or b"")
+            key_schema = self._found(f"{REGISTRY}{key_number}", WriterSchema)
+            if key_schema is None:
+                return Needs(f"{REGISTRY}{key_number}", key_number)
+            key_record = _by_registry(key_number, lambda: KeyRecord(key_schema))
+        columns = tuple(key_record.columns) if key_record else ()
+        table = self._untyped.of_schema(row_schema, named, columns)
+        return self._change(message, frame, headers, sections, table, key_record)
+
+    # -- rows of all layouts
+
+    def _read(self, frame: Frame, message: Message) -> tuple[Headers, Sections]:
+        headers = read_headers(frame.body, frame.path, self._rules)
+        return headers, read_sections(frame, headers.op, self._setup.limits, has_key=self._has_row(frame, message.key))
+
+    def _has_row(self, frame: Frame, key: bytes | None) -> bool:
+        """Whether a Kafka key may name a row."""
+        if frame.variant == CONFLUENT_AVRO and is_framed(key):
+            return True
+        return is_object(key) or (bool(key) and self._text_key_is_primary)
+
+    def _change(
+        self,
+        message: Message,
+        frame: Frame,
+        headers: Headers,
+        sections: Sections,
+        table: Table,
+        key_record: KeyRecord | None = None,
+    ) -> Outcome:
+        limits = self._setup.limits
+        if self._skips_control_tables and table.name.table.lower().startswith(_CONTROL_TABLE):
+            return Skip("control_table")
+        if sections.row:
+            return Changes([read_change(frame, headers, sections, table, limits)])
+        key = message.key or b""
+        if key_record is not None:
+            row = key_record.row(key, table)
+        else:
+            row = row_of_text(key, table, limits, is_primary_key=self._text_key_is_primary)
+        return Changes([read_delete_by_key(frame, headers, row, table, limits)])
+
+
+_CONTROL_TABLE = "attrep_"
+
+
+def _by_registry(number: int, make: Callable[[], T]) -> T:
+    """What a schema of the registry makes; a refusal names the schema."""
+    try:
+        return make()
+    except MessageError as error:
+        raise MessageError(error.code, f"schema {number} of the registry: {error.reason}", path=error.path) from None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, check_distinct, field, one_of, parse_object
+from translator.dialects.qlik.sections import BEFORE, HEADERS, Splitter, detect
+from translator.dialects.qlik.sections import DATA as ROW
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Limits
 
@@ -18,9 +18,6 @@ MAX_SCHEMA_ID_CHARS = 128
 """A messageSchemaId has 32 hex digits; it becomes a Kafka key, so that no more than this is taken."""
 
 
-_ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.beforeData"})
-
-
 class Frame(Struct, frozen=True):
     """A message out of its layout. `body` holds data, beforeData and headers; `path` is where it stands."""
 
@@ -29,58 +26,116 @@ class Frame(Struct, frozen=True):
     schema_id: str | None
     body: JsonObject
     path: str
-
-
-def open_frame(value: bytes, limits: Limits) -> Frame:
-    """The frame of a value that is not empty.
-
-    Raises:
-        MessageError: FRAMING for no known layout, UNSUPPORTED_SHAPE for one that this release does not read.
-    """
-    _refuse_binary(value)
-    root = parse_object(value, limits, _ROWS)
-    check_distinct(value, root)
-    if "magic" in root:
-        return _enveloped(root)
-    if "headers" in root and ("data" in root or "beforeData" in root):
-        return Frame("bare_json", DATA, None, root, "$")
-    raise _refused(root)
+    basis: str = "certain"
 
 
 # -- by first bytes (formats/qlik.md section 3a, detection)
 
-_BINARY_LAYOUTS: Mapping[bytes, str] = {
-    MAGIC.encode("ascii"): "Avro in the Replicate envelope",
-    b"\x00": "Avro in the Confluent frame",
-}
+JSON, ENVELOPED_AVRO, CONFLUENT_AVRO = "json", "enveloped_avro", "confluent_avro"
+
+_MAGIC_BYTES = MAGIC.encode("ascii")
 _JSON_BLANKS = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
 
 
-def _refuse_binary(value: bytes) -> None:
-    if value.startswith(b"{") or value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"{"):
-        return
-    for first_bytes, layout in _BINARY_LAYOUTS.items():
-        if value.startswith(first_bytes):
-            raise _not_in_this_release(layout)
+def framing(value: bytes) -> str:
+    """What the first bytes of a value that is not empty say.
+
+    Raises:
+        MessageError: FRAMING.
+    """
+    if value.startswith(b"{"):
+        return JSON
+    if value.startswith(_MAGIC_BYTES):
+        return ENVELOPED_AVRO
+    if value.startswith(b"\x00"):
+        return CONFLUENT_AVRO
+    if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"{"):
+        return JSON
     raise MessageError(
         ErrorCode.FRAMING,
         f"unknown framing: the first byte is {value[0]:02x}; allowed: 7b (JSON object), 61 of atMSG, 00 (Avro)",
     )
 
 
-# -- by members
+# -- JSON, by members
+
+_ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.beforeData"})
 
 
-def _enveloped(root: JsonObject) -> Frame:
+def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
+    """The frame of a JSON value; `splitter` where the operator declares the form of the sections.
+
+    Raises:
+        MessageError: FRAMING for no known layout, UNSUPPORTED_SHAPE for one that is not read.
+    """
+    rows = _ROWS
+    if splitter is not None:
+        rows = frozenset(f"{parent}.{name}" for parent in ("$", "$.message") for name in splitter.rows)
+    root = parse_object(value, limits, rows)
+    check_distinct(value, root)
+    if "magic" in root:
+        return _enveloped(root, splitter)
+    return _bare(root, splitter)
+
+
+def _enveloped(root: JsonObject, splitter: Splitter | None) -> Frame:
     magic = field(root, "magic", str, "$")
     if magic != MAGIC:
         raise MessageError(ErrorCode.INVALID_FIELD, f"unknown magic {quote(magic)}; allowed: {MAGIC}", path="$.magic")
-    kind = one_of(field(root, "type", str, "$"), _TYPES, "message type", "$.type", ErrorCode.UNKNOWN_TYPE)
+    kind = read_type(field(root, "type", str, "$"))
     body: JsonObject = field(root, "message", dict, "$")
-    if kind == DATA and "headers" not in body and not _FLATTENED_MARKS.isdisjoint(body):
-        raise _not_in_this_release(_RENAMED)
-    return Frame("enveloped_json", kind, read_schema_id(root, "messageSchemaId", "$"), body, "$.message")
+    return sectioned("enveloped_json", kind, read_schema_id(root, "messageSchemaId", "$"), body, splitter)
+
+
+def read_type(text: str) -> str:
+    """DATA or METADATA.
+
+    Raises:
+        MessageError: UNKNOWN_TYPE.
+    """
+    kind: str = one_of(text, _TYPES, "message type", "$.type", ErrorCode.UNKNOWN_TYPE)
+    return kind
+
+
+def sectioned(variant: str, kind: str, schema_id: str | None, body: JsonObject, splitter: Splitter | None) -> Frame:
+    """The frame of an enveloped body, its sections in the default form."""
+    if kind == METADATA or (splitter is None and HEADERS in body):
+        return Frame(variant, kind, schema_id, body, "$.message")
+    found = splitter or detect(body)
+    if found is None:
+        return Frame(variant, kind, schema_id, body, "$.message")
+    return _custom(kind, schema_id, body, "$.message", found, declared=splitter is not None)
+
+
+def _custom(
+    kind: str, schema_id: str | None, body: JsonObject, path: str, splitter: Splitter, *, declared: bool
+) -> Frame:
+    return Frame(
+        "custom_json", kind, schema_id, splitter.split(body), path, basis="declared" if declared else "inferred"
+    )
+
+
+def _bare(root: JsonObject, splitter: Splitter | None) -> Frame:
+    """An object without magic: the envelope is an option of the task (section 1, V2)."""
+    if splitter is None and HEADERS in root and (ROW in root or BEFORE in root):
+        return Frame("bare_json", DATA, None, root, "$")
+    if "lineage" in root and "tableStructure" in root:
+        return Frame("bare_json", METADATA, None, root, "$")
+    if "op" in root and isinstance(root.get(ROW), list):
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON of 2016 is not in this release")
+    record = root.get("message")
+    body, path = (record, "$.message") if isinstance(record, dict) else (root, "$")
+    found = splitter or detect(body)
+    if found is not None:
+        return _custom(DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, found, declared=bool(splitter))
+    if path != "$" and HEADERS in body:
+        return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, basis="inferred")
+    raise MessageError(
+        ErrorCode.FRAMING,
+        "a JSON object of no known layout; allowed: magic, or headers with data or beforeData;"
+        " sections of other names are declared by the option message_format",
+    )
 
 
 def read_schema_id(parent: JsonObject, name: str, path: str) -> str | None:
@@ -92,25 +147,19 @@ def read_schema_id(parent: JsonObject, name: str, path: str) -> str | None:
             f"{name} has {len(schema_id)} characters; allowed: {MAX_SCHEMA_ID_CHARS}",
             path=f"{path}.{name}",
         )
+    check_schema_id(schema_id, f"{path}.{name}")
     return schema_id or None
 
 
-_RENAMED = "JSON with renamed or flattened sections (Message Format)"
-_FLATTENED_MARKS = frozenset({"operation", "headers_operation"})
-_RECORD_MARKS = _FLATTENED_MARKS | {"headers"}
+REGISTRY = "registry/"
+"""Begins the keys under which schemas of a registry are learned; a messageSchemaId does not."""
 
 
-def _refused(root: JsonObject) -> MessageError:
-    """Why an object without magic that is not the bare form is not read."""
-    if "op" in root and isinstance(root.get("data"), list):
-        return _not_in_this_release("legacy flat JSON of 2016")
-    record = root.get("message")
-    if not _FLATTENED_MARKS.isdisjoint(root) or (isinstance(record, dict) and not _RECORD_MARKS.isdisjoint(record)):
-        return _not_in_this_release(_RENAMED)
-    return MessageError(
-        ErrorCode.FRAMING, "a JSON object of no known layout; allowed: magic, or headers with data or beforeData"
-    )
+def check_schema_id(schema_id: str | None, path: str) -> None:
+    """Refuse an id that another kind of metadata is learned under.
 
-
-def _not_in_this_release(layout: str) -> MessageError:
-    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"{layout} is not in this release")
+    Raises:
+        MessageError: INVALID_FIELD.
+    """
+    if schema_id and schema_id.startswith(REGISTRY):
+        raise MessageError(ErrorCode.INVALID_FIELD, f"{quote(schema_id)} is no schema id", path=path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import isleap
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -16,7 +17,20 @@ from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
+READ: Mapping[str, str] = {"READ": "r"}
+"""An operation that mongo-kafka takes for REFRESH, though nobody could name a producer of it (section 4)."""
 MAX_COUNTER = 2**63 - 1
+
+CARRIED = ("streamPosition", "externalSchemaId")
+"""Headers that the envelope has no field for, and that an option carries in `ext`."""
+
+
+class HeaderRules(Struct, frozen=True):
+    """What the operator decides about headers."""
+
+    operations: Mapping[str, str]
+    numeric_timestamp: str
+    carried: tuple[str, ...]
 
 
 class Headers(Struct, frozen=True):
@@ -30,9 +44,10 @@ class Headers(Struct, frozen=True):
     change_mask: int | None
     column_mask: int | None
     notes: tuple[str, ...]
+    ext: dict[str, str] | None
 
 
-def read_headers(body: Mapping[str, Any], path: str) -> Headers:
+def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Headers:
     """The headers of a message body; unknown ones are left alone, as the writer adds some in time.
 
     Raises:
@@ -44,26 +59,43 @@ def read_headers(body: Mapping[str, Any], path: str) -> Headers:
     notes: list[str] = []
     return Headers(
         path,
-        one_of(operation.upper(), OPERATIONS, "operation", f"{path}.operation", ErrorCode.UNKNOWN_OPERATION),
+        one_of(operation.upper(), rules.operations, "operation", f"{path}.operation", ErrorCode.UNKNOWN_OPERATION),
         _change_sequence(headers, path, notes),
-        _timestamp(headers, path, notes),
+        _timestamp(headers, path, rules, notes),
         _transaction(headers, path),
         read_mask(headers, "changeMask", path),
         read_mask(headers, "columnMask", path),
         tuple(notes),
+        _carried(headers, path, rules) if rules.carried else None,
     )
+
+
+def _carried(headers: Mapping[str, Any], path: str, rules: HeaderRules) -> dict[str, str] | None:
+    found = {name: text for name in rules.carried if (text := _text(headers, name, path)) is not None}
+    return found or None
 
 
 def _text(headers: Mapping[str, Any], name: str, path: str) -> str | None:
     return field(headers, name, str, path, optional=True) or None
 
 
-_CHANGE_SEQUENCE = re.compile(r"[0-9]{35}\Z")
+_CHANGE_SEQUENCE = re.compile(
+    r"(?!0000)[0-9]{4}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|1[0-9]|2[0-9])|(?:0[13-9]|1[0-2])30|(?:0[13578]|1[02])31)"
+    r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}\Z"
+)
+"""Time to the hundredth, and a number of 19 digits: 35 in all (section 4)."""
+
+
+def is_regular(sequence: str) -> bool:
+    """Whether a changeSequence has its 35 digits with the parts of a date: then byte order is the order of changes."""
+    if not _CHANGE_SEQUENCE.match(sequence):
+        return False
+    return not sequence.startswith("0229", 4) or isleap(int(sequence[:4]))
 
 
 def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) -> str | None:
     sequence = _text(headers, "changeSequence", path)
-    if sequence is not None and not _CHANGE_SEQUENCE.match(sequence):
+    if sequence is not None and not is_regular(sequence):
         notes.append("CHANGE_SEQUENCE_IRREGULAR")
     return sequence
 
@@ -90,26 +122,46 @@ _TIMESTAMP = re.compile(
 )
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_FIRST_MICRO = (datetime.min - _EPOCH) // _MICROSECOND
+_LAST_MICRO = (datetime.max - _EPOCH) // _MICROSECOND
 
 
-def _timestamp(headers: Mapping[str, Any], path: str, notes: list[str]) -> int | None:
+def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes: list[str]) -> int | None:
     """Microseconds since 1970, UTC. Digits below the microsecond are cut: the envelope has no place for them."""
     value = field(headers, "timestamp", (str, int, Decimal), path, optional=True)
     if value is None or value == "":
         return None
     if not isinstance(value, str):
-        # A number has no stated unit (the samples of michelin's README carry 1000).
+        return _numeric_timestamp(value, path, rules, notes)
+    micros = read_time(value)
+    if micros is None:
+        raise _no_time("no time; allowed: YYYY-MM-DDTHH:MM:SS.fff", path)
+    return micros
+
+
+def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, notes: list[str]) -> int | None:
+    """A number has no stated unit (the samples of michelin's README carry 1000): the operator may state it."""
+    if rules.numeric_timestamp == "note":
         notes.append("TIMESTAMP_UNREADABLE")
         return None
-    match = _TIMESTAMP.match(value)
+    if rules.numeric_timestamp == "reject":
+        raise _no_time("a number, whose unit nobody states (option numeric_timestamp)", path)
+    if not isinstance(value, int) or not _FIRST_MICRO <= value <= _LAST_MICRO:
+        raise _no_time("no number of microseconds in the years 1 to 9999", path)
+    return value
+
+
+def _no_time(what: str, path: str) -> MessageError:
+    return MessageError(ErrorCode.INVALID_FIELD, f"timestamp is {what}", path=f"{path}.timestamp")
+
+
+def read_time(text: str) -> int | None:
+    """Microseconds since 1970 of a text; UTC where it has no zone. None when it is no time."""
+    match = _TIMESTAMP.match(text)
     try:
-        if match is not None:
-            return _micros(match)
+        return None if match is None else _micros(match)
     except ValueError:
-        pass
-    raise MessageError(
-        ErrorCode.INVALID_FIELD, "timestamp is no time; allowed: YYYY-MM-DDTHH:MM:SS.fff", path=f"{path}.timestamp"
-    )
+        return None
 
 
 def _micros(match: re.Match[str]) -> int:

@@ -36,7 +36,7 @@ class Masks(Struct, frozen=True):
     change: int | None
     ordinals: Ordinals
 
-    def check(self, path: str) -> None:
+    def check(self, path: str, hint: str = "") -> None:
         """Refuse bits above the highest ordinal: the mask is not of this table, or its bytes lie the other way round.
 
         Bits of ordinals that no column has are fine: columns were removed.
@@ -45,13 +45,13 @@ class Masks(Struct, frozen=True):
             if mask is not None and mask.bit_length() > self._highest:
                 raise MessageError(
                     ErrorCode.INVALID_FIELD,
-                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self._highest}",
+                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self._highest}{hint}",
                     path=f"{path}.{name}",
                 )
 
     @property
     def _highest(self) -> int:
-        return next(reversed(self.ordinals.values()))
+        return next(reversed(self.ordinals.values()), 0)
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
         """Columns of a row without a bit in the columnMask; none where there is no such mask."""

@@ -6,22 +6,27 @@ repeated publication changes nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from translator.dialects._json import JsonObject, field, one_of
 from translator.dialects._rows import ConvertersOr
 from translator.dialects._tables import DeclaredTables
+from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame, read_schema_id
-from translator.dialects.qlik.tables import UNKNOWN, Table
-from translator.envelope import Column, TableSchema
+from translator.dialects.qlik.headers import read_time
+from translator.dialects.qlik.row_schema import Reading, RowSchema, WriterSchema
+from translator.dialects.qlik.tables import UNKNOWN, Table, from_json
+from translator.envelope import Column, Ddl, TableSchema
 from translator.errors import ErrorCode, FatalError, MessageError, quote
-from translator.message import Limits, TableName
-from translator.values import Converter, bytes_from_hex, converter
+from translator.message import Limits, OtherChange, TableName, Writer
 
 TYPES: Mapping[str, str] = {
     "BOOLEAN": "boolean",
@@ -83,11 +88,48 @@ class Document(Struct, frozen=True, rename="camel"):
     data_schema: str | None
 
 
-class Metadata(Struct, frozen=True):
-    """What the look-up returns for a schema id."""
+class Metadata(Struct, frozen=True, dict=True):
+    """What the look-up returns for a schema id. `table` reads JSON; Avro is read by the data schema."""
 
     document: Document
     table: Table
+    limits: Limits
+    reading: Reading
+
+    @cached_property
+    def row_schema(self) -> RowSchema:
+        """The data schema. It is compiled when the first Avro message needs it: JSON tables announce one too.
+
+        Raises:
+            MessageError: there is none, or it is not usable.
+        """
+        return self._writer_schema.row
+
+    @cached_property
+    def _writer_schema(self) -> WriterSchema:
+        text = self.document.data_schema
+        if text is None:
+            reason = "the metadata of the message has no dataSchema, without which Avro is not readable"
+            raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.messageSchemaId")
+        return WriterSchema(text.encode(), self.limits, self.reading)
+
+    @cached_property
+    def avro_table(self) -> Table:
+        """The table for rows of the data schema.
+
+        Raises:
+            MessageError: the schema is not usable.
+        """
+        return self.avro_table_by(self.row_schema)
+
+    def avro_table_by(self, schema: RowSchema) -> Table:
+        """The table for rows of a schema: types of the metadata, spelled as the schema says."""
+        types = {column.name: canonical_type(column) for column in self.document.columns}
+        converters = {
+            name: converter_to(types[name], column) if name in types else column.convert
+            for name, column in schema.columns.items()
+        }
+        return replace(self.table, converters=ConvertersOr(converters, UNKNOWN))
 
 
 # -- message -> document
@@ -195,7 +237,7 @@ def encode_document(document: Document) -> bytes:
     return msgspec.json.encode(document)
 
 
-def compile_document(data: bytes, source: str, declared: DeclaredTables) -> Metadata:
+def compile_document(data: bytes, source: str, declared: DeclaredTables, limits: Limits, reading: Reading) -> Metadata:
     """Parse and compile a stored document.
 
     Raises:
@@ -203,7 +245,7 @@ def compile_document(data: bytes, source: str, declared: DeclaredTables) -> Meta
     """
     try:
         document = msgspec.json.decode(data, type=Document)
-        columns = [(column, _canonical_type(column)) for column in document.columns]
+        columns = [(column, canonical_type(column)) for column in document.columns]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise FatalError(f"qlik: a stored metadata document is not readable: {error}") from None
     name = TableName(None, document.schema, document.table)
@@ -220,7 +262,7 @@ def compile_document(data: bytes, source: str, declared: DeclaredTables) -> Meta
         document,
         Table(
             name,
-            ConvertersOr({column.name: _converter(type_) for column, type_ in columns}, UNKNOWN),
+            ConvertersOr({column.name: from_json(type_) for column, type_ in columns}, UNKNOWN),
             schema,
             key_columns=key,
             key_kind=key_kind,
@@ -229,18 +271,44 @@ def compile_document(data: bytes, source: str, declared: DeclaredTables) -> Meta
             server=document.server,
             task=document.task,
         ),
+        limits,
+        reading,
     )
 
 
-def _canonical_type(column: MetadataColumn) -> str:
+# -- what consumers hear of it
+
+
+def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
+    """The event of a changed structure. Version 1, or none, is the first publication of a table: nothing changed.
+
+    An event depends on no other message, so that the message's own version decides, and a version that is published
+    again, as at each start of a task, is announced again. The lineage's time has no zone (section 2): it is carried
+    only where its text names one.
+    """
+    document = metadata.document
+    if (document.table_version or 1) <= 1:
+        return ()
+    stamp = document.timestamp or ""
+    return (
+        OtherChange(
+            "schema",
+            Writer(variant, "certain", server=document.server, task=document.task),
+            table=metadata.table.name,
+            ddl=Ddl("metadata"),
+            schema=metadata.table.schema,
+            ts_commit_us=read_time(stamp) if _ZONED.search(stamp) else None,
+        ),
+    )
+
+
+_ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
+
+
+def canonical_type(column: MetadataColumn) -> str:
     """A NUMERIC without precision is a number of any (Oracle's NUMBER, section 6)."""
     type_ = TYPES[column.type]
     return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
-
-
-def _converter(canonical_type: str) -> Converter:
-    """JSON spells binary values as hex digits (section 6); the other types as `values` reads them."""
-    return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
 def _schema_column(column: MetadataColumn, type_: str, key: tuple[str, ...]) -> Column:

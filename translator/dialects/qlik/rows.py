@@ -6,8 +6,9 @@ from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
-from translator.dialects.qlik.frame import Frame
+from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO, Frame
 from translator.dialects.qlik.headers import Headers
+from translator.dialects.qlik.keys import KeyRow
 from translator.dialects.qlik.masks import Masks, Ordinals
 from translator.dialects.qlik.tables import Table
 from translator.envelope import TableSchema
@@ -16,17 +17,22 @@ from translator.message import Image, Limits, RowChange, Writer
 
 
 class Sections(Struct, frozen=True):
-    """The row as sent, before and after the change; `row` is the one that the operation is about."""
+    """The row as sent, before and after the change; `row` is the one that the operation is about.
+
+    It has nothing in it where a DELETE tells its row by the Kafka key alone.
+    """
 
     before: JsonObject | None
     after: JsonObject | None
     row: JsonObject
 
 
-def read_sections(frame: Frame, op: str, limits: Limits) -> Sections:
+def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Sections:
     """Before and after out of `data` and `beforeData`, as the operation has them. An empty object says nothing.
 
     A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (section 7).
+    Its row may also be in the Kafka key only (section 11): then both are missing, or of nulls, as a writer schema
+    without a null for `data` demands.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -34,6 +40,8 @@ def read_sections(frame: Frame, op: str, limits: Limits) -> Sections:
     data, before = _section(frame, "data", limits), _section(frame, "beforeData", limits)
     if op == "d":
         row = before or data
+        if has_key and (row is None or not any(value is not None for value in row.values())):
+            return _ROW_IN_KEY
         if row is None:
             raise MessageError(
                 ErrorCode.MISSING_FIELD, "a DELETE has its row neither in beforeData nor in data", path=frame.path
@@ -48,6 +56,9 @@ def read_sections(frame: Frame, op: str, limits: Limits) -> Sections:
             path=f"{frame.path}.beforeData",
         )
     return Sections(before, data, data)
+
+
+_ROW_IN_KEY = Sections(None, None, {})
 
 
 def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
@@ -67,9 +78,9 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     Raises:
         MessageError: INVALID_FIELD when a mask or a column does not belong to the table.
     """
-    notes = list(headers.notes)
+    notes = [*headers.notes, *table.notes]
     masks = Masks(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
-    masks.check(headers.path)
+    masks.check(headers.path, _MASK_HINTS.get(frame.variant, ""))
     _check_columns(sections, masks.ordinals, frame.path)
     unavailable = _unavailable(headers.op, sections.row, masks, notes)
     findings = Findings()
@@ -79,7 +90,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     return RowChange(
         headers.op,
         table.name,
-        Writer(frame.variant, "certain", server=table.server, task=table.task),
+        Writer(frame.variant, frame.basis, server=table.server, task=table.task),
         before=before,
         after=after,
         schema=_schema(sections, table, notes),
@@ -92,7 +103,34 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
         pos_native=headers.change_sequence,
         tx=headers.tx,
         notes=[*notes, *findings.notes] or None,
+        ext=headers.ext,
     )
+
+
+def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
+    """The DELETE of a row that the Kafka key names. Masks say nothing of it: they are about a row that was not sent."""
+    findings = Findings()
+    before = build_image(row.cells.items(), row.converters, findings, limits)
+    return RowChange(
+        headers.op,
+        table.name,
+        Writer(frame.variant, frame.basis, server=table.server, task=table.task),
+        before=before,
+        schema=table.schema,
+        key_columns=row.key_columns,
+        key_kind=row.key_kind,
+        issues=[*findings.issues] or None,
+        ts_commit_us=headers.ts_commit_us,
+        pos_native=headers.change_sequence,
+        tx=headers.tx,
+        notes=[*headers.notes, *table.notes, "ROW_FROM_KEY", *findings.notes],
+        ext=headers.ext,
+    )
+
+
+_MASK_HINTS = dict.fromkeys(
+    (ENVELOPED_AVRO, CONFLUENT_AVRO), "; the option avro_masks says which of the bytes comes first"
+)
 
 
 def _image(section: JsonObject | None, masks: Masks, table: Table, findings: Findings, limits: Limits) -> Image | None:

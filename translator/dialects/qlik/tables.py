@@ -9,23 +9,27 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct
 
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
 from translator.dialects._tables import DeclaredTables
+from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame
-from translator.envelope import TableSchema
+from translator.dialects.qlik.row_schema import Named, RowSchema
+from translator.envelope import Column, TableSchema
 from translator.errors import ConfigError, ErrorCode, MessageError, quote
 from translator.message import Setup, TableName
-from translator.values import converter
+from translator.values import Converter, bytes_from_hex, converter
 
 UNKNOWN = converter("unknown")
 
 CACHED = 4096
 """Tables and topics kept at hand; beyond it the least used is looked up again."""
+CACHED_SCHEMAS = 512
+"""Tables kept at hand with their Avro schema."""
 
 
 class Table(Struct, frozen=True):
@@ -42,6 +46,19 @@ class Table(Struct, frozen=True):
     """Columns that have no bit in a changeMask (section 5)."""
     server: str | None = None
     task: str | None = None
+    notes: tuple[str, ...] = ()
+    """What was assumed to find it."""
+
+    def text_converter(self, column: str) -> Converter | None:
+        """The converter of a column for its spelling in JSON or as text."""
+        if self.schema is None:
+            return self.converters[column]
+        return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
+
+
+def from_json(canonical_type: str) -> Converter:
+    """JSON spells binary values as hex digits (section 6); the other types as `values` reads them."""
+    return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
 class UntypedTables:
@@ -50,8 +67,10 @@ class UntypedTables:
     def __init__(self, setup: Setup, topics: Mapping[str, str] | str | None) -> None:
         self._patterns = parse_topics(topics)
         self._declared = DeclaredTables(setup.source, setup.tables)
+        self._source = setup.source
         self._of_topic = lru_cache(CACHED)(self._match)
         self._of_name = lru_cache(CACHED)(self._build)
+        self._of_schema = lru_cache(CACHED_SCHEMAS)(self._build_by_schema)
 
     def find(self, topic: str, frame: Frame) -> Table:
         """The table of a message.
@@ -59,15 +78,59 @@ class UntypedTables:
         Raises:
             MessageError: TABLE_UNKNOWN.
         """
-        name = self._of_topic(topic) or _named_by_message(frame)
-        if name is None:
-            raise MessageError(
-                ErrorCode.TABLE_UNKNOWN,
-                f"nothing names the table: no metadata, topic {quote(topic, 249)} is not in the option topics,"
-                " and neither headers nor message have a member table",
-                path=frame.path,
+        return self._of_name(self._of_topic(topic) or _named_by_message(frame) or _unknown(topic, frame))
+
+    def find_avro(self, topic: str, frame: Frame, schema: RowSchema) -> Named:
+        """The name of the table of an Avro message: the operator's, else that of the namespace, else the message's.
+
+        Raises:
+            MessageError: TABLE_UNKNOWN.
+        """
+        name = self._of_topic(topic)
+        if name is None and schema.named is not None:
+            return schema.named
+        name = name or _named_by_message(frame) or _unknown(topic, frame)
+        return Named(name, schema.named.task if schema.named else None, assumed=False)
+
+    def declared_key(self, name: TableName) -> tuple[str, ...]:
+        """The key that the operator declares."""
+        entry, _ = self._declared.find(name)
+        return entry.key if entry else ()
+
+    def of_schema(self, schema: RowSchema, named: Named, record_key: tuple[str, ...]) -> Table:
+        """The table of Avro messages without metadata. The schema lists all columns; types that the operator declares
+        are of those columns. The key is the declared one, else that of the key record.
+        """
+        return self._of_schema(schema, named.table, named.task, named.assumed, record_key)
+
+    def _build_by_schema(
+        self, schema: RowSchema, name: TableName, task: str | None, assumed: bool, record_key: tuple[str, ...]
+    ) -> Table:
+        declared, wanted = self._declared.find(name)
+        types = {column.name: column.type for column in wanted.columns} if wanted else {}
+        kind = "configured" if declared and declared.key else "primary"
+        key = declared.key if declared and declared.key else record_key
+        if not set(key) <= schema.columns.keys():
+            key = ()
+        kind = kind if key else "none"
+        columns = [
+            Column(
+                column.name,
+                types.get(column.name, column.type),
+                key=key.index(column.name) + 1 if column.name in key else None,
+                native=column.native,
             )
-        return self._of_name(name)
+            for column in schema.columns.values()
+        ]
+        return Table(
+            name,
+            ConvertersOr({c.name: converter_to(c.type, schema.columns[c.name]) for c in columns}, UNKNOWN),
+            TableSchema.of(self._source, None, name.schema, name.table, columns, kind),
+            key_columns=key,
+            key_kind=kind,
+            task=task,
+            notes=("TABLE_ASSUMED",) if assumed else (),
+        )
 
     def _match(self, topic: str) -> TableName | None:
         return next((name for pattern, name in self._patterns if fnmatch.fnmatchcase(topic, pattern)), None)
@@ -83,6 +146,15 @@ class UntypedTables:
             key_columns=key,
             key_kind="configured" if key else "none",
         )
+
+
+def _unknown(topic: str, frame: Frame) -> NoReturn:
+    raise MessageError(
+        ErrorCode.TABLE_UNKNOWN,
+        f"nothing names the table: no metadata, topic {quote(topic, 249)} is not in the option topics,"
+        " no namespace says it, and neither headers nor message have a member table",
+        path=frame.path,
+    )
 
 
 def _named_by_message(frame: Frame) -> TableName | None:

@@ -1,0 +1,133 @@
+"""The two Avro framings: the Replicate envelope (formats/qlik.md section 3a) and Confluent's frame (section 3b)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from translator.dialects._avro_datum import Damage, read_long
+from translator.dialects.qlik.frame import MAGIC, MAX_SCHEMA_ID_CHARS, check_schema_id, read_type
+from translator.errors import ErrorCode, MessageError
+from translator.message import Limits
+
+# -- the Replicate envelope
+
+
+class Envelope(Struct, frozen=True):
+    """An envelope out of its bytes; `message` is still encoded."""
+
+    type: str
+    schema_id: str | None
+    schema_text: bytes | None
+    message: bytes
+
+
+def open_envelope(value: bytes, limits: Limits) -> Envelope:
+    """The envelope of a value that begins with its magic. Its schema is fixed, so it is read without one.
+
+    Raises:
+        MessageError: MALFORMED_AVRO, UNKNOWN_TYPE, INVALID_FIELD, LIMIT_EXCEEDED.
+    """
+    name = "type"
+    try:
+        kind, at = _text(value, len(MAGIC))
+        name = "headers"
+        at = _skip_headers(value, at)
+        name = "messageSchemaId"
+        schema_id, at = _optional(value, at)
+        name = "messageSchema"
+        schema_text, at = _optional(value, at)
+        name = "message"
+        message, at = _sized(value, at)
+    except (Damage, IndexError) as error:
+        reason = error.reason if isinstance(error, Damage) else _TRUNCATED
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"no envelope: {reason}", path=f"$.{name}") from None
+    if at < len(value):
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} bytes after the envelope")
+    if schema_text is not None and len(schema_text) > limits.schema_text_bytes:
+        raise MessageError(
+            ErrorCode.LIMIT_EXCEEDED,
+            f"{len(schema_text)} bytes; allowed: {limits.schema_text_bytes} (limits.schema_text_bytes)",
+            path="$.messageSchema",
+        )
+    return Envelope(read_type(_decoded(kind, "type")), _schema_id(schema_id), schema_text or None, message)
+
+
+_TRUNCATED = "the bytes end inside a value"
+
+
+def _sized(value: bytes, at: int) -> tuple[bytes, int]:
+    length, start = read_long(value, at)
+    if length < 0:
+        raise Damage("a negative length")
+    end = start + length
+    if end > len(value):
+        raise Damage(_TRUNCATED)
+    return value[start:end], end
+
+
+_text = _sized
+
+
+def _optional(value: bytes, at: int) -> tuple[bytes | None, int]:
+    return _sized(value, at + 1) if _branch(value, at) else (None, at + 1)
+
+
+def _branch(value: bytes, at: int) -> bool:
+    """Whether a union of null and something holds something."""
+    if value[at] not in (0, 2):
+        raise Damage("a union index that is neither 0 nor 1")
+    return value[at] == 2
+
+
+def _skip_headers(value: bytes, at: int) -> int:
+    """The end of the headers: a map of texts for applications, which Replicate leaves null (section 1)."""
+    if not _branch(value, at):
+        return at + 1
+    at += 1
+    while True:
+        count, at = read_long(value, at)
+        if count == 0:
+            return at
+        end = None
+        if count < 0:
+            size, at = read_long(value, at)
+            count, end = -count, at + size
+        if count > len(value):
+            raise Damage("more entries than bytes")
+        for _ in range(2 * count):
+            at = _sized(value, at)[1]
+        if end is not None and end != at:
+            raise Damage("a block that does not end where it says")
+
+
+def _schema_id(raw: bytes | None) -> str | None:
+    if raw and len(raw) > MAX_SCHEMA_ID_CHARS:
+        reason = f"messageSchemaId has {len(raw)} bytes; allowed: {MAX_SCHEMA_ID_CHARS}"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.messageSchemaId")
+    schema_id = _decoded(raw, "messageSchemaId") if raw else None
+    check_schema_id(schema_id, "$.messageSchemaId")
+    return schema_id
+
+
+def _decoded(raw: bytes, name: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8", path=f"$.{name}") from None
+
+
+# -- Confluent's frame: byte 00, schema id, datum
+
+FRAME_BYTES = 5
+
+
+def registry_id(framed: bytes) -> int:
+    """The schema id of a value that begins with byte 00.
+
+    Raises:
+        MessageError: FRAMING when the frame itself is cut off.
+    """
+    if len(framed) < FRAME_BYTES:
+        reason = f"a Confluent frame of {len(framed)} bytes; it has at least {FRAME_BYTES}"
+        raise MessageError(ErrorCode.FRAMING, reason)
+    return int.from_bytes(framed[1:FRAME_BYTES], "big")

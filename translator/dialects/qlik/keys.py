@@ -1,0 +1,112 @@
+"""What the Kafka key says: the key columns of a table, and the row of a DELETE that has no other (qlik.md section 8).
+
+A key is nothing, the name of the table, or the key columns: as text, or as an Avro record. Text of several columns has
+no documented delimiter and is never taken apart; text of one column could as well be `SCHEMA+TABLE`, so that it is
+read only where the operator declares what the task writes there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from translator.dialects._json import JsonObject, check_distinct, parse_object
+from translator.dialects._rows import Converters, ConvertersOr
+from translator.dialects.qlik.avro import FRAME_BYTES
+from translator.dialects.qlik.avro_values import AvroColumn, avro_column, converter_to
+from translator.dialects.qlik.row_schema import WriterSchema
+from translator.dialects.qlik.tables import UNKNOWN, Table
+from translator.errors import ErrorCode, MessageError, quote
+from translator.message import Limits
+
+
+class KeyRow(Struct, frozen=True):
+    """The cells of a Kafka key, with how they are read and which of them are the key."""
+
+    cells: JsonObject
+    converters: Converters
+    key_columns: tuple[str, ...]
+    key_kind: str
+
+
+def is_framed(key: bytes | None) -> bool:
+    """Whether a key is Avro in Confluent's frame; no text begins with byte 00."""
+    return key is not None and key.startswith(b"\x00") and len(key) >= FRAME_BYTES
+
+
+def is_object(key: bytes | None) -> bool:
+    """Whether a key may be a JSON object."""
+    return key is not None and key.startswith(b"{")
+
+
+class KeyRecord:
+    """The schema of Avro keys ("Encode the message key in Avro format", section 3b).
+
+    Raises:
+        MessageError: the schema is not usable, or not of a record.
+    """
+
+    def __init__(self, schema: WriterSchema) -> None:
+        self._reader = schema.record
+        self.columns = {name: avro_column(name, type_) for name, type_ in self._reader.schema.fields}
+
+    def row(self, key: bytes, table: Table) -> KeyRow:
+        """The row of a key.
+
+        Raises:
+            MessageError: MALFORMED_AVRO, or the key is not that of the table.
+        """
+        cells = self._reader.read(key[FRAME_BYTES:], _PATH)
+        converters = {name: self._converter(column, table) for name, column in self.columns.items()}
+        return _checked(cells, ConvertersOr(converters, UNKNOWN), table)
+
+    @staticmethod
+    def _converter(column: AvroColumn, table: Table) -> Any:
+        types = {known.name: known.type for known in table.schema.columns} if table.schema else {}
+        return converter_to(types.get(column.name, column.type), column)
+
+
+_PATH = "$key"
+
+
+def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: bool) -> KeyRow:
+    """The row of a key: a JSON object of columns or, where the operator says so, the text of the only key column.
+
+    Raises:
+        MessageError: MISSING_FIELD when it names no row of the table; MALFORMED_JSON, INVALID_FIELD, LIMIT_EXCEEDED.
+    """
+    cells: JsonObject
+    if is_object(key):
+        cells = parse_object(key, limits)
+        check_distinct(key, cells)
+    elif is_primary_key and len(table.key_columns) == 1:
+        try:
+            cells = {table.key_columns[0]: key.decode()}
+        except UnicodeDecodeError:
+            raise MessageError(ErrorCode.INVALID_FIELD, "the Kafka key is not UTF-8", path=_PATH) from None
+    else:
+        raise MessageError(
+            ErrorCode.MISSING_FIELD,
+            "a DELETE has its row neither in beforeData nor in data, and the Kafka key is no object of columns"
+            " (text of a single key column is read with the option message_key: primary_key)",
+            path=_PATH,
+        )
+    converters = ConvertersOr({name: table.text_converter(name) for name in cells}, UNKNOWN)
+    return _checked(cells, converters, table)
+
+
+def _checked(cells: JsonObject, converters: Converters, table: Table) -> KeyRow:
+    """The row, if it has all columns of the table's key and none that the table does not know."""
+    lacking = next((name for name in table.key_columns if cells.get(name) is None), None)
+    known = table.schema.column_names if table.schema else cells.keys()
+    stray = next((name for name in cells if name not in known), None)
+    if lacking is not None or not cells:
+        reason = f"the Kafka key lacks key column {quote(lacking)}" if cells else "the Kafka key is empty"
+        raise MessageError(ErrorCode.MISSING_FIELD, f"a DELETE without a row: {reason}", path=_PATH)
+    if stray is not None:
+        reason = f"a DELETE without a row: member {quote(stray)} of the Kafka key is no column of the table"
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
+    if table.key_columns:
+        return KeyRow(cells, converters, table.key_columns, table.key_kind)
+    return KeyRow(cells, converters, tuple(cells), "primary")

@@ -1,0 +1,223 @@
+"""Writer schemas of rows and of message keys, compiled: how a record is read, and what it says about its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+
+from translator.dialects._avro_datum import DatumReader
+from translator.dialects._avro_schema import AvroType, parse_schema
+from translator.dialects._json import JsonObject
+from translator.dialects.qlik.avro_values import AvroColumn, avro_column
+from translator.dialects.qlik.sections import BEFORE, DATA, HEADERS, Splitter, detect
+from translator.errors import ErrorCode, MessageError, quote
+from translator.message import Limits, TableName
+
+T = TypeVar("T")
+
+
+class Reading(Struct, frozen=True):
+    """What the operator declares about Avro messages."""
+
+    splitter: Splitter | None = None
+    """The form of the sections; None: as found."""
+    masks: Literal["big", "little"] = "big"
+    """Which byte of a mask comes first: the most or the least significant one."""
+
+
+class RowSchema:
+    """The schema of a data record.
+
+    Args:
+        schema: of the record.
+        reading: what the operator declares.
+
+    Raises:
+        MessageError: UNSUPPORTED_SHAPE when it is the schema of something else.
+    """
+
+    def __init__(self, schema: AvroType, reading: Reading) -> None:
+        self._reader = DatumReader(schema)
+        members = _members(schema)
+        self._splitter = reading.splitter or detect(members)
+        sections = self._splitter.split(members) if self._splitter else members
+        headers = sections.get(HEADERS)
+        if not isinstance(headers, dict) or "operation" not in headers:
+            raise _no_data_record(schema, "no headers.operation")
+        rows = [sections[name] for name in (DATA, BEFORE) if sections.get(name) is not None]
+        if not rows or not all(isinstance(row, dict) for row in rows):
+            raise _no_data_record(schema, "no record data")
+        self.columns: Mapping[str, AvroColumn] = {
+            name: avro_column(name, type_) for row in reversed(rows) for name, type_ in row.items()
+        }
+        self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
+        self.named = named_by_namespace(schema)
+
+    def read(self, data: bytes, path: str) -> JsonObject:
+        """The record as the body of a JSON message would be, but for its cells.
+
+        Raises:
+            MessageError: MALFORMED_AVRO.
+        """
+        body = self._reader.read(data, path)
+        if self._splitter:
+            body = self._splitter.split(body)
+        headers = body[HEADERS]
+        if headers is not None:
+            for name, convert in self._as_json:
+                if headers[name] is not None:
+                    headers[name] = convert(headers[name])
+        return body
+
+
+def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
+    reason = f"the schema {quote(schema.name)} is not of data records: {lacks}"
+    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+
+
+def _record(type_: AvroType) -> AvroType | None:
+    """A record, or the record of null and a record."""
+    types = [branch for branch in type_.branches if branch.kind != "null"] if type_.branches else [type_]
+    return types[0] if len(types) == 1 and types[0].kind == "record" else None
+
+
+def _members(schema: AvroType) -> dict[str, Any]:
+    """The fields of a data record as a message would have them, with types for values."""
+    return {name: dict(record.fields) if (record := _record(type_)) else type_ for name, type_ in schema.fields}
+
+
+def _hex(value: object) -> object:
+    return value.hex() if isinstance(value, bytes) else value
+
+
+def _hex_reversed(value: object) -> object:
+    return value[::-1].hex() if isinstance(value, bytes) else value
+
+
+def _exact(value: object) -> object:
+    return Decimal(repr(value)) if isinstance(value, float) else value
+
+
+_BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
+
+
+def _header(type_: Any, reading: Reading) -> Callable[[object], object] | None:
+    """What brings a header in the form that it has in JSON; None where it has it."""
+    kinds = {branch.kind for branch in type_.branches or (type_,)} if isinstance(type_, AvroType) else set()
+    if kinds & _BYTES:
+        return _hex if reading.masks == "big" else _hex_reversed
+    return _exact if kinds & _FLOATS else None
+
+
+# -- names by namespace
+
+_BASE = "com.attunity.queue.msg."
+
+
+class Named:
+    """What a namespace says. `assumed`: its two segments could be task and table as well."""
+
+    def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
+        self.table, self.task, self.assumed = table, task, assumed
+
+
+def named_by_namespace(schema: AvroType) -> Named | None:
+    """The table that the namespace of a data record names: `com.attunity.queue.msg.<task>.<schema>.<table>`.
+
+    The number of segments varies (section 3b): of two, the first is taken for the schema, so that no two tables
+    become one; of more than three, nothing tells which of them have a dot in them.
+    """
+    rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]
+    spaces = [record.namespace for record in (schema, *rows)]
+    space = next((space for space in spaces if space.startswith(_BASE)), _BASE)
+    *above, table = space[len(_BASE) :].split(".")
+    if not table or not all(above) or len(above) > 2:
+        return None
+    return Named(
+        TableName(None, above[-1] if above else None, table),
+        above[0] if len(above) == 2 else None,
+        assumed=len(above) == 1,
+    )
+
+
+# -- schemas as they come
+
+
+class WriterSchema:
+    """A schema text that came with the data. What is wrong with it is said when it is used: every message that needs
+    it becomes a dead letter, and nothing else is touched.
+    """
+
+    def __init__(self, text: bytes, limits: Limits, reading: Reading) -> None:
+        self._text, self._limits, self._reading = text, limits, reading
+
+    @property
+    def row(self) -> RowSchema:
+        """As the schema of a data record.
+
+        Raises:
+            MessageError: it is none, or is not usable.
+        """
+        return _sure(self._row)
+
+    @property
+    def record(self) -> DatumReader:
+        """As the schema of any record: a message key, or metadata.
+
+        Raises:
+            MessageError: it is none, or is not usable.
+        """
+        return _sure(self._record)
+
+    @cached_property
+    def _type(self) -> AvroType | MessageError:
+        return _caught(lambda: parse_schema(self._text, self._limits))
+
+    @cached_property
+    def _row(self) -> RowSchema | MessageError:
+        return _caught(lambda: RowSchema(_sure(self._type), self._reading))
+
+    @cached_property
+    def _record(self) -> DatumReader | MessageError:
+        return _caught(lambda: DatumReader(_sure(self._type)))
+
+
+def _caught(make: Callable[[], T]) -> T | MessageError:
+    try:
+        return make()
+    except MessageError as error:
+        return error
+
+
+def _sure(made: T | MessageError) -> T:
+    if isinstance(made, MessageError):
+        # A new one each time: a raised exception collects its traces.
+        raise MessageError(made.code, made.reason, path=made.path)
+    return made
+
+
+_HELD_BYTES = 4 * 1024 * 1024
+
+
+class WriterSchemas:
+    """Schemas that messages carry with them, kept at hand by their text, up to 4 MiB of text."""
+
+    def __init__(self, limits: Limits, reading: Reading) -> None:
+        self._limits, self._reading = limits, reading
+        self._held: dict[bytes, WriterSchema] = {}
+        self._bytes = 0
+
+    def of(self, text: bytes) -> WriterSchema:
+        """The schema of a text."""
+        found = self._held.get(text)
+        if found is None:
+            if self._bytes + len(text) > _HELD_BYTES:
+                self._held.clear()
+                self._bytes = 0
+            found = self._held[text] = WriterSchema(text, self._limits, self._reading)
+            self._bytes += len(text)
+        return found
