@@ -36,6 +36,12 @@ from translator.translate import Events, Result, Translator
     help="Option of the dialect, or tables=; the value is YAML. Repeatable.",
 )
 @click.option("--source", default="file", show_default=True, help="Name of the source, as in the configuration.")
+@click.option(
+    "--schemas",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Schemas of a registry: a JSON object of schemas, or their texts, by id.",
+)
 @click.option("--raw", is_flag=True, help="FILE is one message value, not a record file.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when there are dead letters.")
 @click.argument(
@@ -46,11 +52,19 @@ from translator.translate import Events, Result, Translator
     type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
 )
 def translate(
-    dialect: str, options: tuple[str, ...], source: str, raw: bool, strict: bool, files: tuple[Path, ...]
+    dialect: str,
+    options: tuple[str, ...],
+    source: str,
+    schemas: Path | None,
+    raw: bool,
+    strict: bool,
+    files: tuple[Path, ...],
 ) -> None:
     """Translate record files: events on standard output, dead letters and a summary on standard error."""
     messages = _messages(files, raw=raw)
     desk = Desk(dialect, parse_cli_options(options), source, messages)
+    for key, text in read_schemas(schemas).items() if schemas else ():
+        desk.teach(key, text)
     try:
         for message in messages:
             desk.take(message, sys.stdout.buffer)
@@ -90,6 +104,28 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
     return options
 
 
+def read_schemas(file: Path) -> dict[str, bytes]:
+    """The schemas of a registry as a dialect learns them: `registry/<id>` and the text.
+
+    Raises:
+        ConfigError: the file is no JSON object of schemas by id.
+    """
+    try:
+        found = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        raise ConfigError(f"--schemas: {file} is not JSON") from None
+    if not isinstance(found, dict) or not all(_is_id(name) for name in found):
+        raise ConfigError(f'--schemas: {file} is not a JSON object {{"<id>": schema}}')
+    return {
+        f"registry/{int(name)}": (schema if isinstance(schema, str) else json.dumps(schema)).encode()
+        for name, schema in found.items()
+    }
+
+
+def _is_id(name: str) -> bool:
+    return name.isascii() and name.isdigit() and int(name) < 1 << 32
+
+
 class _Tables(msgspec.Struct, frozen=True):
     tables: tuple[DeclaredTable, ...] = ()
 
@@ -109,6 +145,17 @@ class Desk:
         self._guards = Guards(self._translator.dialect, lambda text: click.echo(f"translator: {text}", err=True))
         self._codec = JsonCodec()
         self.counts: Counter[str] = Counter()
+
+    def teach(self, key: str, text: bytes) -> None:
+        """Takes in a schema that no message brings.
+
+        Raises:
+            ConfigError: the dialect has no use for it.
+        """
+        try:
+            self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
+        except FatalError:
+            raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
 
     def _translate(self, message: Message) -> Result:
         """As the service does: what a message needs may be announced anywhere in the files."""

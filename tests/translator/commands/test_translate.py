@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.translator.dialects import _qlik_avro
 from translator.codecs.json import JsonCodec
 from translator.commands import main
 from translator.commands.translate import parse_cli_options
@@ -262,6 +263,39 @@ class TestOptions:
         """What is no option is named."""
         with pytest.raises(ConfigError, match=reason):
             parse_cli_options([pair])
+
+
+class TestSchemas:
+    """Schemas of a registry, from a file."""
+
+    @pytest.mark.parametrize("as_text", [True, False])
+    def test_of_a_registry(self, run: Run, tmp_path: Path, as_text: bool) -> None:
+        """A message in Confluent's frame is read by the schema of its id, which is an object or its text."""
+        schema = _qlik_avro.data_schema(_qlik_avro.COLUMNS, _qlik_avro.NAMESPACE)
+        row = _qlik_avro.body("INSERT", {"id": 7, "name": "x"})
+        value = tmp_path / "value.bin"
+        value.write_bytes(_qlik_avro.framed(5, _qlik_avro.written(schema, row)))
+        schemas = tmp_path / "schemas.json"
+        schemas.write_text(json.dumps({"5": json.dumps(schema) if as_text else schema, "6": "nonsense"}))
+        ran = run("-d", "qlik", "--schemas", schemas, "--raw", value)
+        (event,) = ran.events
+        assert ({"id": 7, "name": "x"}, "CINMAD") == (event["after"], event["table"])
+        (dead,) = run("-d", "qlik", "--raw", value).dead_letters
+        assert "SCHEMA_MISSING" == dead["code"]
+
+    @pytest.mark.parametrize("content", ["", "[]", '{"x":1}', '{"-1":1}', '{"4294967296":1}', '"5"', "[" * 100_000])
+    def test_not_schemas(self, run: Run, file: FileOf, tmp_path: Path, content: str) -> None:
+        """A file that holds something else is bad usage."""
+        schemas = tmp_path / "schemas.json"
+        schemas.write_text(content)
+        ran = run("-d", "qlik", "--schemas", schemas, file(INSERT))
+        assert (2, True) == (ran.code, ran.err.startswith("translator: --schemas: "))
+
+    def test_of_another_dialect(self, run: Run, file: FileOf, tmp_path: Path) -> None:
+        """Only a dialect that reads such schemas takes them."""
+        schemas = tmp_path / "schemas.json"
+        schemas.write_text('{"5":"int"}')
+        assert 2 == run("-d", "shareplex", "--schemas", schemas, file(INSERT)).code
 
 
 class TestExitCodes:
