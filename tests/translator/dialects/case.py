@@ -6,6 +6,8 @@ about.md       where the message comes from and what is special about it
 options.json   options of the dialect (optional)
 tables.json    declared tables, as in `tables:` of the configuration (optional)
 metadata*      messages that are learned first, in the order of their names (optional)
+schemas.json   schemas of a registry by id, that are known (optional)
+key.*          the Kafka key, byte for byte (optional)
 """
 
 from __future__ import annotations
@@ -45,8 +47,12 @@ def opened(case: Path) -> tuple[Dialect, Message]:
     dialect = build(case.parent.name, _setup(case, learned), _json(case / "options.json", {}))
     for path in sorted(case.glob("metadata*")):
         _learn(dialect, path, learned)
+    for number, schema in _json(case / "schemas.json", {}).items():
+        key = f"registry/{number}"
+        learned[key] = dialect.learn(key, json.dumps(schema).encode())
     (path,) = case.glob("message.*")
-    return dialect, _message(path)
+    keys = [path.read_bytes() for path in case.glob("key.*")]
+    return dialect, msgspec.structs.replace(_message(path), key=keys[0] if keys else None)
 
 
 def _setup(case: Path, learned: dict[str, object]) -> Setup:
@@ -74,7 +80,7 @@ def _described(outcome: Outcome) -> Any:
             return changes
         case Skip(reason):
             return {"skip": reason}
-        case Learned(key):
-            return {"learned": key}
+        case Learned(key, _, announces):
+            return {"learned": key, "announces": announces} if announces else {"learned": key}
         case Needs(key):
             return {"needs": key}
