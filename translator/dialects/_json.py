@@ -154,6 +154,8 @@ def field(
         MessageError: MISSING_FIELD or INVALID_FIELD.
     """
     value = parent.get(name)
+    if type(value) is expected:  # nearly every member of every message
+        return value
     if value is None:
         if optional:
             return None

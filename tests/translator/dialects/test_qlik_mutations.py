@@ -33,8 +33,10 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 ROW = {"id": 1, "n": "0.5", "at": "2023-01-01T00:00:00", "raw": "00", "f": 1.5}
 TYPED = json.dumps(enveloped(bare("UPDATE", ROW, ROW, columnMask="1F", changeMask="01"), SCHEMA_ID)).encode()
-READERS = (taught(COLUMNS), dialect(), dialect(untyped="translate"))
-VALUES = sorted({sample(case.name) for case in CASES.iterdir()} | {TYPED, json.dumps(metadata(COLUMNS)).encode()})
+RENAMED = json.loads(sample("renamed_sections", "options.json"))["message_format"]
+READERS = (taught(COLUMNS), dialect(), dialect(untyped="translate"), dialect(message_format=RENAMED))
+SAMPLES = {path.read_bytes() for path in CASES.glob("*/message.json")}
+VALUES = sorted(SAMPLES | {TYPED, json.dumps(metadata(COLUMNS)).encode()})
 
 UNHURRIED = settings(deadline=None)
 """A busy machine is no failure."""
