@@ -98,17 +98,22 @@ def _boolean(data: bytes, at: int) -> int:
     return at + 1
 
 
+def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
+    """The end of an integer of at most `most` bytes, of which the last has no bits above those of `last`."""
+    for end in range(at, at + most - 1):
+        if data[end] < 0x80:
+            return end + 1
+    if data[at + most - 1] > last:
+        raise Damage(f"an integer of more than {bits} bits")
+    return at + most
+
+
 def _long(data: bytes, at: int) -> int:
-    return at + 1 if data[at] < 0x80 else read_long(data, at)[1]
+    return at + 1 if data[at] < 0x80 else _varint(data, at, _LONG_BYTES, 0x01, 64)
 
 
 def _int(data: bytes, at: int) -> int:
-    if data[at] < 0x80:
-        return at + 1
-    number, end = read_long(data, at)
-    if not -(2**31) <= number < 2**31:
-        raise Damage("an int of more than 32 bits")
-    return end
+    return at + 1 if data[at] < 0x80 else _varint(data, at, 5, 0x0F, 32)
 
 
 def _float(data: bytes, at: int) -> int:
@@ -179,6 +184,8 @@ class _Compiler:
         return record
 
     def _union(self, schema: AvroType) -> Scan:
+        if len(schema.branches) == 2 and schema.branches[0].kind == "null":
+            return _nullable(self.scan(schema.branches[1]))
         branches = [self.scan(branch) for branch in schema.branches]
         index = _index("union index", len(branches))
         # Zigzag doubles: an index below 64 is one byte, and then this table saves the arithmetic.
@@ -192,6 +199,39 @@ class _Compiler:
             return branches[read_long(data, at)[0]](data, end)
 
         return union
+
+
+def _nullable(value: Scan) -> Scan:
+    """Null or a value, as nearly every column is. The common sizes of an integer and of a text are read in one go."""
+    index = _index("union index", 2)
+
+    def of_integer(data: bytes, at: int) -> int:
+        branch = data[at]
+        if branch == 2:
+            return at + 2 if data[at + 1] < 0x80 else value(data, at + 1)
+        return at + 1 if branch == 0 else any_other(data, at)
+
+    def of_text(data: bytes, at: int) -> int:
+        branch = data[at]
+        if branch == 2:
+            length = data[at + 1]
+            return at + 2 + (length >> 1) if length < 0x80 and not length & 1 else _sized(data, at + 1)
+        return at + 1 if branch == 0 else any_other(data, at)
+
+    def of_anything(data: bytes, at: int) -> int:
+        branch = data[at]
+        if branch == 2:
+            return value(data, at + 1)
+        return at + 1 if branch == 0 else any_other(data, at)
+
+    def any_other(data: bytes, at: int) -> int:
+        """An index that is none, or one that is spelled in more bytes than it needs."""
+        end = index(data, at)
+        return value(data, end) if read_long(data, at)[0] else end
+
+    if value in (_int, _long):
+        return of_integer
+    return of_text if value is _sized else of_anything
 
 
 def _fixed(size: int) -> Scan:

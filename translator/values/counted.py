@@ -19,7 +19,7 @@ _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
 
 
 def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
+    if type(value) is not int:  # a bool is none
         raise Unrepresentable("NOT_AN_INTEGER", value)
     return value
 
@@ -50,6 +50,8 @@ def clock_of(digits: int) -> Converter:
 def local_of(digits: int) -> Converter:
     """A local timestamp, counted in units of 10^-digits seconds since 1970; no fraction where it is zero."""
     unit = 10**digits
+    if digits == _DIGITS_OF_PYTHON:
+        return _local_of_micros
 
     def convert(value: object) -> str:
         seconds, fraction = divmod(_count(value), unit)
@@ -60,6 +62,17 @@ def local_of(digits: int) -> Converter:
         return f"{text}.{fraction:0{digits}d}" if fraction else text
 
     return convert
+
+
+_DIGITS_OF_PYTHON = 6
+
+
+def _local_of_micros(value: object) -> str:
+    """As above; for the unit that Python has, a step less."""
+    try:
+        return (_EPOCH + timedelta(0, 0, _count(value))).isoformat()
+    except OverflowError:
+        raise Unrepresentable("OUT_OF_RANGE", value) from None
 
 
 def unscaled_decimal(precision: int, scale: int) -> Converter:

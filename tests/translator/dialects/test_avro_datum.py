@@ -108,6 +108,11 @@ INT = record(("n", "int"))
         (LONG, b"\x80" * 10 + b"\x01"),
         (LONG, b"\xff" * 9 + b"\x02"),
         (INT, b"\x80\x80\x80\x80\x10"),
+        (INT, b"\x80\x80\x80\x80\x80\x00"),
+        (record(("n", ["null", "long"])), b"\x02" + b"\x80" * 10 + b"\x00"),
+        (record(("n", ["null", "string"])), b"\x02\x01"),
+        (record(("n", ["null", "string"])), b"\x03\x00"),
+        (record(("n", ["null", "int", "string"])), b"\x06"),
         (record(("n", "boolean")), b"\x02"),
         (record(("n", "bytes")), b"\x01"),
         (record(("n", "string")), b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
@@ -127,6 +132,27 @@ def test_long_within_its_bounds() -> None:
     """Both ends of 64 bits are numbers."""
     for number in (-(2**63), 2**63 - 1):
         assert {"n": number} == reader(LONG).read(written({"n": number}, LONG))
+
+
+def test_int_within_its_bounds() -> None:
+    """Both ends of 32 bits are numbers, in a union too."""
+    for schema in (INT, record(("n", ["null", "int"])), record(("n", ["int", "null"]))):
+        for number in (-(2**31), 2**31 - 1, 0, -64, 63, 64):
+            assert {"n": number} == reader(schema).read(written({"n": number}, schema))
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 10_000])
+def test_texts_of_any_size(size: int) -> None:
+    """Up to 63 bytes the length is one byte."""
+    for schema in (record(("n", "string")), record(("n", ["null", "string"]))):
+        assert {"n": "x" * size} == reader(schema).read(written({"n": "x" * size}, schema))
+
+
+def test_index_of_more_bytes_than_it_needs() -> None:
+    """Any reader takes them, so they are no damage."""
+    schema = record(("n", ["null", "int"]))
+    assert {"n": 1} == reader(schema).read(b"\x82\x00\x02")
+    assert {"n": None} == reader(schema).read(b"\x80\x00")
 
 
 def test_text_that_is_not_utf8() -> None:

@@ -49,7 +49,7 @@ def test_most_significant_byte_first() -> None:
 
 def test_ordinals_of_the_documentation() -> None:
     """0B is ordinals 1, 2 and 4."""
-    assert ["a", "b", "d"] == Masks(None, 0x0B, {"a": 1, "b": 2, "c": 3, "d": 4}).changed()
+    assert ["a", "b", "d"] == Masks.over(None, 0x0B, {"a": 1, "b": 2, "c": 3, "d": 4}).changed()
 
 
 def test_column_not_captured() -> None:

@@ -35,28 +35,38 @@ class Masks(Struct, frozen=True):
     column: int | None
     change: int | None
     ordinals: Ordinals
+    highest: int
+    """The highest ordinal; 0 where there are none."""
+
+    @classmethod
+    def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:
+        """Masks of columns."""
+        return cls(column, change, ordinals, next(reversed(ordinals.values()), 0))
 
     def check(self, path: str, hint: str = "") -> None:
         """Refuse bits above the highest ordinal: the mask is not of this table, or its bytes lie the other way round.
 
         Bits of ordinals that no column has are fine: columns were removed.
         """
+        if (self.column or 0) >> self.highest == 0 == (self.change or 0) >> self.highest:
+            return
         for name, mask in (("columnMask", self.column), ("changeMask", self.change)):
-            if mask is not None and mask.bit_length() > self._highest:
+            if mask is not None and mask.bit_length() > self.highest:
                 raise MessageError(
                     ErrorCode.INVALID_FIELD,
-                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self._highest}{hint}",
+                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self.highest}{hint}",
                     path=f"{path}.{name}",
                 )
 
     @property
-    def _highest(self) -> int:
-        return next(reversed(self.ordinals.values()), 0)
+    def leaves_none_out(self) -> bool:
+        """Whether the columnMask has all bits, or there is no such mask: then no column is uncaptured."""
+        return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
-        """Columns of a row without a bit in the columnMask; none where there is no such mask."""
+        """Columns of a row without a bit in the columnMask."""
         mask, ordinals = self.column, self.ordinals
-        if mask is None or mask + 1 == 1 << self._highest:
+        if mask is None:
             return []
         return [name for name in row if not mask >> ordinals[name] - 1 & 1]
 
@@ -69,5 +79,9 @@ class Masks(Struct, frozen=True):
 
     def changed(self) -> list[str]:
         """Columns with a bit in the changeMask."""
-        mask = self.change or 0
-        return [name for name, ordinal in self.ordinals.items() if mask >> ordinal - 1 & 1]
+        mask, bits = self.change or 0, set()
+        while mask:
+            rest = mask & mask - 1
+            bits.add((mask ^ rest).bit_length())
+            mask = rest
+        return [name for name, ordinal in self.ordinals.items() if ordinal in bits]

@@ -79,13 +79,14 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
         MessageError: INVALID_FIELD when a mask or a column does not belong to the table.
     """
     notes = [*headers.notes, *table.notes]
-    masks = Masks(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
+    masks = Masks.over(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
     masks.check(headers.path, _MASK_HINTS.get(frame.variant, ""))
     _check_columns(sections, masks.ordinals, frame.path)
-    unavailable = _unavailable(headers.op, sections.row, masks, notes)
+    gaps = None if masks.leaves_none_out else masks
+    unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings()
-    before = _image(sections.before, masks, table, findings, limits)
-    after = _image(sections.after, masks, table, findings, limits)
+    before = _image(sections.before, gaps, table, findings, limits)
+    after = _image(sections.after, gaps, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     return RowChange(
         headers.op,
@@ -133,10 +134,13 @@ _MASK_HINTS = dict.fromkeys(
 )
 
 
-def _image(section: JsonObject | None, masks: Masks, table: Table, findings: Findings, limits: Limits) -> Image | None:
+def _image(
+    section: JsonObject | None, gaps: Masks | None, table: Table, findings: Findings, limits: Limits
+) -> Image | None:
+    """The image of a section; `gaps` where columns may not have been captured."""
     if section is None:
         return None
-    withheld = masks.withheld(section)
+    withheld = gaps.withheld(section) if gaps else None
     cells = [cell for cell in section.items() if cell[0] not in withheld] if withheld else section.items()
     return build_image(cells, table.converters, findings, limits)
 
@@ -172,15 +176,15 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
             )
 
 
-def _unavailable(op: str, row: JsonObject, masks: Masks, notes: list[str]) -> list[str]:
-    """Columns of the row whose value the source withheld."""
-    if masks.column is None:
+def _unavailable(op: str, row: JsonObject, gaps: Masks | None, notes: list[str]) -> list[str]:
+    """Columns of the row whose value the source withheld, by a columnMask with gaps; without a mask none is known."""
+    if gaps is None:
         # A full load has no mask and sends every column; elsewhere a null may be what was not captured.
         if op != "r" and None in row.values():
             notes.append("NULLS_ASSUMED")
         return []
-    withheld = masks.withheld(row)
-    if len(withheld) < len(masks.uncaptured(row)):
+    withheld = gaps.withheld(row)
+    if len(withheld) < len(gaps.uncaptured(row)):
         notes.append("COLUMN_MASK_CONTRADICTED")
     return withheld
 
@@ -197,8 +201,8 @@ def _changed(
         return None
     changed = masks.changed()
     if before is not None and after is not None:
-        silent = (before.keys() & after.keys()).difference(changed)
-        if any(before[name] != after[name] for name in silent):
+        differ = [name for name, value in before.items() if name in after and after[name] != value]
+        if not set(differ) <= set(changed):
             notes.append("CHANGE_MASK_CONTRADICTED")
             return None
     return changed
