@@ -339,3 +339,14 @@ def test_names_of_another_type(place: str, kind: Any, cell: Any) -> None:
     told = {**body("INSERT", ROW), "table": "T", place: cell}
     value = enveloped(written(schema, told), schema_id=None, schema=schema)
     assert ("INVALID_FIELD", f"$.message.{place}") == refusal(dialect(topics=None), value)
+
+
+def test_timestamp_whose_schema_states_its_unit() -> None:
+    """A number with a unit is a time; one that no calendar has is the number again."""
+    schema = json.loads(json.dumps(data_schema(COLUMNS)))
+    plain = json.loads(json.dumps(schema))
+    for told, kind in ((schema, {"type": "long", "logicalType": "timestamp-millis"}), (plain, "long")):
+        next(f for f in told["fields"][2]["type"]["fields"] if f["name"] == "timestamp")["type"] = kind
+    reader = taught(TOLD, schema)
+    reads = [row(reader, enveloped(written(plain, body("INSERT", ROW, timestamp=count)))) for count in (1500, 2**62)]
+    assert [(1_500_000, None), (None, ["TIMESTAMP_UNREADABLE"])] == [(read.ts_commit_us, read.notes) for read in reads]

@@ -67,6 +67,7 @@ METADATA: Mapping[str, Tests] = {
         "dialects.test_qlik_registry::test_namespace_that_names_no_table",
         "dialects.test_qlik::test_topics",
         "dialects.test_qlik::test_table_in_message",
+        "dialects.test_qlik_keys::test_table_by_key",
         "dialects.test_qlik::test_table_unknown",
     ),
     "ordinals unique and from 1; gaps are legal": (

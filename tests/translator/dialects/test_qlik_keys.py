@@ -11,7 +11,7 @@ import pytest
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, dialect, enveloped, message, taught
 from translator.dialects.qlik import Qlik
 from translator.errors import MessageError
-from translator.message import Changes, DeclaredTable, Message, Needs, RowChange
+from translator.message import Changes, DeclaredTable, Message, Needs, RowChange, TableName
 
 TOLD: dict[str, dict[str, Any]] = {
     "id": {"type": "INT4", "primaryKeyPosition": 1},
@@ -126,3 +126,26 @@ def test_other_operations(operation: str) -> None:
     """A key is no row of any other operation."""
     record = msgspec.structs.replace(message(bare(operation)), key=b'{"id": 7}')
     assert ("MISSING_FIELD", "$.data") == refused(dialect(), record)
+
+
+# -- the table by key
+
+
+def keyed(key: bytes | None) -> Message:
+    """An INSERT with that key."""
+    return msgspec.structs.replace(message(bare("INSERT", {"id": 1})), key=key)
+
+
+def test_table_by_key() -> None:
+    """With `message_key: table` the text names the table, where no topic does."""
+    assert (
+        TableName(None, "SHOP", "ORDERS") == row(dialect(topics=None, message_key="table"), keyed(b"SHOP+ORDERS")).table
+    )
+    assert TableName(None, "S", "T") == row(dialect(message_key="table"), keyed(b"SHOP+ORDERS")).table
+    assert ("TABLE_UNKNOWN", "$") == refused(dialect(topics=None), keyed(b"SHOP+ORDERS"))
+
+
+@pytest.mark.parametrize("key", [None, b"", b"ORDERS", b"A+B+C", b"+ORDERS", b"SHOP+", b"\xff+T"])
+def test_key_that_names_no_table(key: bytes | None) -> None:
+    """Anything else is no name: the text is not taken apart by a guess."""
+    assert ("TABLE_UNKNOWN", "$key") == refused(dialect(topics=None, message_key="table"), keyed(key))

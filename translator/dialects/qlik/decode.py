@@ -60,8 +60,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether the operation READ is REFRESH; no producer of it is known (section 4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers that go into `ext`."""
-    message_key: Literal["unknown", "primary_key"] = "unknown"
-    """What the task writes as text into the Kafka key; only a DELETE without a row asks for it."""
+    message_key: Literal["unknown", "primary_key", "table"] = "unknown"
+    """What the task writes as text into the Kafka key: the value of the key column, for a DELETE without a row; or
+    `SCHEMA+TABLE`, which names the table where neither metadata nor `topics` does."""
     control_tables: Literal["pass", "skip"] = "pass"
     """Rows of Replicate's own tables, `attrep_…`: events like all others, or skipped and counted."""
 
@@ -82,7 +83,7 @@ class Qlik:
         )
         self._text_key_is_primary = given.message_key == "primary_key"
         self._skips_control_tables = given.control_tables == "skip"
-        self._untyped = UntypedTables(setup, given.topics)
+        self._untyped = UntypedTables(setup, given.topics, key_is_table=given.message_key == "table")
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._embedded = WriterSchemas(setup.limits, self._reading)
         self._framings: Mapping[str, Callable[[Message, bytes], Outcome]] = {
@@ -126,7 +127,7 @@ class Qlik:
             if metadata is None:
                 return Needs(frame.schema_id)
             return self._change(message, frame, headers, sections, metadata.table)
-        return self._change(message, frame, headers, sections, self._untyped.find(message.topic, frame))
+        return self._change(message, frame, headers, sections, self._untyped.find(message, frame))
 
     def _decode_metadata(self, frame: Frame) -> Outcome:
         document = encode_document(read_document(frame, self._setup.limits))
@@ -163,7 +164,7 @@ class Qlik:
         elif envelope.schema_id is not None and self._wait:
             return Needs(envelope.schema_id)
         else:
-            table = self._untyped.of_schema(row_schema, self._untyped.find_avro(message.topic, frame, row_schema), ())
+            table = self._untyped.of_schema(row_schema, self._untyped.find_avro(message, frame, row_schema), ())
         return self._change(message, frame, headers, sections, table)
 
     def _open_metadata(self, envelope: Envelope) -> Frame:
@@ -184,7 +185,7 @@ class Qlik:
         row_schema = _by_registry(number, lambda: schema.row)
         frame = Frame(CONFLUENT_AVRO, DATA, None, row_schema.read(value[FRAME_BYTES:], "$"), "$")
         headers, sections = self._read(frame, message)
-        named = self._untyped.find_avro(message.topic, frame, row_schema)
+        named = self._untyped.find_avro(message, frame, row_schema)
         key_record = None
         if is_framed(message.key) and (not sections.row or not self._untyped.declared_key(named.table)):
             key_number = registry_id(message.key or b"")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -16,6 +16,7 @@ from translator.dialects.qlik.avro_values import AvroColumn, avro_column
 from translator.dialects.qlik.sections import BEFORE, DATA, HEADERS, Splitter, detect
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Limits, TableName
+from translator.values import Converter, Unrepresentable, local_of
 
 T = TypeVar("T")
 
@@ -102,12 +103,27 @@ def _exact(value: object) -> object:
     return Decimal(repr(value)) if isinstance(value, float) else value
 
 
+_TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos": 9}
+
+
+def _time_text(read: Converter, value: object) -> object:
+    """A header whose schema states the unit of its time, as text; a number where no calendar has it."""
+    try:
+        return read(value)
+    except Unrepresentable:
+        return value
+
+
 _BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
 
 
 def _header(type_: Any, reading: Reading) -> Callable[[object], object] | None:
     """What brings a header in the form that it has in JSON; None where it has it."""
-    kinds = {branch.kind for branch in type_.branches or (type_,)} if isinstance(type_, AvroType) else set()
+    types = type_.branches or (type_,) if isinstance(type_, AvroType) else ()
+    digits = next((_TIME_DIGITS[branch.logical] for branch in types if branch.logical in _TIME_DIGITS), None)
+    if digits is not None:
+        return partial(_time_text, local_of(digits))
+    kinds = {branch.kind for branch in types}
     if kinds & _BYTES:
         return _hex if reading.masks == "big" else _hex_reversed
     return _exact if kinds & _FLOATS else None

@@ -21,7 +21,7 @@ from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.row_schema import Named, RowSchema
 from translator.envelope import Column, TableSchema
 from translator.errors import ConfigError, ErrorCode, MessageError, quote
-from translator.message import Setup, TableName
+from translator.message import Message, Setup, TableName
 from translator.values import Converter, bytes_from_hex, converter
 
 UNKNOWN = converter("unknown")
@@ -64,7 +64,8 @@ def from_json(canonical_type: str) -> Converter:
 class UntypedTables:
     """Tables of messages without metadata: named by topic, else by the message; typed by `tables:`, else unknown."""
 
-    def __init__(self, setup: Setup, topics: Mapping[str, str] | str | None) -> None:
+    def __init__(self, setup: Setup, topics: Mapping[str, str] | str | None, *, key_is_table: bool) -> None:
+        self._key_is_table = key_is_table
         self._patterns = parse_topics(topics)
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._source = setup.source
@@ -72,24 +73,29 @@ class UntypedTables:
         self._of_name = lru_cache(CACHED)(self._build)
         self._of_schema = lru_cache(CACHED_SCHEMAS)(self._build_by_schema)
 
-    def find(self, topic: str, frame: Frame) -> Table:
+    def find(self, message: Message, frame: Frame) -> Table:
         """The table of a message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
         """
-        return self._of_name(self._of_topic(topic) or _named_by_message(frame) or _unknown(topic, frame))
+        return self._of_name(self._declared_name(message) or _named_by_message(frame) or _unknown(message.topic, frame))
 
-    def find_avro(self, topic: str, frame: Frame, schema: RowSchema) -> Named:
+    def _declared_name(self, message: Message) -> TableName | None:
+        """What the operator says about the topic, or about keys."""
+        name = self._of_topic(message.topic)
+        return name if name is not None or not self._key_is_table else _named_by_key(message.key)
+
+    def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> Named:
         """The name of the table of an Avro message: the operator's, else that of the namespace, else the message's.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
         """
-        name = self._of_topic(topic)
+        name = self._declared_name(message)
         if name is None and schema.named is not None:
             return schema.named
-        name = name or _named_by_message(frame) or _unknown(topic, frame)
+        name = name or _named_by_message(frame) or _unknown(message.topic, frame)
         return Named(name, schema.named.task if schema.named else None, assumed=False)
 
     def declared_key(self, name: TableName) -> tuple[str, ...]:
@@ -146,6 +152,19 @@ class UntypedTables:
             key_columns=key,
             key_kind="configured" if key else "none",
         )
+
+
+def _named_by_key(key: bytes | None) -> TableName | None:
+    """The table that a key `SCHEMA+TABLE` names (section 8, Key)."""
+    try:
+        parts = (key or b"").decode().split("+")
+    except UnicodeDecodeError:
+        parts = []
+    if len(parts) != 2 or not all(parts):
+        raise MessageError(
+            ErrorCode.TABLE_UNKNOWN, "the Kafka key is not SCHEMA+TABLE (option message_key)", path="$key"
+        )
+    return TableName(None, *parts)
 
 
 def _unknown(topic: str, frame: Frame) -> NoReturn:
