@@ -350,3 +350,9 @@ def test_timestamp_whose_schema_states_its_unit() -> None:
     reader = taught(TOLD, schema)
     reads = [row(reader, enveloped(written(plain, body("INSERT", ROW, timestamp=count)))) for count in (1500, 2**62)]
     assert [(1_500_000, None), (None, ["TIMESTAMP_UNREADABLE"])] == [(read.ts_commit_us, read.notes) for read in reads]
+
+
+def test_untyped_avro_is_read_by_its_metadata() -> None:
+    """What cannot be read without the metadata is read with it, types and table included, whatever `untyped` says."""
+    read = row(taught(TOLD, SCHEMA, untyped="translate", topics="other=X.Y"), value())
+    assert (TableName(None, "S", "T"), ("id",), ROW) == (read.table, read.key_columns, read.after)

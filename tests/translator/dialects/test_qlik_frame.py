@@ -72,6 +72,15 @@ def test_not_json(value: bytes) -> None:
     assert ("MALFORMED_JSON", "$") == refusal(dialect(), value)
 
 
+@pytest.mark.parametrize("place", ["magic", "type", "message", "data", "headers", "operation", "deep"])
+def test_member_named_twice_anywhere(place: str) -> None:
+    """Each object is checked, and those in a cell too; as the last one counts, it must not be the message."""
+    text = json.dumps(enveloped(bare("INSERT", {"id": 1, "cell": {"deep": 1}})))
+    at = text.index(f'"{place}"')
+    assert "INVALID_FIELD" == refusal(dialect(), f'{text[:at]}"{place}": "x", {text[at:]}'.encode())[0]
+    assert change(dialect(), text.encode())
+
+
 @pytest.mark.parametrize("member", [b'"id": 2', b'"\\u0069d" : 1', b'"id":{"id":1}'])
 def test_member_named_twice(member: bytes) -> None:
     """A column named twice has no one value: refused, and its value is not repeated."""

@@ -177,6 +177,7 @@ def test_flattened_avro() -> None:
     value = {"data": {"id": 1, "name": None}, "beforeData": None, **cells}
     read = row(registered({5: schema}, topics="S.T"), framed(5, written(schema, value)))
     assert ({"id": 1}, ["name"], SEQUENCE) == (read.after, read.unavailable, read.pos_native)
+    assert ("confluent_avro", "inferred") == (read.writer.variant, read.writer.variant_basis)
 
 
 def test_renamed_avro() -> None:
@@ -187,7 +188,11 @@ def test_renamed_avro() -> None:
     given = {"data": "row/", "before_data": "old/", "headers": "meta/", "header_names": {"operation": "op"}}
     value = {"row": {"id": 1, "day": 0}, "old": None, "meta": {"op": "UPDATE", "changeMask": b"\2"}}
     read = row(registered({5: schema}, topics="S.T", message_format=given), framed(5, written(schema, value)))
-    assert ({"id": 1, "day": "1970-01-01"}, ["day"]) == (read.after, read.changed)
+    assert ({"id": 1, "day": "1970-01-01"}, ["day"], "declared") == (
+        read.after,
+        read.changed,
+        read.writer.variant_basis,
+    )
 
 
 def test_flattened_columns_in_avro() -> None:

@@ -157,7 +157,7 @@ class Qlik:
         else:
             return Needs(envelope.schema_id or "")
         body = row_schema.read(envelope.message, "$.message")
-        frame = Frame(ENVELOPED_AVRO, DATA, envelope.schema_id, body, "$.message")
+        frame = Frame(ENVELOPED_AVRO, DATA, envelope.schema_id, body, "$.message", row_schema.basis)
         headers, sections = self._read(frame, message)
         if metadata is not None:
             table = metadata.avro_table if schema is None else metadata.avro_table_by(schema)
@@ -183,7 +183,7 @@ class Qlik:
         if schema is None:
             return Needs(f"{REGISTRY}{number}", number)
         row_schema = _by_registry(number, lambda: schema.row)
-        frame = Frame(CONFLUENT_AVRO, DATA, None, row_schema.read(value[FRAME_BYTES:], "$"), "$")
+        frame = Frame(CONFLUENT_AVRO, DATA, None, row_schema.read(value[FRAME_BYTES:], "$"), "$", row_schema.basis)
         headers, sections = self._read(frame, message)
         named = self._untyped.find_avro(message, frame, row_schema)
         key_record = None

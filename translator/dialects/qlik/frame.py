@@ -73,10 +73,19 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
     if splitter is not None:
         rows = frozenset(f"{parent}.{name}" for parent in ("$", "$.message") for name in splitter.rows)
     root = parse_object(value, limits, rows)
-    check_distinct(value, root)
+    check_distinct(value, root, members=_members(root))
     if "magic" in root:
         return _enveloped(root, splitter)
     return _bare(root, splitter)
+
+
+def _members(root: JsonObject) -> int:
+    """The members of the objects that a data message has; there may be more."""
+    body = root.get("message", root)
+    if type(body) is not dict:
+        return -1
+    sections = [section for section in (body.get(ROW), body.get(BEFORE), body.get(HEADERS)) if type(section) is dict]
+    return sum(map(len, sections), len(body) if body is root else len(root) + len(body))
 
 
 def _enveloped(root: JsonObject, splitter: Splitter | None) -> Frame:
@@ -85,7 +94,7 @@ def _enveloped(root: JsonObject, splitter: Splitter | None) -> Frame:
         raise MessageError(ErrorCode.INVALID_FIELD, f"unknown magic {quote(magic)}; allowed: {MAGIC}", path="$.magic")
     kind = read_type(field(root, "type", str, "$"))
     body: JsonObject = field(root, "message", dict, "$")
-    return sectioned("enveloped_json", kind, read_schema_id(root, "messageSchemaId", "$"), body, splitter)
+    return _sectioned("enveloped_json", kind, read_schema_id(root, "messageSchemaId", "$"), body, splitter)
 
 
 def read_type(text: str) -> str:
@@ -98,7 +107,7 @@ def read_type(text: str) -> str:
     return kind
 
 
-def sectioned(variant: str, kind: str, schema_id: str | None, body: JsonObject, splitter: Splitter | None) -> Frame:
+def _sectioned(variant: str, kind: str, schema_id: str | None, body: JsonObject, splitter: Splitter | None) -> Frame:
     """The frame of an enveloped body, its sections in the default form."""
     if kind == METADATA or (splitter is None and HEADERS in body):
         return Frame(variant, kind, schema_id, body, "$.message")
