@@ -204,6 +204,41 @@ class Dialect(Protocol):
         ...
 
 
+@runtime_checkable
+class Versioned(Protocol):
+    """What `learn` returns, where two documents of one key may disagree."""
+
+    @property
+    def version(self) -> tuple[int, str]:
+        """The greater is the newer."""
+        ...
+
+    @property
+    def content(self) -> object:
+        """Equal for documents by which rows are read alike."""
+        ...
+
+    @property
+    def subject(self) -> str:
+        """What it describes, for people: a table's name."""
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A dialect of which some messages describe others (`Learned`)."""
+
+    learns: bool
+
+
+@runtime_checkable
+class Sequenced(Protocol):
+    """A dialect whose `pos_native` orders the changes of one task (`order: native`, design section 4, Positions)."""
+
+    native_position: str
+    """A regular expression for all of a `pos_native`: at most 38 digits, of which the greater is the later."""
+
+
 class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A table whose columns or key the operator declares, because its messages carry none.
 

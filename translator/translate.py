@@ -43,6 +43,7 @@ from translator.message import (
     RowChange,
     Skip,
 )
+from translator.native_order import NativeOrder
 from translator.values.times import GAP, OVERLAP
 
 T = TypeVar("T")
@@ -82,12 +83,17 @@ class Encoder(Protocol):
 
 
 class Translator:
-    """Translates the messages of one source."""
+    """Translates the messages of one source.
 
-    def __init__(self, source: str, dialect: Dialect, limits: Limits) -> None:
+    Args:
+        order: of its rows; None: they are ordered as they arrive.
+    """
+
+    def __init__(self, source: str, dialect: Dialect, limits: Limits, order: NativeOrder | None = None) -> None:
         self.source = source
         self.dialect = dialect
         self._limits = limits
+        self._order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
 
     def translate(self, message: Message) -> Result:
@@ -132,6 +138,15 @@ class Translator:
         except Exception as error:
             return self._internal(message, error)
 
+    def lesson(self, message: Message) -> Learned | None:
+        """What a message teaches; None for any other message, whatever is wrong with it. Never raises."""
+        outcome = self._decoded(message)
+        return outcome if isinstance(outcome, Learned) else None
+
+    def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
+        """The events that a metadata message is at the same time; it must announce something."""
+        return self._events(message, learned.announces)
+
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
         """The records of all events of a message: whole before the first of them is written."""
         pairs = zip(events.events, events.changes, strict=True)
@@ -143,12 +158,21 @@ class Translator:
             return self._internal(message, error)
 
     def _internal(self, message: Message, error: Exception) -> DeadLetter:
-        # The text of a foreign exception may quote row data; its type and our line do not.
-        return self._dead(message, ErrorCode.INTERNAL, f"{type(error).__name__} in {_our_line(error)}")
+        return self.dead(message, self.unexpected(error))
+
+    @staticmethod
+    def unexpected(error: Exception) -> MessageError:
+        """A foreign exception as INTERNAL. Its text may quote row data; its type and our line do not."""
+        return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {_our_line(error)}")
+
+    def dead(self, message: Message, error: MessageError) -> DeadLetter:
+        """The dead letter of a message that cannot be read for a reason that does not lie in it."""
+        return self._dead(message, error.code, error.reason)
 
     def missing(self, message: Message, needs: Needs) -> DeadLetter:
         """The dead letter of a message whose metadata did not come in time."""
-        reason = f"metadata {needs.key!r} was not learned in time; replay when its metadata message has arrived"
+        what = "metadata" if needs.registry_id is None else "registry schema"
+        reason = f"{what} {needs.key!r} was not learned in time; replay when its metadata message has arrived"
         return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
@@ -178,6 +202,9 @@ class Translator:
         writer, table, schema = change.writer, change.table, change.schema
         topic, partition, offset = message.topic, message.partition, message.offset
         id_prefix, pos_scope = self._place_of(topic, partition, message.topic_id)
+        pos = position(offset, n)
+        if self._order is not None and isinstance(change, RowChange):
+            pos, pos_scope = self._order.place(message, n, change)
         # By position, in the order of the fields, as `_event` of the envelope does and for the same reason.
         return Context(
             f"{id_prefix}{offset}/{n}",
@@ -191,7 +218,7 @@ class Translator:
             db,
             table.schema if table else None,
             table.table if table else None,
-            position(offset, n),
+            pos,
             pos_scope,
             change.pos_native,
             change.ts_commit_us,

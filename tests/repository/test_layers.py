@@ -23,16 +23,18 @@ ALLOWED: dict[str, frozenset[str]] = {
     # The options of a dialect stand beside the dialect; Limits and the like are types of the core.
     "settings": frozenset({"errors", "message", "envelope", "dialects"}),
     "dead_letter": CORE | {"codecs"},
-    "translate": CORE | {"dialects", "codecs", "dead_letter"},
+    "native_order": frozenset({"errors", "message", "envelope"}),
+    "translate": CORE | {"dialects", "codecs", "dead_letter", "native_order"},
     "guards": CORE | {"dialects", "codecs", "dead_letter", "translate"},
     "catalog": CORE | {"dialects", "codecs", "dead_letter", "translate"},
-    "runtime": CORE | {"dialects", "codecs", "dead_letter", "translate", "guards", "catalog", "settings"},
+    "runtime": CORE
+    | {"dialects", "codecs", "dead_letter", "native_order", "translate", "guards", "catalog", "settings"},
     "commands": CORE | {"dialects", "codecs", "dead_letter", "translate", "guards", "catalog", "settings", "runtime"},
     "__main__": frozenset({"commands"}),
 }
 
 # These do no I/O: what they need to look up arrives as a callable.
-PURE = CORE | {"dialects", "codecs", "dead_letter", "translate", "guards"}
+PURE = CORE | {"dialects", "codecs", "dead_letter", "native_order", "translate", "guards"}
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})

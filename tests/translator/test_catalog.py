@@ -2,9 +2,11 @@
 
 import pytest
 
-from translator.catalog import Catalog
+from tests.translator.runtime._lessons import Lesson, Lessons
+from translator.catalog import REMEMBERED, Catalog
 from translator.envelope import TableSchema
-from translator.message import Message, Outcome, Skip
+from translator.errors import ErrorCode, MessageError
+from translator.message import Message, Outcome, Setup, Skip
 
 
 class Reader:
@@ -74,3 +76,58 @@ class TestMetadata:
         ]
         catalog.learn("shop", "1", b"orders", Reader())
         assert not catalog.is_given_up("shop", "1")
+
+
+class TestConflicts:
+    @pytest.mark.parametrize("documents", ["old newest older", "newest older old", "older old newest"])
+    def test_the_newest_stands(self, documents: str) -> None:
+        """In whatever order the documents of an id come, each that differs is told, and the newest one stands."""
+        order, told = documents.split(), list[tuple[str, str]]()
+        catalog = Catalog(lambda source, key: told.append((source, key)))
+        kept = [catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop"))) for text in order]
+        assert Lesson("newest") == catalog.lookup("shop")("1")
+        assert b"newest" == catalog.document("shop", "1")
+        assert [("shop", "1")] * 2 == told
+        assert kept[order.index("newest")]
+        assert not any(kept[order.index("newest") + 1 :])
+
+    def test_published_again(self) -> None:
+        """A later publication of what rows are read by alike is no conflict."""
+        told: list[str] = []
+        catalog = Catalog(lambda source, key: told.append(key))
+        for text in ("text#monday", "text#wednesday"):
+            assert catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop")))
+        assert [] == told
+
+    def test_without_versions(self, catalog: Catalog) -> None:
+        """A dialect whose metadata have none: the last one stands."""
+        for text in (b"longer", b"last"):
+            assert catalog.learn("shop", "1", text, Reader())
+        assert "last" == catalog.lookup("shop")("1")
+
+    def test_other_ids(self) -> None:
+        """All ids are kept: older ones are needed when their rows are read again."""
+        told: list[str] = []
+        catalog = Catalog(lambda source, key: told.append(key))
+        for key in ("1", "2"):
+            catalog.learn("shop", key, key.encode(), Lessons(Setup("shop")))
+        assert [Lesson("1"), Lesson("2")] == [catalog.lookup("shop")(key) for key in ("1", "2")]
+        assert [] == told
+
+
+class TestRefused:
+    def test_until_it_is_learned(self, catalog: Catalog) -> None:
+        """A refusal is remembered, of its source, until the document can be read."""
+        reason = MessageError(ErrorCode.LIMIT_EXCEEDED, "too deep")
+        catalog.refuse("shop", "7", reason)
+        assert [reason, None, None] == [
+            catalog.refusal(*name) for name in (("shop", "7"), ("till", "7"), ("shop", "8"))
+        ]
+        catalog.learn("shop", "7", b"flat", Reader())
+        assert None is catalog.refusal("shop", "7")
+
+    def test_bounded(self, catalog: Catalog) -> None:
+        """Messages name keys as they like: the oldest are forgotten."""
+        for number in range(REMEMBERED + 5):
+            catalog.give_up("shop", str(number))
+        assert [False, True] == [catalog.is_given_up("shop", str(number)) for number in (4, 5)]

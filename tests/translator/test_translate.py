@@ -642,3 +642,21 @@ class TestEncode:
         assert isinstance(dead, DeadLetter)
         assert ErrorCode.INTERNAL == dead.code
         assert "ValueError in codecs/_datum.py:" in dead.reason
+
+
+class TestAnnouncement:
+    def test_events(self) -> None:
+        """What a metadata message announces are events of its record, as others are, named by what it declares."""
+        schema = schema_of("id", "name")
+        change = OtherChange("schema", WRITER, ORDERS, ddl=Ddl("metadata"), schema=schema)
+        translator = Translator("shop", Scripted(Skip("unused")), Limits())
+        announced = translator.announcement(MESSAGE, Learned("8FB9", b"{}", (change, change)))
+        assert isinstance(announced, Events)
+        assert ["shop/raw.shop/3/42/0", "shop/raw.shop/3/42/1"] == [event.id for event in announced.events]
+        assert {("schema", "orders", schema.id)} == {(e.kind, e.table, e.schema_id) for e in announced.events}
+
+    def test_a_bug(self) -> None:
+        """An announcement that cannot be made is a dead letter, as an event is."""
+        translator = Translator("shop", Scripted(Skip("unused")), Limits())
+        bad = Learned("8FB9", b"{}", (OtherChange("schema", WRITER, ORDERS),))
+        assert ErrorCode.INTERNAL == dead_of(translator.announcement(MESSAGE, bad)).code  # type: ignore[arg-type]

@@ -180,11 +180,14 @@ class Desk:
         self.counts["records"] += 1
         result = self._translate(message)
         self._guards.inspect(message, result)
+        learned = isinstance(result, Learned)
+        if isinstance(result, Learned) and result.announces:
+            result = self._translator.announcement(message, result)
         if isinstance(result, Events):
             records = self._translator.encode(self._codec, message, result)
             if not isinstance(records, DeadLetter):
                 out.writelines((record.value or b"") + b"\n" for record in records)
-                self.counts["translated"] += 1
+                self.counts["learned" if learned else "translated"] += 1
                 self.counts["events"] += len(records)
                 return
             result = records

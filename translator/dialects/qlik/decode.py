@@ -71,6 +71,8 @@ class Qlik:
     """Qlik Replicate on Kafka: data messages become row changes, metadata messages are learned."""
 
     name = "qlik"
+    learns = True
+    native_position = r"\d{4}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d\d\d\d{19}"  # section 4
 
     def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
         given = parse_options(Options, options, self.name)

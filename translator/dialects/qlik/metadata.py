@@ -131,6 +131,21 @@ class Metadata(Struct, frozen=True, dict=True):
         }
         return replace(self.table, converters=ConvertersOr(converters, UNKNOWN))
 
+    @property
+    def subject(self) -> str:
+        """The table that it describes."""
+        return ".".join(part for part in (self.document.schema, self.document.table) if part)
+
+    @property
+    def version(self) -> tuple[int, str]:
+        """Of two documents of one id, the one with the greater stands (section 11, Metadata)."""
+        return self.document.table_version or 0, self.document.timestamp or ""
+
+    @property
+    def content(self) -> Document:
+        """What rows are read by: not when it was published."""
+        return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
+
 
 # -- message -> document
 
