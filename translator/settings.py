@@ -6,6 +6,7 @@ dialect, those of a codec by the codec.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from translator.errors import ConfigError, unknown
 from translator.message import DeclaredTable, Limits
@@ -22,6 +23,18 @@ from translator.message import DeclaredTable, Limits
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 # Kafka has no topics named `.` and `..`.
 TopicName = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=249)]
+# A name, or a pattern over names: `*` stands for any characters, `?` for one.
+TopicPattern = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249)]
+
+
+def is_pattern(topic: str) -> bool:
+    """Whether an entry of `topics` stands for all topics that it matches."""
+    return "*" in topic or "?" in topic
+
+
+def matches(topic: str, entry: str) -> bool:
+    """Whether an entry of `topics` means this topic."""
+    return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
 
 
 class _Section(BaseModel):
@@ -152,18 +165,41 @@ class Source(_Section):
 
     name: Name
     dialect: str
-    topics: tuple[TopicName, ...] = Field(min_length=1)
+    topics: tuple[TopicPattern, ...] = Field(
+        min_length=1, description="Names, or patterns with * and ?, which also match topics that come later."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the dialect.")
     tables: tuple[Table, ...] = ()
-    metadata_topics: tuple[TopicName, ...] = Field(
-        default=(), description="Topics of `topics` that carry metadata messages; read to their end before data flows."
+    metadata_topics: tuple[TopicPattern, ...] = Field(
+        default=(),
+        description="Those of the topics that carry metadata messages; read to their end before data flows.",
+    )
+    order: Literal["arrival", "native"] = Field(
+        default="arrival",
+        description="What orders the changes of a row: their place in the raw partition, or the source's own sequence.",
+    )
+    epochs: tuple[AwareDatetime, ...] = Field(
+        default=(),
+        max_length=9_999,
+        description="order: native: times after which sequences are not comparable with those before, such as reloads.",
+    )
+    task: str | None = Field(
+        default=None, min_length=1, description="order: native: the task, for messages that do not name theirs."
     )
 
     @model_validator(mode="after")
     def _metadata_topics_are_topics(self) -> Source:
         for topic in self.metadata_topics:
-            if topic not in self.topics:
+            if not is_pattern(topic) and not any(matches(topic, entry) for entry in self.topics):
                 raise ValueError(f"metadata topic {topic} is not among topics")
+        return self
+
+    @model_validator(mode="after")
+    def _native_order_is_whole(self) -> Source:
+        if self.order != "native" and (self.epochs or self.task):
+            raise ValueError("epochs and task are for order: native")
+        if list(self.epochs) != sorted(set(self.epochs)):
+            raise ValueError("epochs must rise")
         return self
 
 
@@ -184,14 +220,17 @@ class Timing(_Section):
     metadata_wait: float = Field(
         default=10, ge=0, description="How long a message waits for metadata that has not come."
     )
+    topic_refresh: float = Field(
+        default=60, gt=0, description="How often topics are looked for that match a pattern of `topics`."
+    )
     broker_wait: float = Field(
         default=120, ge=0, description="How long the start waits for brokers that do not answer; for the registry, too."
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Timing:
-        if self.delivery + self.metadata_wait >= self.rebalance:
-            raise ValueError("timing.delivery + metadata_wait must be below rebalance, or a drain cannot end in time")
+        if self.delivery >= self.rebalance:
+            raise ValueError("timing.delivery must be below rebalance, or a drain cannot end in time")
         return self
 
 
@@ -227,7 +266,7 @@ class Settings(_Section):
 
     @property
     def raw_topics(self) -> list[str]:
-        """The topics that are read, of all sources."""
+        """The entries of `topics`, of all sources: names and patterns."""
         return [topic for source in self.sources for topic in source.topics]
 
     @property

@@ -14,12 +14,14 @@ import structlog
 from faust.types import TP
 from faust.types.auth import AuthProtocol
 
+from translator.errors import ConfigError, RetryableError
 from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
-from translator.runtime.start import World, prepare, take_in
-from translator.runtime.transport import Drain, attach
-from translator.settings import Kafka, Settings
+from translator.runtime.start import World, look_ahead, prepare, take_in, take_on
+from translator.runtime.subscription import added
+from translator.runtime.transport import Drain, attach, batches, resubscribe
+from translator.settings import Kafka, Settings, is_pattern
 
 log = structlog.get_logger("translator")
 
@@ -33,15 +35,17 @@ def create_app(world: World, datadir: str) -> faust.App:
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
     stopper = FailStop(app, world.delivery)
-    attach(app, Drain(settings.timing.rebalance - 5, stopper.stop_work, world.pipeline.forget))
-    source_topics = app.topic(*sorted(settings.raw_topics), key_serializer="raw", value_serializer="raw")
+    pipeline = world.pipeline
+    attach(app, Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget))
+    source_topics = app.topic(*sorted(world.subscribed), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
     async def process(event: Any) -> None:
         tp = event.message.tp
         try:
             await delivery.room()
-            await world.pipeline.process(tp.topic, tp.partition, event.value, event.ack)
+            if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack):
+                batches(app).give_back(event.message)
         except Exception as error:
             await stopper.die(error)
 
@@ -65,6 +69,7 @@ def create_app(world: World, datadir: str) -> faust.App:
             except Exception as error:
                 await stopper.die(error)
             world.metrics.in_flight.set(delivery.batches)
+            world.metrics.waiting.set(world.waits.waiting)
             await asyncio.sleep(_REAP_INTERVAL)
 
     @app.task  # type: ignore[untyped-decorator]  # as above
@@ -80,17 +85,47 @@ def create_app(world: World, datadir: str) -> faust.App:
             except Exception as error:
                 await stopper.die(error)
 
+    if any(is_pattern(topic) for topic in settings.raw_topics):
+
+        @app.task  # type: ignore[untyped-decorator]  # as above
+        async def look_for_topics() -> None:
+            """Takes on topics that match a pattern and were not there before."""
+            reading = set(world.subscribed)
+            while not stopper.dead:
+                await asyncio.sleep(settings.timing.topic_refresh)
+                try:
+                    await _take_on_new(world)
+                    wanted = set(world.subscribed)
+                    if wanted != reading and await resubscribe(app, wanted):
+                        reading = wanted
+                except (RetryableError, ConfigError) as error:  # no broker answers, or a topic is gone already
+                    log.warning("looking for topics failed; it is tried again", error=str(error))
+                except Exception as error:
+                    await stopper.die(error)
+
     def ready() -> str | None:
         if stopper.dead:
             return "stopping after an error"
         if app.rebalancing:
             return "partitions are being assigned"
         world.metrics.assigned.set(len(app.consumer.assignment()))
+        world.metrics.topics.set(len(world.subscribed))
         return None
 
     for path, view in web.pages(world.metrics, ready).items():
         app.page(path, name=path)(view)
     return app
+
+
+async def _take_on_new(world: World) -> None:
+    """Finds new topics and makes them ready to be read."""
+    there = await asyncio.to_thread(world.topics.names)
+    fresh, doubtful = added(world.settings, world.subscribed, there)
+    for text in doubtful:
+        log.error("topic is not read", reason=text)
+    if fresh:
+        take_on(world, fresh, await asyncio.to_thread(look_ahead, world, fresh))
+        log.info("new topics", topics=sorted(fresh))
 
 
 class BoundedStopApp(faust.App):
@@ -202,7 +237,7 @@ def _credentials(kafka: Kafka) -> Any:
 def run(settings: Settings) -> int:
     """Runs the service until a signal (0) or an error (1)."""
     world = prepare(settings)
-    log.info("prepared", sources=len(world.translators), topics=len(settings.raw_topics))
+    log.info("prepared", sources=len(world.translators), topics=len(world.subscribed))
     with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
         app = create_app(world, datadir)
         worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)

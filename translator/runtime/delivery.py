@@ -103,6 +103,12 @@ class Delivery:
         self._records += tally.records
         return batch
 
+    def abandon(self, batch: InFlight) -> None:
+        """Forgets the last batch of its partition: it is never acknowledged, whatever was sent of it comes again."""
+        self._queues[batch.tally.topic, batch.tally.partition].remove(batch)
+        self._batches -= 1
+        self._records -= batch.tally.records
+
     async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Hands records to the producer; waits while its queue is full."""
         batch.expect(len(records))

@@ -7,9 +7,12 @@ The accounting counters advance together when a batch is acknowledged, so at any
 from __future__ import annotations
 
 from collections import Counter as Tallies
+from collections.abc import Iterable
 
 from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from translator.envelope import ChangeEvent
 
 PARTITION = ("source", "topic", "partition")
 
@@ -29,6 +32,11 @@ class Tally(Struct):
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """By projection and code: translated, but without a form there."""
+
+    def count(self, events: Iterable[ChangeEvent]) -> None:
+        """Counts events of a record by operation, or by kind where they are no rows."""
+        for event in events:
+            self.events[event.op or event.kind] += 1
 
 
 class Metrics:
@@ -53,6 +61,16 @@ class Metrics:
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )
+        self.waiting = Gauge(
+            "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
+        )
+        self.conflicts = Counter(
+            "cdc_metadata_conflicts_total",
+            "Metadata documents that contradict one of the same id.",
+            ("source",),
+            registry=self.registry,
+        )
+        self.topics = Gauge("cdc_topics_subscribed", "Raw topics this process reads.", registry=self.registry)
         self.assigned = Gauge("cdc_partitions_assigned", "Partitions this process owns.", registry=self.registry)
         info = Gauge("cdc_build_info", "Always 1; the version is the label.", ("version",), registry=self.registry)
         info.labels(version).set(1)

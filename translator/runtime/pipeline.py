@@ -21,11 +21,10 @@ from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
 from translator.runtime.metrics import Tally
+from translator.runtime.waits import Leaving, Waits
 from translator.translate import RUN, Events, Result, Translator
 
 log = structlog.get_logger("translator")
-
-_METADATA_POLL = 0.05
 
 
 class RawRecord(Protocol):
@@ -85,19 +84,33 @@ class Pipeline:
         catalog: Catalog,
         delivery: Delivery,
         contradictions: Contradictions,
-        metadata_wait: float,
+        waits: Waits,
     ) -> None:
-        self._routes = routes
+        self._routes: dict[str, Route] = {}
         self._target = target
         self._catalog = catalog
         self._delivery = delivery
         self._contradictions = contradictions
-        self._metadata_wait = metadata_wait
-        self._guards = {topic: Guards(route.translator.dialect, log.warning) for topic, route in routes.items()}
+        self._waits = waits
+        self._guards: dict[str, Guards] = {}
+        self._given_back: set[tuple[str, int]] = set()
         self._announcing: dict[str, asyncio.Task[None]] = {}  # by key in the schemas topic
+        for topic, route in routes.items():
+            self.add(topic, route)
 
-    async def process(self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge) -> None:
-        """Translates a batch and hands everything to the producer; `done` is called when all of it was delivered."""
+    def add(self, topic: str, route: Route) -> None:
+        """Takes a raw topic on."""
+        self._routes[topic] = route
+        self._guards[topic] = Guards(route.translator.dialect, log.warning)
+
+    async def process(self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge) -> bool:
+        """Translates a batch and hands everything to the producer; `done` is called when all of it was delivered.
+
+        False: the partition is given away while a message of it waits for metadata. The batch, and any after it, will
+        never be done; the next owner reads it again.
+        """
+        if (topic, partition) in self._given_back:
+            return False
         route = self._routes[topic]
         tally = Tally(route.translator.source, topic, partition, len(records))
         batch = self._delivery.begin(tally, done)
@@ -105,18 +118,30 @@ class Pipeline:
         # order of it survives (design section 4, Partitioning).
         place = route.partition_hash + partition
         messages = [_message(route, topic, partition, record) for record in records]
-        while messages:
-            results = route.translator.translate_run(messages[:RUN])
-            run, messages = messages[: len(results)], messages[len(results) :]
-            encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
-            for message, result, records_of in zip(run, results, encoded, strict=True):
-                await self._one(batch, route.translator, message, result, records_of, place)
+        try:
+            while messages:
+                results = route.translator.translate_run(messages[:RUN])
+                run, messages = messages[: len(results)], messages[len(results) :]
+                encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
+                for message, result, records_of in zip(run, results, encoded, strict=True):
+                    await self._one(batch, route.translator, message, result, records_of, place)
+        except Leaving:
+            self._given_back.add((topic, partition))
+            self._delivery.abandon(batch)
+            return False
         batch.closed = True
+        return True
+
+    def leave(self) -> None:
+        """Partitions are about to be given up: what waits for metadata is left to the next owner."""
+        self._waits.leave()
 
     def forget(self) -> None:
         """Forgets what is known of partitions: they were given up, and what comes next of them may be anything."""
         for guards in self._guards.values():
             guards.forget()
+        self._given_back.clear()
+        self._waits.stay()
 
     async def _one(
         self,
@@ -128,10 +153,8 @@ class Pipeline:
         place: int,
     ) -> None:
         while isinstance(result, Needs):
-            if await self._came(translator.source, result.key):
-                result = translator.translate(message)
-            else:
-                result = translator.missing(message, result)
+            error = await self._waits.settle(translator, result)
+            result = translator.translate(message) if error is None else translator.dead(message, error)
             encoded = self._encoded(translator, message, result)
         try:
             self._guards[message.topic].inspect(message, result)
@@ -140,14 +163,17 @@ class Pipeline:
             await self._delivery.confirm(self._target.metadata.topic, mark)
             raise
         if isinstance(result, Events):
-            result = await self._write(batch, translator, message, result, encoded, place)
+            schemas = self._before(translator, message, result, encoded)
+            if isinstance(schemas, DeadLetter):
+                result = schemas
+            else:
+                await self._write(batch, translator, message, schemas, encoded, place)
         elif isinstance(result, Learned):
-            result = await self._learn(translator, message, result)
+            result = await self._learn(batch, translator, message, result, place)
         match result:
-            case Events(events=events):
+            case Events():
                 batch.tally.translated += 1
-                for event in events:
-                    batch.tally.events[event.op or event.kind] += 1
+                batch.tally.count(result.events)
             case Skip(reason=reason):
                 batch.tally.skipped[reason] += 1
             case Learned():
@@ -170,29 +196,35 @@ class Pipeline:
         letter = dead_letter_record(message, dead, translator.source, version, to.max_bytes, output)
         await self._delivery.send(batch, to.topic, place % to.partitions, [letter])
 
-    async def _write(
-        self,
-        batch: InFlight,
-        translator: Translator,
-        message: Message,
-        result: Events,
-        encoded: Encoded,
-        place: int,
-    ) -> Events | DeadLetter:
-        """Writes all events of a message, or none of them and the dead letter that says why.
+    def _before(
+        self, translator: Translator, message: Message, events: Events, encoded: Encoded
+    ) -> dict[str, Record] | DeadLetter:
+        """The schemas to announce before the events of a message are written, by key, or why nothing of it can be.
 
-        That is so for each output. What the canonical topic cannot take, no output gets; what a projection cannot take
-        is missing there alone.
+        What the canonical topic cannot take, no output gets; what a projection cannot take is missing there alone.
         """
         _, canonical = encoded[0]
         if isinstance(canonical, DeadLetter):
             return canonical
         known = self._catalog.is_announced
-        new = [schema for schema in result.schemas if schema is not None and not known(schema)]
-        if new:
-            schemas = {schema.topic_key: _schema_record(schema) for schema in new}
-            if too_large := self._too_large(translator, message, schemas.values(), self._target.schemas):
-                return too_large
+        new = [schema for schema in events.schemas if schema is not None and not known(schema)]
+        schemas = {schema.topic_key: _schema_record(schema) for schema in new}
+        return self._too_large(translator, message, schemas.values(), self._target.schemas) or schemas
+
+    async def _write(
+        self,
+        batch: InFlight,
+        translator: Translator,
+        message: Message,
+        schemas: Mapping[str, Record],
+        encoded: Encoded,
+        place: int,
+    ) -> None:
+        """Writes all events of a message, and before them the schemas that they name; see `_before`.
+
+        That is so for each output: one that cannot take them gets none, and the dead letter says why.
+        """
+        if schemas:
             await self._announce(schemas)
         for to, records in encoded:
             if isinstance(records, DeadLetter):
@@ -201,9 +233,8 @@ class Pipeline:
                 continue
             await self._delivery.send(batch, to.topic, place % to.partitions, records)
             batch.tally.written[to.topic] += len(records)
-        return result
 
-    def _encoded(self, translator: Translator, message: Message, result: Result) -> Encoded:
+    def _encoded(self, translator: Translator, message: Message, result: Result | None) -> Encoded:
         """The events of a message for each output, all of them before the first is written."""
         if not isinstance(result, Events):
             return []
@@ -243,26 +274,29 @@ class Pipeline:
         self._catalog.announced(key)
         del self._announcing[key]  # a failure stays, and meets whoever needs the schema next
 
-    async def _learn(self, translator: Translator, message: Message, learned: Learned) -> Learned | DeadLetter:
-        """Takes metadata in, then tells the other processes: what cannot be taken in must not be told."""
+    async def _learn(
+        self, batch: InFlight, translator: Translator, message: Message, learned: Learned, place: int
+    ) -> Learned | DeadLetter:
+        """Takes metadata in, tells the other processes, then writes what it announces to consumers.
+
+        What cannot be told, or cannot be announced, is not learned here either: the message is a dead letter.
+        """
         record = Record(f"{translator.source}/{learned.key}".encode(), learned.document, [])
         if too_large := self._too_large(translator, message, [record], self._target.metadata):
             return too_large
-        self._catalog.learn(translator.source, learned.key, learned.document, translator.dialect)
-        await self._delivery.confirm(self._target.metadata.topic, record)
+        announced = translator.announcement(message, learned) if learned.announces else None
+        if isinstance(announced, DeadLetter):
+            return announced
+        encoded = self._encoded(translator, message, announced)
+        schemas = self._before(translator, message, announced, encoded) if announced else {}
+        if isinstance(schemas, DeadLetter):
+            return schemas
+        if self._catalog.learn(translator.source, learned.key, learned.document, translator.dialect):
+            await self._delivery.confirm(self._target.metadata.topic, record)
+        if announced:
+            await self._write(batch, translator, message, schemas, encoded, place)
+            batch.tally.count(announced.events)
         return learned
-
-    async def _came(self, source: str, key: str) -> bool:
-        """Waits for metadata, once per key: true as soon as it is learned, false when the time is over."""
-        found = self._catalog.lookup(source)
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._metadata_wait
-        while not self._catalog.is_given_up(source, key) and loop.time() < deadline:
-            if found(key) is not None:
-                return True
-            await asyncio.sleep(_METADATA_POLL)
-        self._catalog.give_up(source, key)
-        return False
 
 
 def _schema_record(schema: TableSchema) -> Record:

@@ -1,17 +1,19 @@
-"""The schema registry: which id the Avro schema of a topic has there. It is asked once, at start."""
+"""The schema registry: which id our own schema has there, asked once, at start; which schema a writer's id names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
-from translator.errors import ConfigError, RetryableError, quote
+from translator.errors import ConfigError, ErrorCode, MessageError, RetryableError, quote
 from translator.runtime.patience import wait_for
 from translator.settings import Registry
+
+Answer = TypeVar("Answer")
 
 _TIMEOUT = 10.0
 
@@ -55,10 +57,38 @@ class SchemaRegistry:
             RetryableError: the registry does not answer, or not now.
             ConfigError: it refuses, or the settings lead to no registry.
         """
+        schema = Schema(schema_text, "AVRO")
+        found = self._asked(lambda client: self._id_of(client, subject, schema), f"subject {subject}")
+        if not isinstance(found, int) or found not in _IDS:
+            raise _no_registry()
+        return found
+
+    def _id_of(self, client: SchemaRegistryClient, subject: str, schema: Schema) -> object:
+        if self._register:
+            return client.register_schema_full_response(subject, schema).schema_id
+        return client.lookup_schema(subject, schema).schema_id
+
+    def schema_text(self, schema_id: int, *, limit: int) -> str | None:
+        """The text of the Avro schema with that id; None when the registry knows none.
+
+        Raises:
+            MessageError: it is no schema that stands for itself, or longer than `limit` bytes.
+            RetryableError: the registry does not answer, or not now.
+            ConfigError: it refuses, or the settings lead to no registry.
+        """
         try:
-            found = self._ask(subject, Schema(schema_text, "AVRO"))
+            schema = self._asked(lambda client: client.get_schema(schema_id), f"schema {schema_id}")
+        except _UnknownSchema:
+            return None
+        return _alone(schema, schema_id, limit)
+
+    def _asked(self, question: Callable[[SchemaRegistryClient], Answer], about: str) -> Answer:
+        """An answer of the registry, its refusals by class."""
+        try:
+            with SchemaRegistryClient(self._config) as client:
+                return question(client)
         except SchemaRegistryError as error:
-            raise _refused(subject, error) from None
+            raise _refused(about, error) from None
         except httpx2.RequestError as error:
             raise RetryableError(str(error) or type(error).__name__) from None
         except httpx2.InvalidURL as error:
@@ -68,15 +98,6 @@ class SchemaRegistry:
         except (AttributeError, TypeError, ValueError):
             # The client takes whatever has the status 200 for a registry's answer.
             raise _no_registry() from None
-        if not isinstance(found, int) or found not in _IDS:
-            raise _no_registry()
-        return found
-
-    def _ask(self, subject: str, schema: Schema) -> object:
-        with SchemaRegistryClient(self._config) as client:
-            if self._register:
-                return client.register_schema_full_response(subject, schema).schema_id
-            return client.lookup_schema(subject, schema).schema_id
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
         """`schema_id`, asked again for that long while the registry does not answer."""
@@ -102,14 +123,35 @@ def _client_config(settings: Registry) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _refused(subject: str, error: SchemaRegistryError) -> RetryableError | ConfigError:
+class _UnknownSchema(ConfigError):
+    """The registry has no schema of that id."""
+
+
+def _alone(schema: Schema, schema_id: int, limit: int) -> str:
+    """The text of an Avro schema that stands for itself; schemas of the registry that refer to others are not read."""
+    kind, text = schema.schema_type or "AVRO", schema.schema_str
+    if kind != "AVRO" or not isinstance(text, str):
+        reason = f"schema {schema_id} of the registry is of type {quote(kind)}; allowed: AVRO"
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+    if schema.references:
+        names = ", ".join(quote(reference.name, 100) for reference in schema.references[:5])
+        reason = f"schema {schema_id} of the registry refers to others ({names}), which this release does not follow"
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+    size = len(text.encode())
+    if size > limit:
+        reason = f"schema {schema_id} of the registry has {size} bytes; {limit} are allowed (limits.schema_text_bytes)"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+    return text
+
+
+def _refused(about: str, error: SchemaRegistryError) -> RetryableError | ConfigError:
     status = error.http_status_code
-    answer = f"status {status} for subject {subject}: {quote(error.error_message, 300)}"
+    answer = f"status {status} for {about}: {quote(error.error_message, 300)}"
     if status in _PASSING:
         return RetryableError(answer)
     answer = f"the schema registry refused: {answer}"
     if error.error_code in _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA:
-        return ConfigError(f"{answer}; {_NOT_REGISTERED}")
+        return _UnknownSchema(f"{answer}; {_NOT_REGISTERED}")
     return ConfigError(f"{answer}; {_REMEDIES.get(status, 'check registry.url')}")
 
 

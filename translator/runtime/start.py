@@ -18,15 +18,18 @@ from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.envelope import schema_text
 from translator.errors import ConfigError
-from translator.message import Learned, Message, Setup
+from translator.message import Message, Setup
+from translator.native_order import NativeOrder
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX, Contradictions
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
 from translator.runtime.registry import SchemaRegistry, value_subject
+from translator.runtime.subscription import Subscribed, metadata_topics, subscribe
 from translator.runtime.topics import Reader, TopicFacts, Topics
 from translator.runtime.transport import positive_murmur2
+from translator.runtime.waits import FetchSchema, Waits
 from translator.settings import Settings, Source
 from translator.translate import Translator
 
@@ -37,12 +40,16 @@ class World(Struct):
     """What the running service is made of."""
 
     settings: Settings
+    client: Mapping[str, Any]  # connection settings
+    topics: Topics
+    subscribed: Subscribed
     catalog: Catalog
     translators: dict[str, Translator]  # by source
     contradictions: Contradictions
     reader: Reader
     delivery: Delivery
     metrics: Metrics
+    waits: Waits
     pipeline: Pipeline
 
 
@@ -59,7 +66,9 @@ def _translator(source: Source, settings: Settings, catalog: Catalog) -> Transla
     limits = settings.limits.limits()
     tables = tuple(table.declared() for table in source.tables)
     setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
-    return Translator(source.name, dialects.build(source.dialect, setup, source.options), limits)
+    dialect = dialects.build(source.dialect, setup, source.options)
+    order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
+    return Translator(source.name, dialect, limits, order)
 
 
 def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambda _: HEADER) -> dict[str, Codec]:
@@ -101,21 +110,22 @@ def prepare(settings: Settings) -> World:
     """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
 
     Raises:
-        ConfigError: options of a dialect or a codec are wrong, or topics are missing.
-        RetryableError: no registry or no broker answered in time.
+        ConfigError: options of a dialect or a codec are wrong, topics are missing, or two sources claim one.
+        RetryableError: no registry or no broker answered in time, or there is no topic to read.
         ContradictionError: an earlier process met one, and the declaration is still the same.
     """
     version = installed_version("cdc-translator")
-    catalog = Catalog()
+    metrics = Metrics(version)
+    catalog = Catalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog)
     codecs = build_codecs(settings, partial(_avro_header, settings))
     client = connection.librdkafka(settings.kafka)
     topics = Topics(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
-    facts = topics.describe([*settings.raw_topics, *settings.written_topics])
+    subscribed = subscribe(settings, topics.names, log.warning)
+    facts = topics.describe(settings.written_topics)
     limits = topics.max_message_bytes(settings.written_topics)
-    metrics = Metrics(version)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
     delivery = Delivery(producer, metrics.account)
     output = settings.output
@@ -124,13 +134,6 @@ def prepare(settings: Settings) -> World:
     contradictions = Contradictions(settings.sources)
     for record in reader.to_end():
         take_in(record, output.schemas_topic, catalog, translators, contradictions)
-    for source in settings.sources:
-        _learn_ahead(source, translators[source.name], client, facts, catalog)
-    routes = {
-        topic: Route(translators[source.name], facts[topic].id, positive_murmur2(topic))
-        for source in settings.sources
-        for topic in source.topics
-    }
     destinations = {name: Destination(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
     target = Target(
         outputs=tuple(Output(codec, destinations[topic]) for topic, codec in codecs.items()),
@@ -139,8 +142,66 @@ def prepare(settings: Settings) -> World:
         metadata=destinations[output.metadata_topic],
         version=version,
     )
-    pipeline = Pipeline(routes, target, catalog, delivery, contradictions, settings.timing.metadata_wait)
-    return World(settings, catalog, translators, contradictions, reader, delivery, metrics, pipeline)
+    waits = Waits(catalog, settings.timing.metadata_wait, _fetch_schema(settings), log.warning)
+    pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
+    world = World(
+        settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits, pipeline
+    )
+    take_on(world, subscribed, look_ahead(world, subscribed))
+    return world
+
+
+class Ahead(Struct, frozen=True):
+    """What is known of raw topics before they are read."""
+
+    facts: dict[str, TopicFacts]
+    metadata: dict[str, list[Message]]  # by source
+
+
+def look_ahead(world: World, subscribed: Subscribed) -> Ahead:
+    """Asks about raw topics and reads their metadata topics to the end. It changes nothing, so that a thread may do it.
+
+    Raises:
+        ConfigError: one does not exist.
+    """
+    facts = world.topics.describe(subscribed)
+    metadata = {}
+    for source in world.settings.sources:
+        if names := metadata_topics(source, _of(source, subscribed)):
+            reader = Reader(world.client, {name: facts[name] for name in names})
+            metadata[source.name] = [raw_message(record) for record in reader.to_end()]
+            reader.close()
+    return Ahead(facts, metadata)
+
+
+def take_on(world: World, subscribed: Subscribed, ahead: Ahead) -> None:
+    """Makes raw topics ready to be read: what their metadata topics hold is learned before their data flows.
+
+    The group reads these metadata messages as well, accounts for them and tells the other processes.
+    """
+    for source in world.settings.sources:
+        translator = world.translators[source.name]
+        for message in ahead.metadata.get(source.name, ()):
+            if learned := translator.lesson(message):
+                world.catalog.learn(source.name, learned.key, learned.document, translator.dialect)
+        for topic in _of(source, subscribed):
+            world.pipeline.add(topic, Route(translator, ahead.facts[topic].id, positive_murmur2(topic)))
+    world.subscribed.update(subscribed)
+
+
+def _of(source: Source, subscribed: Subscribed) -> list[str]:
+    return [topic for topic, owner in subscribed.items() if owner.name == source.name]
+
+
+def _say_conflict(metrics: Metrics, source: str, key: str) -> None:
+    metrics.conflicts.labels(source).inc()
+    log.warning("metadata of one id disagree; the newest stands", source=source, id=key)
+
+
+def _fetch_schema(settings: Settings) -> FetchSchema | None:
+    if settings.registry is None:
+        return None
+    return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)
 
 
 def take_in(
@@ -169,19 +230,6 @@ def take_in(
         catalog.learn(source, learned_key, record.value(), translators[source].dialect)
 
 
-def _learn_ahead(
-    source: Source, translator: Translator, client: Mapping[str, Any], facts: Mapping[str, TopicFacts], catalog: Catalog
-) -> None:
-    """Learns what the raw metadata topics of a source hold now; the group reads and accounts for them as well."""
-    if not source.metadata_topics:
-        return
-    reader = Reader(client, {name: facts[name] for name in source.metadata_topics})
-    for record in reader.to_end():
-        learned = translator.translate(_message(record))
-        if isinstance(learned, Learned):
-            catalog.learn(source.name, learned.key, learned.document, translator.dialect)
-    reader.close()
-
-
-def _message(record: Any) -> Message:
+def raw_message(record: Any) -> Message:
+    """A record of a raw topic, for what it teaches: its time and the id of its topic do not matter."""
     return Message(record.topic(), record.partition(), record.offset(), 0, record.key(), record.value())

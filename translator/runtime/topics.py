@@ -53,6 +53,17 @@ class Topics:
         except KafkaException as error:
             raise RetryableError(_reason(error)) from None
 
+    def names(self) -> set[str]:
+        """All topics that this user may see.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        try:
+            return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
+        except KafkaException as error:
+            raise RetryableError(_reason(error)) from None
+
     def ensure(self, settings: Settings) -> None:
         """Creates the missing output topics, or names them.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import faust
 from aiokafka.partitioner import murmur2
@@ -41,12 +41,14 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 class Drain(NamedTuple):
     """How partitions are given away.
 
-    `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
+    `begin` is called first: what waits for something else than delivery is to be given back (`give_back`). Then there
+    are `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
     partitions away while we still deliver. After that `failed` is called, which ends the process. `given_up` is called
     when they are no longer ours.
     """
 
     seconds: float
+    begin: Callable[[], None]
     failed: Callable[[BaseException], None]
     given_up: Callable[[], None]
 
@@ -81,6 +83,11 @@ class BatchConsumer(driver.Consumer):
         notify(self._waiting_for_ack)
         return True
 
+    def give_back(self, message: Any) -> None:
+        """Forgets a batch that will not be done: its records are read again from the last committed offset."""
+        self._unacked_messages.discard(message)
+        notify(self._waiting_for_ack)
+
     def _filter_tps_with_pending_acks(self, topics: Any = None) -> Any:
         return [tp for tp, offset in self._next.items() if self._accepted.get(tp) != offset]
 
@@ -105,26 +112,54 @@ class BatchConsumer(driver.Consumer):
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Delivers, acknowledges and commits what is in flight while the partitions are still ours."""
         if self.assignment():
-            self.stop_flow()
-            self.app.flow_control.suspend()
-            self.app.flow_control.clear()
-            try:
-                async with asyncio.timeout(self.drain.seconds):
-                    await self.wait_empty()
-            except TimeoutError as error:
-                self.drain.failed(error)
-                await asyncio.Event().wait()
+            await self._drained()
         await super().on_partitions_revoked(revoked)
         self._next.clear()
         self._accepted.clear()
         self.drain.given_up()
+
+    async def wait_empty(self) -> None:
+        """Waits until nothing is in flight and commits; the service is about to give partitions away, or to stop."""
+        self.drain.begin()
+        await super().wait_empty()
+
+    async def _drained(self) -> None:
+        self.stop_flow()
+        self.app.flow_control.suspend()
+        self.app.flow_control.clear()
+        try:
+            async with asyncio.timeout(self.drain.seconds):
+                await self.wait_empty()
+        except TimeoutError as error:
+            self.drain.failed(error)
+            await asyncio.Event().wait()
+
+    async def resubscribe(self, topics: set[str]) -> bool:
+        """Subscribes to other topics, which makes the group move its partitions; False: not now, they move already.
+
+        Everything is delivered and committed before: aiokafka forgets the assignment at once, so that the revocation
+        that follows finds nothing to drain and may commit nothing any more.
+        """
+        generation = self.app.consumer_generation_id
+        if self.app.rebalancing:
+            return False
+        if self.assignment():
+            await self._drained()
+        if self.app.rebalancing or generation != self.app.consumer_generation_id:
+            return False
+        await self.subscribe(topics)
+        return True
 
     # -- fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
         """One message per partition, whose value is the list of aiokafka records."""
         if self.flow_active and not self._get_active_partitions():
-            await asyncio.sleep(_PAUSED_SECONDS)  # every partition is full; upstream would sleep a whole second
+            # Every partition is full, or waits for metadata. Upstream would sleep a whole second; and aiokafka takes a
+            # consumer that does not fetch for dead, and leaves the group.
+            with self._thread._ensure_consumer()._subscription.fetch_context():
+                pass
+            await asyncio.sleep(_PAUSED_SECONDS)
             return
         fetched, _ = await self._wait_next_records(timeout)
         generation = self.app.consumer_generation_id
@@ -181,6 +216,20 @@ def attach(app: faust.App, drain: Drain) -> None:
     Consumer.drain = drain
     Transport.Consumer = Consumer
     app.transport = Transport(app.conf.broker_consumer, app)
+
+
+def batches(app: faust.App) -> BatchConsumer:
+    """The consumer of an app that has the batch transport."""
+    return cast(BatchConsumer, app.consumer)
+
+
+async def resubscribe(app: faust.App, topics: set[str]) -> bool:
+    """Makes the one agent of an app read these topics; see `BatchConsumer.resubscribe`."""
+    conductor: Any = app.topics
+    for channel in conductor:
+        channel.topics = sorted(topics)
+    await conductor._update_indices()
+    return await batches(app).resubscribe(topics)
 
 
 def positive_murmur2(topic: str) -> int:

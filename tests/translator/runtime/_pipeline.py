@@ -14,12 +14,13 @@ from translator import dialects
 from translator.catalog import Catalog
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
-from translator.message import Limits, Setup
+from translator.message import Dialect, Limits, Setup
 from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Tally
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
 from translator.runtime.topics import Topics
+from translator.runtime.waits import FetchSchema, Waits
 from translator.settings import Kafka, Projection, Settings, Source
 from translator.settings import Output as OutputSettings
 from translator.translate import Translator
@@ -61,18 +62,22 @@ class Bench:
     Args:
         projections: codecs by the last part of the topic's name.
         limits: largest record by topic, likewise; the others take what the broker's default is.
+        dialect: its name, or what builds one.
         options: of the dialect.
+        fetch: the schema registry.
     """
 
     def __init__(
         self,
         bootstrap: str,
-        dialect: str,
+        dialect: str | Callable[[Setup], Dialect],
         projections: Mapping[str, Codec] | None = None,
         limits: Mapping[str, int] | None = None,
         producer: type[Producer] = Producer,
         options: Mapping[str, Any] | None = None,
+        fetch: FetchSchema | None = None,
     ) -> None:
+        self.said: list[str] = []
         self._bootstrap = bootstrap
         self.output = OutputSettings(topic=f"out-{uuid.uuid4().hex[:8]}", codec="json")
         codecs = {self._named(name): codec for name, codec in (projections or {}).items()}
@@ -80,7 +85,7 @@ class Bench:
             kafka=Kafka(bootstrap_servers=bootstrap),
             output=self.output,
             projections=tuple(Projection(topic=topic, codec=codec.name) for topic, codec in codecs.items()),
-            sources=(Source(name="src", dialect=dialect, topics=("raw",)),),
+            sources=(Source(name="src", dialect=str(dialect), topics=("raw",)),),
         )
         admin = AdminClient({"bootstrap.servers": bootstrap})
         for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in codecs]).values() if codecs else ():
@@ -89,7 +94,8 @@ class Bench:
         topics.ensure(self.settings)
         self.catalog = Catalog()
         setup = Setup("src", lookup=self.catalog.lookup("src"))
-        translator = Translator("src", dialects.build(dialect, setup, options or {}), Limits())
+        self.dialect = dialects.build(dialect, setup, options or {}) if isinstance(dialect, str) else dialect(setup)
+        translator = Translator("src", self.dialect, Limits())
         sizes = topics.max_message_bytes(self.settings.written_topics)
         sizes |= {self._named(name): size for name, size in (limits or {}).items()}
         facts = topics.describe(self.settings.written_topics)
@@ -99,6 +105,7 @@ class Bench:
         self.producer = producer(config)
         self.delivery = Delivery(self.producer, self.accounted.append)
         self.contradictions = Contradictions(self.settings.sources)
+        self.waits = Waits(self.catalog, 1.0, fetch, self.said.append)
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id", 6)},
             Target(
@@ -113,7 +120,7 @@ class Bench:
             self.catalog,
             self.delivery,
             self.contradictions,
-            metadata_wait=1.0,
+            self.waits,
         )
 
     def _named(self, name: str) -> str:
@@ -126,9 +133,9 @@ class Bench:
             await self.pipeline.process("raw", 3, batch, lambda: done.append(1))
         await self._reap_until(lambda: len(done) == len(batches))
 
-    async def process(self, partition: int, batch: list[Record]) -> None:
-        """Processes a batch of a raw partition."""
-        await self.pipeline.process("raw", partition, batch, lambda: None)
+    async def process(self, partition: int, batch: list[Record]) -> bool:
+        """Processes a batch of a raw partition; False: it was given back."""
+        return await self.pipeline.process("raw", partition, batch, lambda: None)
 
     async def acknowledged(self, batches: int) -> None:
         """Waits until so many batches are acknowledged in all."""

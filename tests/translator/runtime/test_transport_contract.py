@@ -11,9 +11,12 @@ import aiokafka
 import faust
 import mode
 import pytest
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.app.base import App
 from faust.events import Event
 from faust.transport import consumer as faust_consumer
+from faust.transport.conductor import Conductor
 from faust.transport.drivers import aiokafka as driver
 from faust.types.tuples import ConsumerMessage, Message
 from mode.utils.futures import notify
@@ -34,6 +37,7 @@ OVERRIDDEN = [
     (driver.Consumer, "_commit", "self, offsets", True),
     (driver.Consumer, "_add_gap", "self, tp, offset_from, offset_to", True),
     (driver.Consumer, "on_partitions_revoked", "self, revoked", True),
+    (driver.Consumer, "wait_empty", "self", True),
     (driver.Consumer, "getmany", "self, timeout", False),
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "self, transport", False),
 ]
@@ -42,7 +46,10 @@ CALLED = [
     (driver.Consumer, "_get_active_partitions", "self", False),
     (driver.Consumer, "perform_seek", "self", True),
     (driver.Consumer, "stop_flow", "self", False),
-    (driver.Consumer, "wait_empty", "self", True),
+    (driver.Consumer, "subscribe", "self, topics", True),
+    (driver.AIOKafkaConsumerThread, "_ensure_consumer", "self", False),
+    (SubscriptionState, "fetch_context", "self", False),
+    (Conductor, "_update_indices", "self", True),
     (driver.Consumer, "assignment", "self", False),
     (driver.Consumer, "pause_partitions", "self, tps", False),
     (driver.Consumer, "resume_partitions", "self, tps", False),
@@ -108,6 +115,16 @@ def test_every_override_is_ours(name: str) -> None:
         (faust_consumer.Consumer, "force_commit", "self._filter_tps_with_pending_acks(topics)"),
         (faust_consumer.Consumer, "_commit_offsets", "await self._commit(committable_offsets)"),
         (faust_consumer.Consumer, "wait_empty", "self._unacked_messages"),
+        # Both ways of giving partitions away lead through `wait_empty`.
+        (App, "_on_partitions_revoked", "self._consumer_wait_empty(consumer"),
+        (App, "_stop_consumer", "self._consumer_wait_empty(consumer"),
+        (App, "_consumer_wait_empty", "await consumer.wait_empty()"),
+        # What makes new topics known to the one agent.
+        (Conductor, "_update_indices", "for topic in channel.topics:"),
+        (Conductor, "_update_tp_index", "for subtopic in topic.topics:"),
+        (driver.AIOKafkaConsumerThread, "subscribe", "topics=set(topics)"),
+        # Why a pause of all partitions must look like fetching.
+        (GroupCoordinator, "_heartbeat_routine", "idle_time = self._subscription.fetcher_idle_time"),
         (faust_consumer.Consumer, "track_message", "self._unacked_messages.add(message)"),
         (faust_consumer.Consumer, "_drain_messages", "callback(message), self.suspend_flow.wait()"),
         (faust_consumer.Consumer, "_wait_for_ack", "self._waiting_for_ack = asyncio.Future"),

@@ -1,0 +1,93 @@
+"""Several translators of one group on a broker of their own, and what they leave behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker
+from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+
+
+class Workers:
+    """Translators with one configuration; each has a folder and a port of its own.
+
+    Args:
+        settings: sections that are put over those of `dev.stack`.
+    """
+
+    def __init__(
+        self, broker: Broker, directory: Path, count: int, sources: Sequence[Mapping[str, Any]], **settings: Any
+    ) -> None:
+        self._bootstrap = broker.bootstrap
+        self.stacks = [Stack(broker.bootstrap, directory / str(number), sources) for number in range(count)]
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+        for stack in self.stacks:
+            file = stack.directory / "translator.yaml"
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+            for section, values in settings.items():
+                config[section] = {**config.get(section, {}), **values}
+            file.write_text(yaml.safe_dump(config), encoding="utf-8")
+
+    def create(self, **partitions: int) -> None:
+        """Creates raw topics; `_` in a name stands for a dot."""
+        topics = [NewTopic(name.replace("_", "."), count, 1) for name, count in partitions.items()]
+        for future in self._admin.create_topics(topics).values():
+            future.result(30)
+
+    def feed(self, topic: str, values: Iterable[bytes], partition: int = 0) -> None:
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0})
+        for value in values:
+            producer.produce(topic, value, partition=partition)
+            producer.poll(0)
+        assert 0 == producer.flush(60)
+
+    def start(self) -> None:
+        """Starts all of them."""
+        for stack in self.stacks:
+            stack.start("translator")
+
+    def committed(self, topic: str, partition: int = 0) -> int:
+        """The offset that the group has committed; 0 while the broker cannot say."""
+        reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "demo", "log_level": 0})
+        try:
+            (place,) = reader.committed([TopicPartition(topic, partition)], timeout=20)
+        except KafkaException:
+            return 0
+        finally:
+            reader.close()
+        return max(place.offset, 0)
+
+    def wait_committed(self, topic: str, offset: int, partition: int = 0, seconds: float = 90) -> None:
+        what = f"{topic}/{partition} is committed up to {offset}"
+        wait_until(what, seconds, lambda: self.committed(topic, partition) >= offset, self.stacks[0])
+
+    def events(self) -> list[Any]:
+        """The records of the canonical topic, each partition in order."""
+        return self.stacks[0].records(CANONICAL)
+
+    def dead_letters(self) -> list[Any]:
+        return self.stacks[0].records(DEAD_LETTERS)
+
+    def said(self, text: str, number: int = 0) -> bool:
+        """Whether a worker has said this in its log."""
+        return text in self.stacks[number].log("translator").read_text(errors="replace")
+
+    def close(self) -> None:
+        for stack in self.stacks:
+            stack.close()
+
+
+def identity(record: Any) -> str:
+    """The id of an event."""
+    return str(dict(record.headers())["cdc-id"].decode())
+
+
+def dumps(document: Any) -> bytes:
+    return json.dumps(document).encode()
