@@ -10,6 +10,7 @@ import sys
 import click
 
 from translator.commands.check import check
+from translator.commands.learn import learn
 from translator.commands.run import run
 from translator.commands.translate import translate
 from translator.errors import CdcError, ConfigError
@@ -21,7 +22,7 @@ def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
-for command in (run, translate, check):
+for command in (run, translate, check, learn):
     cli.add_command(command)
 
 

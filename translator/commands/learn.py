@@ -1,0 +1,41 @@
+"""`translator learn`: metadata messages of a backlog first (Qlik)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from translator import settings as settings_module
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--source", "sources", multiple=True, help="Only this source; repeatable. Default: all that can teach.")
+def learn(config: Path, sources: tuple[str, ...]) -> None:
+    """Read the metadata messages out of all raw topics, from the beginning to now, into the metadata topic.
+
+    Before the service reads a backlog in which rows stand before the metadata that describes them. It joins no
+    consumer group, writes no events, and can be run again at any time.
+    """
+    settings = settings_module.load(config)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.runtime.backlog import learn as learn_backlog
+
+    backlogs = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
+    console = Console()
+    for backlog in backlogs:
+        new = sum(not lesson.known for lesson in backlog.lessons)
+        if backlog.lessons:
+            table = Table("id", "table", "version", "", title=f"source {backlog.source}", title_justify="left")
+            for lesson in backlog.lessons:
+                table.add_row(lesson.key, lesson.subject, lesson.version, "known" if lesson.known else "new")
+            console.print(table)
+        click.echo(
+            f"{backlog.source}: topics={len(backlog.topics)} records={backlog.records} metadata={backlog.messages}"
+            f" ids={len(backlog.lessons)} new={new} too_large={backlog.too_large}"
+        )
+    if not backlogs:
+        click.echo("no source has messages that describe others")

@@ -1,0 +1,153 @@
+"""Metadata messages of a backlog, learned before the service reads it: no consumer group, no events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, Producer
+from msgspec import Struct, field
+
+from translator.catalog import Catalog
+from translator.errors import ConfigError, FatalError, unknown
+from translator.message import Learning, Versioned
+from translator.runtime import connection
+from translator.runtime.contradictions import PREFIX
+from translator.runtime.delivery import producer_config
+from translator.runtime.start import build_translators, raw_message
+from translator.runtime.subscription import resolve
+from translator.runtime.topics import Reader, Topics
+from translator.settings import Settings
+from translator.translate import Translator
+
+
+class Lesson(Struct, frozen=True):
+    """Metadata that stands after all was read. `known`: the metadata topic had it before."""
+
+    key: str
+    subject: str
+    version: str
+    known: bool
+
+
+class Backlog(Struct):
+    """What was read of a source, and what it taught."""
+
+    source: str
+    topics: list[str]
+    records: int = 0
+    messages: int = 0
+    """Metadata messages among the records."""
+    too_large: int = 0
+    """Metadata that does not fit the metadata topic: it is not learned, as in the service."""
+    lessons: list[Lesson] = field(default_factory=list)
+
+
+def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[Backlog]:
+    """Reads the topics of the sources from the beginning to their end, and writes what they teach.
+
+    Args:
+        only: names of sources; none means every source whose messages can teach something.
+
+    Raises:
+        ConfigError: a source or a topic that is not there, or a source that has nothing to teach.
+        RetryableError: no broker answered in time.
+        FatalError: something could not be read or written.
+    """
+    catalog = Catalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
+    translators = _learning(settings, build_translators(settings, catalog), only)
+    client = connection.librdkafka(settings.kafka)
+    topics = Topics(client)
+    topics.wait_for_broker(settings.timing.broker_wait, say)
+    topics.ensure(settings)
+    subscribed, doubtful = resolve(settings, topics.names())
+    if doubtful:
+        raise ConfigError("; ".join(doubtful))
+    name = settings.output.metadata_topic
+    limits = topics.max_message_bytes([name])
+    written = _written(Reader(client, topics.describe([name])), catalog, translators)
+    backlogs = []
+    for translator in translators.values():
+        mine = [topic for topic, source in subscribed.items() if source.name == translator.source]
+        backlog = Backlog(translator.source, mine)
+        if mine:
+            say(f"reading {', '.join(mine)}")
+            keys = _read(backlog, Reader(client, topics.describe(mine)), translator, catalog, limits[name])
+            backlog.lessons = [_lesson(translator.source, key, catalog, written) for key in sorted(keys)]
+        backlogs.append(backlog)
+    producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
+    fresh = [f"{backlog.source}/{lesson.key}" for backlog in backlogs for lesson in backlog.lessons if not lesson.known]
+    _write(producer, name, ((key, catalog.document(*key.split("/", 1))) for key in fresh))
+    return backlogs
+
+
+def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collection[str]) -> dict[str, Translator]:
+    for name in only:
+        if name not in all_:
+            raise ConfigError(unknown("source", name, all_))
+        if not isinstance(all_[name].dialect, Learning):
+            raise ConfigError(f"source {name}: no message of {all_[name].dialect.name} describes others")
+    return {
+        source.name: all_[source.name]
+        for source in settings.sources
+        if isinstance(all_[source.name].dialect, Learning) and (not only or source.name in only)
+    }
+
+
+def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Translator]) -> dict[str, bytes]:
+    """What the metadata topic holds of these sources, by its key; the catalog learns it."""
+    written: dict[str, bytes] = {}
+    for record in reader.to_end():
+        name, value = (record.key() or b"").decode(), record.value()
+        source, _, key = name.partition("/")
+        if value is not None and source in translators and not name.startswith(PREFIX):
+            written[name] = value
+            catalog.learn(source, key, value, translators[source].dialect)
+    reader.close()
+    return written
+
+
+def _read(backlog: Backlog, reader: Reader, translator: Translator, catalog: Catalog, limit: int) -> set[str]:
+    """The keys that a source's topics teach."""
+    keys = set()
+    for record in reader.to_end():
+        backlog.records += 1
+        learned = translator.lesson(raw_message(record))
+        if learned is None:
+            continue
+        backlog.messages += 1
+        if len(learned.document) + len(learned.key) + len(backlog.source) + _RECORD_ROOM > limit:
+            backlog.too_large += 1
+            continue
+        catalog.learn(translator.source, learned.key, learned.document, translator.dialect)
+        keys.add(learned.key)
+    reader.close()
+    return keys
+
+
+_RECORD_ROOM = 256
+"""Bytes that a record takes beside key and value, generously."""
+
+
+def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[str, bytes]) -> Lesson:
+    found = catalog.lookup(source)(key)
+    subject, version = (found.subject, str(found.version[0])) if isinstance(found, Versioned) else ("", "")
+    return Lesson(key, subject, version, written.get(f"{source}/{key}") == catalog.document(source, key))
+
+
+def _write(producer: Producer, topic: str, documents: Iterable[tuple[str, bytes | None]]) -> None:
+    errors: list[KafkaError] = []
+
+    def report(error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            errors.append(error)
+
+    for key, document in documents:
+        while True:
+            try:
+                producer.produce(topic, document, key.encode(), 0, on_delivery=report)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush() or errors:
+        raise FatalError(f"cannot write to {topic}: {errors[0].str() if errors else 'not delivered'}")
