@@ -68,6 +68,11 @@ class Workers:
         what = f"{topic}/{partition} is committed up to {offset}"
         wait_until(what, seconds, lambda: self.committed(topic, partition) >= offset, self.stacks[0])
 
+    def members(self) -> int:
+        """How many workers are in the group."""
+        (described,) = self._admin.describe_consumer_groups(["demo"]).values()
+        return len(described.result(20).members)
+
     def events(self) -> list[Any]:
         """The records of the canonical topic, each partition in order."""
         return self.stacks[0].records(CANONICAL)

@@ -21,6 +21,7 @@ import pytest
 from confluent_kafka.schema_registry import (
     ConfigCompatibilityLevel,
     Schema,
+    SchemaReference,
     SchemaRegistryClient,
     ServerConfig,
     topic_subject_name_strategy,
@@ -34,7 +35,7 @@ from tests.translator.codecs.corpus import WITHIN_DATES
 from tests.translator.examples import UPDATE
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.envelope import ChangeEvent, avro_schema, schema_text
-from translator.errors import ConfigError, RetryableError
+from translator.errors import ConfigError, ErrorCode, MessageError, RetryableError
 from translator.runtime import registry as registry_module
 from translator.runtime.registry import SchemaRegistry, _client_config, value_subject
 from translator.settings import Registry
@@ -174,6 +175,63 @@ class TestLookUp:
         beside = Registry(url=server.url.replace("/apis/ccompat/v7", ""), auto_register=False)
         with pytest.raises(ConfigError, match=r"status 404.*check registry\.url"):
             SchemaRegistry(beside).schema_id(value_subject(topic), schema_text())
+
+
+@pytest.mark.integration
+class TestSchemaText:
+    def registered(self, server: RegistryServer, subject: str, schema: Schema) -> int:
+        with reference(server) as registry:
+            return registry.register_schema(subject, schema)
+
+    def test_found(self, server: RegistryServer, topic: str) -> None:
+        """The text behind an id, in the meaning in which it was registered."""
+        schema_id = self.registered(server, value_subject(topic), OTHER)
+        text = client(server).schema_text(schema_id, limit=10_000)
+        assert text is not None
+        assert json.loads(str(OTHER.schema_str)) == json.loads(text)
+
+    def test_unknown(self, server: RegistryServer) -> None:
+        """An id that nobody registered is no error here: it may be registered later."""
+        assert None is client(server).schema_text(2**31 - 1, limit=10_000)
+
+    def test_not_the_api(self, server: RegistryServer) -> None:
+        """A URL beside the API is told apart from an id that is not there."""
+        beside = Registry(url=server.url.replace("/apis/ccompat/v7", ""))
+        with pytest.raises(ConfigError, match=r"status 404.*check registry\.url"):
+            SchemaRegistry(beside).schema_text(1, limit=10_000)
+
+    def test_away(self, free_port: int) -> None:
+        """No answer is no reason to give a message up."""
+        with pytest.raises(RetryableError, match="Connection refused"):
+            SchemaRegistry(Registry(url=f"http://{LOOPBACK}:{free_port}")).schema_text(1, limit=10_000)
+
+    def test_too_long(self, server: RegistryServer, topic: str) -> None:
+        """The limit holds for schemas of the registry, before they are parsed."""
+        schema_id = self.registered(server, value_subject(topic), OTHER)
+        with pytest.raises(MessageError, match=rf"schema {schema_id} of the registry has \d+ bytes; 20 are") as refused:
+            client(server).schema_text(schema_id, limit=20)
+        assert ErrorCode.LIMIT_EXCEEDED == refused.value.code
+
+    def test_references(self, server: RegistryServer, topic: str) -> None:
+        """A schema that refers to others is refused, and they are named."""
+        self.registered(server, f"{topic}-other", OTHER)
+        fields = [{"name": "o", "type": "Other"}]
+        text = json.dumps({"type": "record", "name": "Outer", "fields": fields})
+        references = [SchemaReference("Other", f"{topic}-other", 1)]
+        schema_id = self.registered(server, value_subject(topic), Schema(text, "AVRO", references))
+        with pytest.raises(MessageError, match=r"refers to others \('Other'\), which this release") as refused:
+            client(server).schema_text(schema_id, limit=10_000)
+        assert ErrorCode.UNSUPPORTED_SHAPE == refused.value.code
+
+    def test_another_type(self, server: RegistryServer, topic: str) -> None:
+        """A JSON schema is no Avro schema."""
+        schema_id = self.registered(
+            server,
+            value_subject(topic),
+            Schema('{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}', "JSON"),
+        )
+        with pytest.raises(MessageError, match="is of type 'JSON'; allowed: AVRO"):
+            client(server).schema_text(schema_id, limit=10_000)
 
 
 @pytest.mark.integration

@@ -116,8 +116,8 @@ def test_every_override_is_ours(name: str) -> None:
         (faust_consumer.Consumer, "_commit_offsets", "await self._commit(committable_offsets)"),
         (faust_consumer.Consumer, "wait_empty", "self._unacked_messages"),
         # Both ways of giving partitions away lead through `wait_empty`.
-        (App, "_on_partitions_revoked", "self._consumer_wait_empty(consumer"),
-        (App, "_stop_consumer", "self._consumer_wait_empty(consumer"),
+        (App, "_on_partitions_revoked", "self._consumer_wait_empty"),
+        (App, "_stop_consumer", "self._consumer_wait_empty"),
         (App, "_consumer_wait_empty", "await consumer.wait_empty()"),
         # What makes new topics known to the one agent.
         (Conductor, "_update_indices", "for topic in channel.topics:"),

@@ -1,0 +1,260 @@
+"""Metadata that comes late, elsewhere, or to another worker: no row is lost, none is guessed."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.broker import LOOPBACK, Broker
+from dev.stack import Stack, wait_until
+from tests.integration._workers import Workers, dumps, identity
+from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
+
+pytestmark = pytest.mark.integration
+
+SOURCE = {"name": "erp", "dialect": "qlik", "topics": ["erp.data", "erp.md"]}
+PATIENT = {"metadata_wait": 120}
+
+TABLES = 50
+VERSIONS = 3
+PARTITIONS = 4
+DELAY = 5.0
+
+
+def columns(version: int) -> list[str]:
+    """The columns of a version: each adds one."""
+    return ["ID", *(f"C{number}" for number in range(1, version + 1))]
+
+
+def schema_id(table: int, version: int) -> str:
+    return f"{table:03}{version:03}"
+
+
+def metadata(table: int, version: int) -> bytes:
+    message: Any = copy.deepcopy(METADATA)
+    message["messageSchemaId"] = message["message"]["schemaId"] = schema_id(table, version)
+    message["message"]["lineage"] |= {"table": f"T{table}", "tableVersion": version}
+    id_column = message["message"]["tableStructure"]["tableColumns"]["ID"]
+    text_column = {**id_column, "type": "STRING", "length": 40, "primaryKeyPosition": 0, "nullable": True}
+    message["message"]["tableStructure"]["tableColumns"] = {
+        name: {**(id_column if name == "ID" else text_column), "ordinal": place}
+        for place, name in enumerate(columns(version), 1)
+    }
+    return dumps(message)
+
+
+def change(table: int, version: int, operation: str, row: dict[str, Any]) -> bytes:
+    message: Any = copy.deepcopy(QLIK_ROW)
+    message["messageSchemaId"] = schema_id(table, version)
+    message["message"]["data"] = row
+    message["message"]["headers"]["operation"] = operation
+    return dumps(message)
+
+
+@dataclass
+class Model:
+    """50 tables that change through three versions, and what they hold in the end."""
+
+    rows: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    messages: dict[int, list[bytes]] = field(default_factory=dict)  # by partition
+
+    def play(self, seed: int) -> None:
+        """The versions of a table are interleaved: rows of an old one still come after the new one began."""
+        dice = random.Random(seed)
+        for step in range(VERSIONS * 6):
+            for table in range(TABLES):
+                version = max(1, min(VERSIONS, step // 6 + dice.choice([0, 1, 1, 1])))
+                self._change(table, version, dice)
+
+    def _change(self, table: int, version: int, dice: random.Random) -> None:
+        key = (f"T{table}", dice.randrange(5))
+        row = {name: f"{name}-{dice.randrange(10_000)}" for name in columns(version)} | {"ID": key[1]}
+        operation = dice.choice(["UPDATE", "UPDATE", "DELETE"]) if key in self.rows else "INSERT"
+        if operation == "DELETE":
+            del self.rows[key]
+        else:
+            self.rows[key] = row
+        self.messages.setdefault(table % PARTITIONS, []).append(change(table, version, operation, row))
+
+
+def tables_of(events: list[Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    """What the events make of the tables, read as docs/reading.md says: what was met before is a duplicate."""
+    rows: dict[tuple[str, int], dict[str, Any]] = {}
+    for event in unique(events):
+        if event["kind"] != "row":
+            continue
+        key = (event["table"], json.loads(event["key"])["ID"])
+        if event["op"] == "d":
+            del rows[key]
+        else:
+            rows[key] = json.loads(event["after"])
+    return rows
+
+
+def unique(records: list[Any]) -> Iterator[Any]:
+    seen: set[str] = set()
+    for record in records:
+        if identity(record) not in seen:
+            seen.add(identity(record))
+            event = json.loads(record.value())
+            yield {**event, **{name: _text(event[name]) for name in ("key", "after")}}
+
+
+def _text(image: Any) -> Any:
+    """The JSON codec writes images as objects."""
+    return image if image is None or isinstance(image, str) else json.dumps(image)
+
+
+def waiting(stack: Stack) -> int:
+    """How many partitions of a worker wait for metadata."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return 0
+    return next((int(float(line.split()[1])) for line in lines if line.startswith("cdc_partitions_waiting ")), 0)
+
+
+def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
+    """Metadata on a topic of one partition, data on four, two workers: both translate rows, only one learns."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT, output={"codec": "json"})
+        workers.create(erp_data=PARTITIONS, erp_md=1)
+        first, second = workers.stacks
+        try:
+            workers.start()
+            for partition in range(PARTITIONS):
+                rows = [change(1, 1, "INSERT", {"ID": number, "C1": "x"}) for number in range(50)]
+                workers.feed("erp.data", rows, partition)
+            wait_until("both workers wait", 90, lambda: waiting(first) > 0 and waiting(second) > 0, first)
+            assert PARTITIONS == waiting(first) + waiting(second)
+            workers.feed("erp.md", [metadata(1, 1)])
+            for partition in range(PARTITIONS):
+                workers.wait_committed("erp.data", 50, partition)
+            accounts = [stack.account() for stack in workers.stacks]
+            learned = [sum(counts["learned"] for counts in account.values()) for account in accounts]
+            translated = [sum(counts["translated"] for counts in account.values()) for account in accounts]
+            assert [0, 1] == sorted(learned)
+            assert 0 < min(translated)
+            assert 50 * PARTITIONS == sum(translated)
+            assert [] == workers.dead_letters()
+        finally:
+            workers.close()
+
+
+def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
+    """Metadata come five seconds after their rows; the worker is killed in the wait, and once more in the work."""
+    model = Model()
+    model.play(seed=6)
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing=PATIENT, output={"codec": "json"})
+        workers.create(erp_data=PARTITIONS, erp_md=1)
+        (stack,) = workers.stacks
+
+        def announce() -> None:
+            for version in range(1, VERSIONS + 1):
+                time.sleep(DELAY)
+                workers.feed("erp.md", [metadata(table, version) for table in range(TABLES)])
+
+        announcing = threading.Thread(target=announce)
+        try:
+            workers.start()
+            for partition, messages in model.messages.items():
+                workers.feed("erp.data", messages, partition)
+            wait_until("all partitions wait", 90, lambda: waiting(stack) == PARTITIONS, stack)
+            stack.kill("translator")
+            assert [0] * PARTITIONS == [workers.committed("erp.data", partition) for partition in range(PARTITIONS)]
+            announcing.start()
+            stack.start("translator")
+            wait_until("rows become events", 90, lambda: len(workers.events()) > 0, stack)
+            stack.kill("translator")
+            stack.start("translator")
+            announcing.join()
+            for partition, messages in model.messages.items():
+                workers.wait_committed("erp.data", len(messages), partition)
+            events = workers.events()
+            assert [] == workers.dead_letters()
+            origins = {(event["origin"]["partition"], event["origin"]["offset"]) for event in unique(events)}
+            fed = {(partition, offset) for partition, sent in model.messages.items() for offset in range(len(sent))}
+            rows = {name for name in map(identity, events) if name.startswith("erp/erp.data/")}
+            assert len(fed) == len(rows)
+            assert fed <= origins
+            assert model.rows == tables_of(events)
+            assert 0 == stack.stop("translator")
+        finally:
+            workers.close()
+
+
+def test_a_wait_does_not_hold_up_others(tmp_path: Path) -> None:
+    """A worker that waits gives its partitions to a new one at once, and stops at once; nothing is written."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 2, [SOURCE], timing={"metadata_wait": 600}, output={"codec": "json"})
+        workers.create(erp_data=PARTITIONS, erp_md=1)
+        first, second = workers.stacks
+        try:
+            first.start("translator")
+            for partition in range(PARTITIONS):
+                workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 1, "C1": "x"})], partition)
+            wait_until("all partitions wait", 90, lambda: waiting(first) == PARTITIONS, first)
+            second.start("translator")
+            wait_until("both wait", 90, lambda: 0 < waiting(second) < PARTITIONS, second)
+            assert 0 == first.stop("translator")
+            wait_until("the second has all", 90, lambda: waiting(second) == PARTITIONS, second)
+            assert [] == workers.events()
+            workers.feed("erp.md", [metadata(1, 1)])
+            for partition in range(PARTITIONS):
+                wait_until("it is committed", 90, lambda p=partition: workers.committed("erp.data", p) == 1, second)
+            assert PARTITIONS == len({identity(record) for record in workers.events()})
+            assert PARTITIONS == len([record for record in workers.events() if b"erp.data" in record.value()])
+            assert [] == workers.dead_letters()
+        finally:
+            workers.close()
+
+
+IMPATIENT_CLIENT = """
+import sys
+from translator.commands import main
+from translator.runtime import app
+settings = app._faust_settings
+app._faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 4.0}
+sys.argv = ["translator", "run", "-c", sys.argv[1]]
+main()
+"""
+"""The service, with a client library that takes a consumer for dead after 4 s without a fetch instead of 300."""
+
+
+def test_a_long_wait_does_not_leave_the_group(tmp_path: Path) -> None:
+    """When everything that a worker has waits, nothing is fetched; it stays in its group all the same."""
+    with Broker() as broker:
+        source = {**SOURCE, "topics": ["erp.data"]}
+        workers = Workers(broker, tmp_path, 1, [source], timing={"metadata_wait": 600})
+        workers.create(erp_data=1)
+        (stack,) = workers.stacks
+        config = stack.directory / "translator.yaml"
+        with stack.log("translator").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", IMPATIENT_CLIENT, config], stdout=log, stderr=subprocess.STDOUT
+            )
+        try:
+            for number in range(8):  # more fetches than a partition may have waiting
+                workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
+                time.sleep(0.5)
+            wait_until("it waits", 90, lambda: waiting(stack) == 1)
+            time.sleep(10)
+            assert 1 == workers.members()
+        finally:
+            process.terminate()
+            assert 0 == process.wait(60)
+            workers.close()
