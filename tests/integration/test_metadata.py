@@ -248,13 +248,15 @@ def test_a_long_wait_does_not_leave_the_group(tmp_path: Path) -> None:
                 [sys.executable, "-c", IMPATIENT_CLIENT, config], stdout=log, stderr=subprocess.STDOUT
             )
         try:
+            workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 0, "C1": "x"})])
+            wait_until("it waits", 90, lambda: waiting(stack) == 1)
             for number in range(8):  # more fetches than a partition may have waiting
                 workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
                 time.sleep(0.5)
-            wait_until("it waits", 90, lambda: waiting(stack) == 1)
             time.sleep(10)
             assert 1 == workers.members()
-        finally:
             process.terminate()
             assert 0 == process.wait(60)
+        finally:
+            process.kill()
             workers.close()

@@ -14,6 +14,8 @@ import msgspec
 import pytest
 
 from tests.translator.dialects import _qlik_avro
+from tests.translator.runtime._lessons import Lessons
+from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.commands import main
 from translator.commands.translate import parse_cli_options
@@ -105,6 +107,15 @@ class TestOutput:
         assert [{"id": 7, "name": "x"}, {"id": 8, "name": None}] == [event["after"] for event in ran.events]
         assert [{"id": 7}, {"id": 8}] == [event["key"] for event in ran.events]
         assert "records=1 translated=1 dead=0 skipped=0 learned=0 events=2\n" == ran.err
+
+    def test_announcements(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
+        """What a metadata message announces is an event as well; the message counts as learned."""
+        lessons = {"lessons": lambda setup, _options: Lessons(setup)}
+        monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
+        teach = {"teach": "k", "text": "text", "announce": "rows"}
+        ran = run("-d", "lessons", file(json.dumps(teach), json.dumps({"need": "k"})))
+        assert ["schema", "row"] == [event["kind"] for event in ran.events]
+        assert "records=2 translated=1 dead=0 skipped=0 learned=1 events=2\n" == ran.err
 
     def test_lines_are_the_contract(self, run: Run, file: FileOf) -> None:
         """Every line is an event of the JSON codec, byte for byte."""
