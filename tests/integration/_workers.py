@@ -41,10 +41,10 @@ class Workers:
         for future in self._admin.create_topics(topics).values():
             future.result(30)
 
-    def feed(self, topic: str, values: Iterable[bytes], partition: int = 0) -> None:
+    def feed(self, topic: str, values: Iterable[bytes], partition: int = 0, key: bytes | None = None) -> None:
         producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0})
         for value in values:
-            producer.produce(topic, value, partition=partition)
+            producer.produce(topic, value, key, partition)
             producer.poll(0)
         assert 0 == producer.flush(60)
 

@@ -21,6 +21,8 @@ from dev.broker import LOOPBACK, Broker
 from dev.stack import Stack, wait_until
 from tests.integration._workers import Workers, dumps, identity
 from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
+from translator.dialects.qlik import Qlik
+from translator.message import Learned, Message, Setup
 
 pytestmark = pytest.mark.integration
 
@@ -221,6 +223,42 @@ def test_a_wait_does_not_hold_up_others(tmp_path: Path) -> None:
             assert [] == workers.dead_letters()
         finally:
             workers.close()
+
+
+def test_the_newest_document_is_not_forgotten(tmp_path: Path) -> None:
+    """Where an older document of an id came last, before the start or later, the newest is written once more."""
+    qlik = Qlik(Setup("erp"), {})
+    newest, older = (_document(qlik, version) for version in (2, 1))
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 2, [SOURCE])
+        workers.create(erp_data=1, erp_md=1, cdc_canonical_metadata=1)
+        (first, second), topic = workers.stacks, "cdc.canonical.metadata"
+
+        def kept() -> list[bytes]:
+            return [record.value() for record in first.records(topic)]
+
+        try:
+            workers.feed(topic, [newest, older], key=b"erp/same")
+            first.start("translator")
+            wait_until("it is written again", 60, lambda: kept() == [newest, older, newest], first)
+            second.start("translator")
+            wait_until("the second works", 60, lambda: workers.said("prepared", 1), second)
+            workers.feed(topic, [older], key=b"erp/same")
+            wait_until("again", 60, lambda: kept()[3:4] == [older] and kept()[-1] == newest, first)
+            time.sleep(2)
+            assert {newest} == set(kept()[4:]), "and that is all that they write"
+            assert len(kept()) <= 6
+        finally:
+            workers.close()
+
+
+def _document(qlik: Qlik, version: int) -> bytes:
+    """What is kept of two metadata messages that disagree about one id."""
+    message: Any = json.loads(metadata(1, version))
+    message["messageSchemaId"] = message["message"]["schemaId"] = "same"
+    learned = qlik.decode(Message("erp.md", 0, 0, 0, None, dumps(message)))
+    assert isinstance(learned, Learned)
+    return learned.document
 
 
 IMPATIENT_CLIENT = """

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from spark_sink.fold import Event, Folded, Key, Mark, Row, fold
 from spark_sink.values import image
 from tests.spark_sink.changes import OTHER_SCOPE, change, folding
+from translator.envelope import position
 
 Table = dict[Key, dict[str, Any]]
 
@@ -167,3 +168,26 @@ def test_untouched_rows_are_not_written() -> None:
     event = folding(change("c", {"id": 1}, {"a": "x"}, pos=1))
     stored.apply([event])
     assert {} == stored.apply([event]).rows
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_native_positions(data: st.DataObject) -> None:
+    """`order: native`: full rows of one scope come in any order, from several partitions; the latest sequence stands.
+
+    A reload in a new epoch stands over everything before it, though its rows have no sequence.
+    """
+    count = data.draw(st.integers(1, 6))
+    changes = [change("u" if number else "c", {"id": 1}, {"a": str(number)}, pos=number) for number in range(count)]
+    places = [position(data.draw(st.integers(0, 99)), 0, native=10**34 + number) for number in range(count)]
+    if data.draw(st.booleans()):
+        changes.append(change("r", {"id": 1}, {"a": "reloaded"}, pos=count))
+        places.append(position(0, 0, native=0, epoch=1))
+    events = [
+        msgspec.structs.replace(folding(made), pos=place, scope="native:erp/t")
+        for made, place in zip(changes, places, strict=True)
+    ]
+    stored = Stored()
+    for event in data.draw(st.permutations(events)):
+        stored.apply([event])
+    assert model(events) == stored.rows

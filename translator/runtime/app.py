@@ -18,7 +18,7 @@ from translator.errors import ConfigError, RetryableError
 from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
-from translator.runtime.start import World, look_ahead, prepare, take_in, take_on
+from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
 from translator.runtime.subscription import added
 from translator.runtime.transport import Drain, attach, batches, resubscribe
 from translator.settings import Kafka, Settings, is_pattern
@@ -77,11 +77,9 @@ def create_app(world: World, datadir: str) -> faust.App:
         """Takes in what other processes of the group wrote to the compacted topics."""
         while not stopper.dead:
             try:
-                records = await asyncio.to_thread(lambda: list(world.reader.poll(0.5)))
-                for record in records:
-                    take_in(
-                        record, settings.output.schemas_topic, world.catalog, world.translators, world.contradictions
-                    )
+                await restore(world)
+                for record in await asyncio.to_thread(lambda: list(world.reader.poll(0.5))):
+                    take_in(world, record)
             except Exception as error:
                 await stopper.die(error)
 

@@ -12,10 +12,11 @@ from confluent_kafka import Producer
 from msgspec import Struct
 
 from translator import dialects
-from translator.catalog import Catalog
+from translator.catalog import Catalog, Named
 from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
+from translator.codecs.record import Record
 from translator.envelope import schema_text
 from translator.errors import ConfigError
 from translator.message import Message, Setup
@@ -51,6 +52,8 @@ class World(Struct):
     metrics: Metrics
     waits: Waits
     pipeline: Pipeline
+    outdated: set[Named]
+    """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
 
 
 def build_translators(settings: Settings, catalog: Catalog) -> dict[str, Translator]:
@@ -132,8 +135,6 @@ def prepare(settings: Settings) -> World:
     compacted = (output.schemas_topic, output.metadata_topic)
     reader = Reader(client, {name: facts[name] for name in compacted})
     contradictions = Contradictions(settings.sources)
-    for record in reader.to_end():
-        take_in(record, output.schemas_topic, catalog, translators, contradictions)
     destinations = {name: Destination(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
     target = Target(
         outputs=tuple(Output(codec, destinations[topic]) for topic, codec in codecs.items()),
@@ -145,8 +146,12 @@ def prepare(settings: Settings) -> World:
     waits = Waits(catalog, settings.timing.metadata_wait, _fetch_schema(settings), log.warning)
     pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
     world = World(
-        settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits, pipeline
+        *(settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits),
+        pipeline,
+        set(),
     )
+    for record in reader.to_end():
+        take_in(world, record)
     take_on(world, subscribed, look_ahead(world, subscribed))
     return world
 
@@ -204,13 +209,7 @@ def _fetch_schema(settings: Settings) -> FetchSchema | None:
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)
 
 
-def take_in(
-    record: Any,
-    schemas_topic: str,
-    catalog: Catalog,
-    translators: Mapping[str, Translator],
-    contradictions: Contradictions,
-) -> None:
+def take_in(world: World, record: Any) -> None:
     """One record of a compacted topic.
 
     Raises:
@@ -219,15 +218,28 @@ def take_in(
     key = (record.key() or b"").decode()
     if record.value() is None:
         return
-    if record.topic() == schemas_topic:
-        catalog.announced(key)
+    if record.topic() == world.settings.output.schemas_topic:
+        world.catalog.announced(key)
         return
     if key.startswith(PREFIX):
-        contradictions.check(key, record.value())
+        world.contradictions.check(key, record.value())
         return
     source, _, learned_key = key.partition("/")
-    if source in translators:  # a source that is no longer configured leaves its metadata behind
-        catalog.learn(source, learned_key, record.value(), translators[source].dialect)
+    if source in world.translators:  # a source that is no longer configured leaves its metadata behind
+        dialect = world.translators[source].dialect
+        newest = world.catalog.learn(source, learned_key, record.value(), dialect)
+        (world.outdated.discard if newest else world.outdated.add)((source, learned_key))
+
+
+async def restore(world: World) -> None:
+    """Writes newest documents that the metadata topic would forget: of a key, compaction keeps the last record.
+
+    Two processes that learn two documents of one id at the same time may write them in either order.
+    """
+    for source, key in sorted(world.outdated):
+        record = Record(f"{source}/{key}".encode(), world.catalog.document(source, key), [])
+        await world.delivery.confirm(world.settings.output.metadata_topic, record)
+        world.outdated.discard((source, key))
 
 
 def raw_message(record: Any) -> Message:
