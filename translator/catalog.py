@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from translator.envelope import TableSchema
-from translator.errors import MessageError
+from translator.errors import CdcError, MessageError
 from translator.message import Dialect, Lookup, Versioned
+from translator.translate import Translator
 
 Named: TypeAlias = tuple[str, str]
 """A source and a key of its metadata."""
@@ -69,6 +70,20 @@ class Catalog:
         self._given_up.pop(name, None)
         self._refused.pop(name, None)
         return True
+
+    def teach(self, translator: Translator, key: str, document: bytes) -> bool:
+        """`learn` for the translator's source.
+
+        Raises:
+            MessageError: the dialect refuses the document. So does INTERNAL where it stumbles over it: what somebody
+                else wrote must not stop the process.
+        """
+        try:
+            return self.learn(translator.source, key, document, translator.dialect)
+        except CdcError:
+            raise
+        except Exception as error:
+            raise translator.unexpected(error) from None
 
     def document(self, source: str, key: str) -> bytes | None:
         """The document that stands."""

@@ -35,7 +35,7 @@ def learn(config: Path, sources: tuple[str, ...]) -> None:
             console.print(table)
         click.echo(
             f"{backlog.source}: topics={len(backlog.topics)} records={backlog.records} metadata={backlog.messages}"
-            f" ids={len(backlog.lessons)} new={new} too_large={backlog.too_large}"
+            f" ids={len(backlog.lessons)} new={new} refused={backlog.refused}"
         )
     if not backlogs:
         click.echo("no source has messages that describe others")

@@ -18,7 +18,7 @@ from translator.catalog import Catalog
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_raw, read_records
 from translator.dead_letter import DeadLetter
-from translator.errors import ConfigError, FatalError
+from translator.errors import ConfigError, FatalError, MessageError
 from translator.guards import Guards
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
@@ -161,19 +161,22 @@ class Desk:
         """As the service does: what a message needs may be announced anywhere in the files."""
         result = self._translator.translate(message)
         if not isinstance(result, Needs):
-            self._learn(result)
-            return result
+            return self._learn(message, result)
         if not self._learned_ahead:
             self._learned_ahead = True
             for other in self._messages:
-                self._learn(self._translator.translate(other))
+                self._learn(other, self._translator.translate(other))
             result = self._translator.translate(message)
         return self._translator.missing(message, result) if isinstance(result, Needs) else result
 
-    def _learn(self, result: Result) -> None:
+    def _learn(self, message: Message, result: Result) -> Result:
+        """Takes metadata in; what the dialect refuses is a dead letter."""
         if isinstance(result, Learned):
-            translator = self._translator
-            self._catalog.learn(translator.source, result.key, result.document, translator.dialect)
+            try:
+                self._catalog.teach(self._translator, result.key, result.document)
+            except MessageError as error:
+                return self._translator.dead(message, error)
+        return result
 
     def take(self, message: Message, out: BinaryIO) -> None:
         """Translates one message and prints what comes of it."""

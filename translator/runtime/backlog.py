@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from confluent_kafka import KafkaError, Producer
 from msgspec import Struct, field
 
 from translator.catalog import Catalog
-from translator.errors import ConfigError, FatalError, unknown
+from translator.codecs.record import Record, record_size
+from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
 from translator.message import Learning, Versioned
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX
@@ -38,8 +40,8 @@ class Backlog(Struct):
     records: int = 0
     messages: int = 0
     """Metadata messages among the records."""
-    too_large: int = 0
-    """Metadata that does not fit the metadata topic: it is not learned, as in the service."""
+    refused: int = 0
+    """Metadata that the service makes dead letters of: hostile, or too large for the metadata topic."""
     lessons: list[Lesson] = field(default_factory=list)
 
 
@@ -76,8 +78,8 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
             backlog.lessons = [_lesson(translator.source, key, catalog, written) for key in sorted(keys)]
         backlogs.append(backlog)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
-    fresh = [f"{backlog.source}/{lesson.key}" for backlog in backlogs for lesson in backlog.lessons if not lesson.known]
-    _write(producer, name, ((key, catalog.document(*key.split("/", 1))) for key in fresh))
+    fresh = [(backlog.source, lesson.key) for backlog in backlogs for lesson in backlog.lessons if not lesson.known]
+    _write(producer, name, [_record(source, key, catalog.document(source, key)) for source, key in fresh])
     return backlogs
 
 
@@ -102,7 +104,8 @@ def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Transla
         source, _, key = name.partition("/")
         if value is not None and source in translators and not name.startswith(PREFIX):
             written[name] = value
-            catalog.learn(source, key, value, translators[source].dialect)
+            with suppress(MessageError):  # an earlier release took it
+                catalog.teach(translators[source], key, value)
     reader.close()
     return written
 
@@ -116,17 +119,19 @@ def _read(backlog: Backlog, reader: Reader, translator: Translator, catalog: Cat
         if learned is None:
             continue
         backlog.messages += 1
-        if len(learned.document) + len(learned.key) + len(backlog.source) + _RECORD_ROOM > limit:
-            backlog.too_large += 1
-            continue
-        catalog.learn(translator.source, learned.key, learned.document, translator.dialect)
-        keys.add(learned.key)
+        try:
+            if record_size(_record(translator.source, learned.key, learned.document)) > limit:
+                raise MessageError(ErrorCode.TOO_LARGE, "metadata")
+            catalog.teach(translator, learned.key, learned.document)
+            keys.add(learned.key)
+        except MessageError:
+            backlog.refused += 1
     reader.close()
     return keys
 
 
-_RECORD_ROOM = 256
-"""Bytes that a record takes beside key and value, generously."""
+def _record(source: str, key: str, document: bytes | None) -> Record:
+    return Record(f"{source}/{key}".encode(), document, [])
 
 
 def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[str, bytes]) -> Lesson:
@@ -135,17 +140,17 @@ def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[str, bytes
     return Lesson(key, subject, version, written.get(f"{source}/{key}") == catalog.document(source, key))
 
 
-def _write(producer: Producer, topic: str, documents: Iterable[tuple[str, bytes | None]]) -> None:
+def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
     errors: list[KafkaError] = []
 
     def report(error: KafkaError | None, _message: Any) -> None:
         if error is not None:
             errors.append(error)
 
-    for key, document in documents:
+    for record in records:
         while True:
             try:
-                producer.produce(topic, document, key.encode(), 0, on_delivery=report)
+                producer.produce(topic, record.value, record.key, 0, on_delivery=report)
                 break
             except BufferError:
                 producer.poll(0.1)

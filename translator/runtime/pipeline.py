@@ -15,7 +15,7 @@ from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.envelope import TableSchema
-from translator.errors import ContradictionError
+from translator.errors import ContradictionError, MessageError
 from translator.guards import Guards
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
@@ -291,7 +291,11 @@ class Pipeline:
         schemas = self._before(translator, message, announced, encoded) if announced else {}
         if isinstance(schemas, DeadLetter):
             return schemas
-        if self._catalog.learn(translator.source, learned.key, learned.document, translator.dialect):
+        try:
+            newest = self._catalog.teach(translator, learned.key, learned.document)
+        except MessageError as error:
+            return translator.dead(message, error)
+        if newest:
             await self._delivery.confirm(self._target.metadata.topic, record)
         if announced:
             await self._write(batch, translator, message, schemas, encoded, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version as installed_version
 from typing import Any
@@ -18,7 +19,7 @@ from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.codecs.record import Record
 from translator.envelope import schema_text
-from translator.errors import ConfigError
+from translator.errors import ConfigError, MessageError
 from translator.message import Message, Setup
 from translator.native_order import NativeOrder
 from translator.runtime import connection
@@ -188,7 +189,8 @@ def take_on(world: World, subscribed: Subscribed, ahead: Ahead) -> None:
         translator = world.translators[source.name]
         for message in ahead.metadata.get(source.name, ()):
             if learned := translator.lesson(message):
-                world.catalog.learn(source.name, learned.key, learned.document, translator.dialect)
+                with suppress(MessageError):  # its dead letter is written when the group reads it
+                    world.catalog.teach(translator, learned.key, learned.document)
         for topic in _of(source, subscribed):
             world.pipeline.add(topic, Route(translator, ahead.facts[topic].id, positive_murmur2(topic)))
     world.subscribed.update(subscribed)
@@ -226,8 +228,12 @@ def take_in(world: World, record: Any) -> None:
         return
     source, _, learned_key = key.partition("/")
     if source in world.translators:  # a source that is no longer configured leaves its metadata behind
-        dialect = world.translators[source].dialect
-        newest = world.catalog.learn(source, learned_key, record.value(), dialect)
+        try:
+            newest = world.catalog.teach(world.translators[source], learned_key, record.value())
+        except MessageError as error:  # an earlier release took it; the messages that need it say so
+            world.catalog.refuse(source, learned_key, error)
+            log.warning("metadata refused", source=source, id=learned_key, reason=error.reason)
+            return
         (world.outdated.discard if newest else world.outdated.add)((source, learned_key))
 
 

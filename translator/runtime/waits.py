@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from translator.catalog import Catalog, remember
-from translator.errors import CdcError, ErrorCode, MessageError, RetryableError
+from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Needs
 from translator.translate import Translator
 
@@ -118,7 +118,7 @@ class Waits:
             try:
                 text = await self._ask(self._fetch, registry_id)
                 if text is not None:
-                    self._teach(translator, key, text)
+                    self._catalog.teach(translator, key, text.encode())
                     return None
             except MessageError as refusal:
                 self._catalog.refuse(source, key, refusal)
@@ -149,16 +149,6 @@ class Waits:
         del self._asking[registry_id]
         if not done.cancelled():
             done.exception()  # whoever asked may be gone, and asyncio would complain
-
-    def _teach(self, translator: Translator, key: str, text: str) -> None:
-        """Raises MessageError when the schema cannot be read; it is not asked for again then."""
-        try:
-            self._catalog.learn(translator.source, key, text.encode(), translator.dialect)
-        except CdcError:
-            raise
-        except Exception as error:
-            # Somebody else's schema must not stop the process; what we did not expect is a bug of ours all the same.
-            raise translator.unexpected(error) from None
 
     # -- pauses that end when the partition is given away
 

@@ -99,7 +99,7 @@ def test_from_all_topics_and_partitions(bench: Bench) -> None:
     ran = bench.run()
     assert 0 == ran.returncode, ran.stderr
     assert [("erp/A1", 1), ("erp/A2", 2), ("erp/B1", 7)] == bench.learned()
-    assert "erp: topics=2 records=8 metadata=4 ids=3 new=3 too_large=0" == ran.stdout.splitlines()[-1]
+    assert "erp: topics=2 records=8 metadata=4 ids=3 new=3 refused=0" == ran.stdout.splitlines()[-1]
     assert ["A1", "HR.EMP", "1", "new"] == _row_of(ran.stdout, "A1")
 
 

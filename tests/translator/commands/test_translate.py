@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from tests.translator.dialects import _qlik_avro
-from tests.translator.runtime._lessons import Lessons
+from tests.translator.runtime._lessons import HOSTILE, Lessons
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.commands import main
@@ -116,6 +116,13 @@ class TestOutput:
         ran = run("-d", "lessons", file(json.dumps(teach), json.dumps({"need": "k"})))
         assert ["schema", "row"] == [event["kind"] for event in ran.events]
         assert "records=2 translated=1 dead=0 skipped=0 learned=1 events=2\n" == ran.err
+
+    def test_a_hostile_document(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Metadata that the dialect refuses is a dead letter, as in the service."""
+        lessons = {"lessons": lambda setup, _options: Lessons(setup)}
+        monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
+        ran = run("-d", "lessons", file(json.dumps({"teach": "k", "text": HOSTILE}), json.dumps({"need": "k"})))
+        assert ["LIMIT_EXCEEDED", "SCHEMA_MISSING"] == [letter["code"] for letter in ran.dead_letters]
 
     def test_lines_are_the_contract(self, run: Run, file: FileOf) -> None:
         """Every line is an event of the JSON codec, byte for byte."""

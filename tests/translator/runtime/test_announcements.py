@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dev.broker import Broker
-from tests.translator.runtime._lessons import Lessons
+from tests.translator.runtime._lessons import BUG, HOSTILE, Lessons
 from tests.translator.runtime._pipeline import PARTITION, Bench
 from tests.translator.runtime.test_waits import letters, need, teach
 
@@ -82,3 +82,13 @@ def test_an_older_document_is_not_kept(make: Callable[..., Bench]) -> None:
     announced, row = events(bench)
     assert ("schema", "newest") == (announced["kind"], row["after"]["by"])
     assert 2 == bench.accounted[0].learned
+
+
+@pytest.mark.parametrize(("text", "code"), [(HOSTILE, "LIMIT_EXCEEDED"), (BUG, "INTERNAL")])
+def test_a_hostile_document_is_a_dead_letter(make: Callable[..., Bench], text: str, code: str) -> None:
+    """What the dialect refuses, or stumbles over, is not told to the others, and the stream goes on."""
+    bench = make()
+    asyncio.run(bench.run([teach(0, text, announce="rows"), teach(1, key="other"), need(2, "other")]))
+    assert [code] == [found for found, _ in letters(bench)]
+    assert [b"src/other"] == [found.key() for found in bench.read(bench.output.metadata_topic, 0)]
+    assert [2] == [event["origin"]["offset"] for event in events(bench)]
