@@ -208,6 +208,8 @@ class Pipeline:
             return canonical
         known = self._catalog.is_announced
         new = [schema for schema in events.schemas if schema is not None and not known(schema)]
+        if not new:
+            return {}
         schemas = {schema.topic_key: _schema_record(schema) for schema in new}
         return self._too_large(translator, message, schemas.values(), self._target.schemas) or schemas
 
