@@ -121,12 +121,17 @@ def _text(image: Any) -> Any:
 
 def waiting(stack: Stack) -> int:
     """How many partitions of a worker wait for metadata."""
+    return metric(stack, "cdc_partitions_waiting")
+
+
+def metric(stack: Stack, name: str) -> int:
+    """A value of a worker's /metrics; 0 while it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
     except OSError:
         return 0
-    return next((int(float(line.split()[1])) for line in lines if line.startswith("cdc_partitions_waiting ")), 0)
+    return next((int(float(line.split()[1])) for line in lines if line.startswith(f"{name} ")), 0)
 
 
 def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
@@ -248,6 +253,7 @@ def test_the_newest_document_is_not_forgotten(tmp_path: Path) -> None:
             time.sleep(2)
             assert {newest} == set(kept()[4:]), "and that is all that they write"
             assert len(kept()) <= 6
+            assert 0 < metric(first, 'cdc_metadata_conflicts_total{source="erp"}')
         finally:
             workers.close()
 
