@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from translator import dialects
@@ -156,7 +157,7 @@ class Bench:
     def read(self, topic: str, partition: int) -> list[Any]:
         """What lies in a partition."""
         reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused"})
-        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        low, high = _watermarks(reader, TopicPartition(topic, partition))
         reader.assign([TopicPartition(topic, partition, low)])
         found: list[Any] = []
         while len(found) < high - low:
@@ -168,6 +169,21 @@ class Bench:
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         for future in admin.delete_topics(self.settings.written_topics).values():
             future.result(20)
+
+
+_NO_LEADER_YET = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
+
+
+def _watermarks(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """First and next offset; a topic that was made a moment ago may have no leader yet, or another one."""
+    for _ in range(50):
+        try:
+            return reader.get_watermark_offsets(place, timeout=10)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_LEADER_YET:
+                raise
+            time.sleep(0.1)
+    raise AssertionError(f"{place.topic} has no leader")
 
 
 class Holding(Producer):
