@@ -93,7 +93,7 @@ class TestStart:
 def test_added() -> None:
     """Only what is not known yet; what is read stays, though another pattern matches it too."""
     both = settings(source("erp", "erp.*"), source("crm", "*.a"))
-    known = {"erp.a": both.sources[0]}
-    fresh, doubtful = added(both, known, ["erp.a", "erp.b", "crm.a"])
+    known = dict.fromkeys(["erp.a", "erp.c"], both.sources[0])
+    fresh, doubtful = added(both, known, ["erp.a", "erp.b", "erp.c", "crm.a"])
     assert {"erp.b": "erp", "crm.a": "crm"} == {topic: owner.name for topic, owner in fresh.items()}
     assert 1 == len(doubtful)
