@@ -20,7 +20,7 @@ from translator.dialects.qlik.frame import (
     framing,
     open_json,
 )
-from translator.dialects.qlik.headers import OPERATIONS, READ, HeaderRules, Headers, read_headers
+from translator.dialects.qlik.headers import CHANGE_SEQUENCE, OPERATIONS, READ, HeaderRules, Headers, read_headers
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, row_of_text
 from translator.dialects.qlik.metadata import (
     Metadata,
@@ -72,7 +72,7 @@ class Qlik:
 
     name = "qlik"
     learns = True
-    native_position = r"\d{4}(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])([01]\d|2[0-3])[0-5]\d[0-5]\d\d\d\d{19}"  # section 4
+    native_position = CHANGE_SEQUENCE
 
     def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
         given = parse_options(Options, options, self.name)

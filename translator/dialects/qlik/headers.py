@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from calendar import isleap
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -79,23 +78,19 @@ def _text(headers: Mapping[str, Any], name: str, path: str) -> str | None:
     return field(headers, name, str, path, optional=True) or None
 
 
-_CHANGE_SEQUENCE = re.compile(
-    r"(?!0000)[0-9]{4}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|1[0-9]|2[0-9])|(?:0[13-9]|1[0-2])30|(?:0[13578]|1[02])31)"
-    r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}\Z"
+CHANGE_SEQUENCE = (
+    r"(?!0000)(?:[0-9]{4}(?:(?:0[1-9]|1[0-2])(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])(?:29|30)|(?:0[13578]|1[02])31)"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
+    r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Time to the hundredth, and a number of 19 digits: 35 in all (section 4)."""
-
-
-def is_regular(sequence: str) -> bool:
-    """Whether a changeSequence has its 35 digits with the parts of a date: then byte order is the order of changes."""
-    if not _CHANGE_SEQUENCE.match(sequence):
-        return False
-    return not sequence.startswith("0229", 4) or isleap(int(sequence[:4]))
+"""Pattern: a time to the hundredth that there is, and a number of 19 digits, 35 in all (section 4). Of those that
+match, the order of the bytes is the order of the changes of a task."""
+_is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
 
 
 def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) -> str | None:
     sequence = _text(headers, "changeSequence", path)
-    if sequence is not None and not is_regular(sequence):
+    if sequence is not None and not _is_regular(sequence):
         notes.append("CHANGE_SEQUENCE_IRREGULAR")
     return sequence
 
