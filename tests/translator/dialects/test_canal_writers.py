@@ -317,9 +317,26 @@ def test_huawei_and_tencent_full_load() -> None:
 
 def test_other_formats_are_not_taken_for_canal() -> None:
     """DataWorks "aliyun-json" has `schema` and `payload`; Pulsar wraps an array; protobuf is no text (section 11)."""
-    assert "MISSING_FIELD" == refused({"schema": {}, "payload": {"after": {"dataColumn": {"id": 1}}}}).code
+    assert "DataWorks" in refused({"schema": {}, "payload": {"after": {"dataColumn": {"id": 1}}}}).reason
     assert "UNSUPPORTED_SHAPE" == refused([{"id": 1}]).code
     assert "INVALID_FIELD" == refused(of_type("INSERT", [[{"columnName": "id", "columnValue": "1"}]])).code
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("Debezium", {"before": None, "after": {"id": 1}, "source": {"db": "shop"}, "op": "c"}),
+        ("Maxwell", {"database": "shop", "table": "t", "type": "insert", "xid": 9, "commit": True, "data": {"id": 1}}),
+        ("dialect is qlik", {"magic": "atMSG", "type": "DT", "message": {}}),
+        ("dialect is shareplex", {"meta": {"op": "ins", "table": "A.B"}, "data": {"ID": "1"}}),
+    ],
+)
+def test_other_formats_are_named(name: str, body: dict[str, Any]) -> None:
+    """By a member that they have and Canal JSON has not; a message with a type of canal is canal's."""
+    found = refused(body)
+    assert "UNSUPPORTED_SHAPE" == found.code
+    assert name in found.reason
+    assert isinstance(decode({**UPDATE, "xid": 7}), Changes)
 
 
 def test_foreign_members_are_named() -> None:

@@ -15,7 +15,7 @@ from translator.dialects.canal.forms import FormGuard
 from translator.dialects.canal.head import Head, read_head
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
-from translator.dialects.canal.marks import TYPES, WATERMARK, check_writer
+from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
 from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.quick import Body, QuickReader, head_of
@@ -40,6 +40,7 @@ _NOT_TRANSLATED: Mapping[str, str] = {
 }
 
 _TYPES = (*OPERATIONS, *sorted(STATEMENTS), XA_COMMIT)
+_KNOWN = [*_TYPES, *TYPES, *_NOT_TRANSLATED]
 
 _ROWS = frozenset({"$.data[*]", "$.old[*]"})
 
@@ -141,6 +142,8 @@ class Canal:
 
 def _type(body: JsonObject) -> str:
     """The type of a message, known and translated."""
+    if body.get("type") not in _KNOWN:
+        check_format(body)
     type_: str = field(body, "type", str, "$")
     if type_ in _NOT_TRANSLATED:
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"type {type_}: {_NOT_TRANSLATED[type_]}", path="$.type")

@@ -60,6 +60,28 @@ def check_writer(body: JsonObject, profile: str) -> None:
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.pgType")
 
 
+FOREIGN: Mapping[str, str] = {
+    "payload": "Debezium or DataWorks",
+    "source": "Debezium",
+    "xid": "Maxwell",
+    "magic": "Qlik Replicate; its dialect is qlik",
+    "meta": "SharePlex; its dialect is shareplex",
+}
+"""Members that other formats have, and Canal JSON has not: looked for where a message has no type that canal has."""
+
+
+def check_format(body: JsonObject) -> None:
+    """Refuse a message of another format by its name.
+
+    Raises:
+        MessageError: UNSUPPORTED_SHAPE.
+    """
+    for member, format_ in FOREIGN.items():
+        if member in body:
+            reason = f"no type of Canal JSON, and by its member {member} a message of {format_}"
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{member}")
+
+
 class Mark(Struct, frozen=True):
     """A trait of one message that excludes the writers of some profiles for certain."""
 
