@@ -1,18 +1,25 @@
 """What the tests of DTS Avro share: a message -> its one change, a cell -> its one value."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tests.translator.dialects.dts_avro_composer import Cell, row
 from translator.dialects.dts_avro import DtsAvro
+from translator.dialects.dts_avro.cells import payload
+from translator.dialects.dts_avro.record import Fields, Image, Record
+from translator.dialects.dts_avro.schema import V3
 from translator.errors import ErrorCode, MessageError
 from translator.message import Changes, DeclaredTable, Message, OtherChange, Outcome, RowChange, Setup
 
 MYSQL = ("MySQL", "5.7")
 ORACLE = ("Oracle", "19.0")
 POSTGRESQL = ("PostgreSQL", "14.8")
+_IMAGES = {field["name"]: field["type"] for field in cast(dict[str, Any], V3)["fields"]}["beforeImages"]
+BRANCHES: list[Any] = _IMAGES[2]["items"]
+"""The schemas of the branches of an image element."""
+
 SQL_SERVER = ("SQLServer", "2019")
 
 
@@ -30,9 +37,9 @@ def row_of(value: bytes, *, tables: Sequence[DeclaredTable] = (), **options: Any
     return change
 
 
-def statement_of(value: bytes) -> OtherChange:
-    """The statement that a message must carry."""
-    outcome = decode(value)
+def other_of(value: bytes, **options: Any) -> OtherChange:
+    """What a message must carry that is no row: a statement, or a mark."""
+    outcome = decode(value, **options)
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
     assert isinstance(change, OtherChange)
@@ -44,6 +51,42 @@ def refused(value: bytes) -> tuple[ErrorCode, str]:
     with pytest.raises(MessageError) as caught:
         decode(value)
     return caught.value.code, caught.value.path
+
+
+_NAMES = [None, *(branch["name"] for branch in BRANCHES[1:])]
+_SYMBOLS = ("NULL", "NONE")
+
+
+def as_fastavro(record: Record) -> dict[str, Any]:
+    """A record as fastavro returns it with `return_named_type`."""
+    found: dict[str, Any] = {
+        "version": record.version,
+        "id": record.id,
+        "sourceTimestamp": record.source_timestamp,
+        "sourcePosition": record.source_position,
+        "safeSourcePosition": record.safe_source_position,
+        "sourceTxid": record.source_txid,
+        "source": {"sourceType": record.source_type, "version": record.source_version},
+        "operation": record.operation,
+        "objectName": record.object_name,
+        "processTimestamps": record.process_timestamps,
+        "tags": record.tags,
+        "fields": record.fields,
+        "beforeImages": _image(record.before),
+        "afterImages": _image(record.after),
+    }
+    if isinstance(record.fields, Fields):
+        found["fields"] = [{"name": name, "dataTypeNumber": number} for name, number in record.fields.columns]
+    return found if record.born_timestamp is None else {**found, "bornTimestamp": record.born_timestamp}
+
+
+def _image(image: Image | str | None) -> Any:
+    return [_cell(cell) for cell in image] if isinstance(image, list) else image
+
+
+def _cell(cell: bytes) -> Any:
+    name, fields = _NAMES[cell[0] // 2], dict(payload(cell))
+    return name and (name, _SYMBOLS[fields["symbol"]] if "symbol" in fields else fields)
 
 
 def value_of(

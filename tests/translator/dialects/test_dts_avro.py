@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.translator.dialects._dts_avro import ORACLE, decode, refused, row_of, statement_of
+from tests.translator.dialects._dts_avro import ORACLE, decode, refused, row_of
 from tests.translator.dialects.dts_avro_composer import (
     NONE,
     NULL,
@@ -14,11 +14,12 @@ from tests.translator.dialects.dts_avro_composer import (
     local,
     record,
     row,
+    text,
 )
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.decode import OPERATIONS
 from translator.dialects.dts_avro.schema import V3
-from translator.envelope import Ddl, Issue, Tx
+from translator.envelope import Issue, Tx
 from translator.errors import ConfigError, FatalError
 from translator.message import Setup, Skip, TableName
 
@@ -42,8 +43,6 @@ def test_every_operation_of_the_schema_has_its_line() -> None:
         ("transaction_mark", "COMMIT"),
         ("transaction_mark", "ROLLBACK"),
         ("transaction_mark", "ABORT"),
-        ("heartbeat", "HEARTBEAT"),
-        ("checkpoint", "CHECKPOINT"),
         ("noop", "NOOP"),
         ("fill", "FILL"),
         ("finish", "FINISH"),
@@ -106,7 +105,9 @@ def test_an_initial_row_may_come_in_the_before_image() -> None:
         ("MISSING_FIELD", "$.fields", "INSERT", {"fields": None, "afterImages": [A, B]}),
         ("MISSING_FIELD", "$.fields", "INSERT", {"fields": [], "afterImages": []}),
         ("UNSUPPORTED_SHAPE", "$.fields", "INSERT", {"fields": "a,b", "afterImages": [A, B]}),
-        ("UNSUPPORTED_SHAPE", "$.fields", "INSERT", {"source": ("MongoDB", "6"), "fields": None, "afterImages": [A]}),
+        ("UNSUPPORTED_SHAPE", "$.fields", "INSERT", {"source": ("MongoDB", "6"), "fields": "a", "afterImages": [A]}),
+        ("INVALID_FIELD", "$.afterImages", "INSERT", {"source": ("MongoDB", "6"), "fields": None, "afterImages": [A]}),
+        ("MISSING_FIELD", "$.fields", "INSERT", {"source": ("MongoDB", "6"), "fields": [], "afterImages": []}),
         ("INVALID_FIELD", "$.fields", "INSERT", {"fields": fields(a=3) + fields(a=3), "afterImages": [A, B]}),
         ("MISSING_FIELD", "$.afterImages", "DDL", {}),
         ("MISSING_FIELD", "$.afterImages", "DDL", {"afterImages": ""}),
@@ -188,22 +189,6 @@ def test_logical_names_of_sharded_sources() -> None:
     assert (TableName("db", None, "t"), ["PHYSICAL_TABLE=db_0005.t_11"]) == (logical.table, logical.notes)
 
 
-@pytest.mark.parametrize(
-    ("db", "table", "name"),
-    [
-        ("shop", None, "shop"),
-        ("shop", TableName("shop", None, "orders"), "shop.orders"),
-        (None, None, None),
-    ],
-)
-@pytest.mark.parametrize("image", ["afterImages", "beforeImages"])
-def test_statements(db: str | None, table: TableName | None, name: str | None, image: str) -> None:
-    """DDL is its plain text, from whichever image holds it, and what objectName tells about the place."""
-    change = statement_of(compose("DDL", objectName=name, **{image: "drop table orders"}))
-    assert ("schema", Ddl("DDL", "drop table orders")) == (change.kind, change.ddl)
-    assert (db, table) == (change.db, change.table)
-
-
 # -- who, when, where
 
 
@@ -262,9 +247,62 @@ def test_extras_keep_what_has_no_field() -> None:
         "bornTimestamp": "1697526120",
         "safeSourcePosition": "72347@78",
         "sourceTxid": "0",
+        "binlogOffset": "72469",
+        "binlogFile": "78",
         "tag.traceid": "x",
         "tag.new": "y",
     } == row_of(value, extras=True).ext
+
+
+@pytest.mark.parametrize(
+    ("source", "position"),
+    [(("MySQL", "8"), "72469@78@1"), (("MySQL", "8"), "1<->2"), (("MySQL", "8"), ""), (ORACLE, "72469@78")],
+)
+def test_a_position_of_another_form_is_opaque(source: tuple[str, str], position: str) -> None:
+    """Only MySQL's is known to be an offset and a file."""
+    ext = row_of(row("INSERT", {"a": (3, A)}, source=source, sourcePosition=position), extras=True).ext
+    assert ext is not None
+    assert not {"binlogOffset", "binlogFile"} & ext.keys()
+
+
+def test_a_record_of_version_2_has_no_born_timestamp_in_its_extras() -> None:
+    """Absent, not 0."""
+    ext = row_of(row("INSERT", {"a": (3, A)}, schema="v2"), extras=True).ext
+    assert ext is not None
+    assert "bornTimestamp" not in ext
+
+
+@pytest.mark.parametrize(
+    ("expected", "txid", "tags"),
+    [
+        (Tx("5.12.7"), "5.12.7", {"GTID": "uuid:7"}),
+        (Tx("uuid:7"), "0", {"GTID": "uuid:7"}),
+        (Tx("uuid:7"), "", {"GTID": "uuid:7"}),
+        (None, "0", {}),
+    ],
+)
+def test_the_transaction(expected: Tx | None, txid: str, tags: dict[str, str]) -> None:
+    """sourceTxid, unless it is MySQL's `0`; then the tag GTID, where the source writes it."""
+    assert expected == row_of(row("INSERT", {"a": (3, A)}, sourceTxid=txid, tags=tags)).tx
+
+
+# -- documents
+
+
+def test_a_document_of_mongodb_is_its_value_and_its_id() -> None:
+    """`fields` is null, and images hold `_value` and `_id`; the id is the key, and a note says what the row is."""
+    cells = [text('{"a": 1}', "JSON"), text("5f1e", "XTYPE")]
+    source = {"source": ("MongoDB", "6.0"), "objectName": "shop.orders"}
+    change = row_of(compose("UPDATE", beforeImages=[None, cells[1]], afterImages=cells, **source))
+    expected = {"_value": '{"a": 1}', "_id": "5f1e"}
+    assert (expected, {**expected, "_value": None}) == (change.after, change.before)
+    assert (("_id",), "primary", ["MONGODB_DOCUMENT"]) == (change.key_columns, change.key_kind, change.notes)
+
+
+def test_columns_of_mongodb_are_columns() -> None:
+    """With `fields` it is a row as any other."""
+    change = row_of(compose("INSERT", source=("MongoDB", "6.0"), fields=COLUMNS, afterImages=[A, B]))
+    assert ({"a": "1", "b": "2"}, (), None) == (change.after, change.key_columns, change.notes)
 
 
 # -- options

@@ -101,9 +101,14 @@ def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
 
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of layouts is bounded, and forgetting changes no outcome."""
-    monkeypatch.setattr("translator.dialects.dts_avro.layout.MAX_LAYOUTS", 2)
+    for module in ("layout", "rows"):
+        monkeypatch.setattr(f"translator.dialects.dts_avro.{module}.MAX_LAYOUTS", 2)
+    monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 2)
     dialect = DtsAvro(Setup("src"), {})
-    values = [row("INSERT", {"a": (3, A)}, objectName=f"shop.t{n}") for n in range(5)] * 2
+    columns = {"a": (3, A), "v": (253, binary(b"x", "BINARY"))}
+    values = [row("INSERT", columns, objectName=f"shop.t{n}") for n in range(5)] * 2
     outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for value in values]
     assert outcomes[:5] == outcomes[5:]
-    assert len(dialect._layouts._known) <= 2
+    rows = dialect._rows
+    memories = (rows._known, rows._layouts._known, rows._contradicted, dialect._reader._fields)
+    assert all(0 < len(memory) <= 2 for memory in memories)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, row_of, value_of
-from tests.translator.dialects.dts_avro_composer import date_time, local, row, zoned
+from tests.translator.dialects.dts_avro_composer import Cell, date_time, local, row, timestamp, zoned
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,42 @@ def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: d
     assert ("timestamp", f"2023-10-17T15:02:00.{expected}") == value_of(
         source, 77_777, cell, declared="timestamp", **given
     )
+
+
+@pytest.mark.parametrize(
+    ("expected", "number", "cell"),
+    [
+        ("2023-10-17T15:02:00.001000000", 12, local(2023, 10, 17, 15, 2, 0, 10**6)),
+        ("2023-10-17T15:02:00.999999999", 18, local(2023, 10, 17, 15, 2, 0, 10**9 - 1)),
+        ("-00:00:01.500000000", 11, date_time(hour=0, minute=0, second=-1, millis=-500_000_000)),
+        ("1970-01-01T00:00:01.123456789Z", 7, timestamp(1, 123_456_789)),
+    ],
+)
+def test_a_fraction_too_large_for_micros_is_nanos(expected: str, number: int, cell: Cell) -> None:
+    """What cannot be micros is read as nanos, and the row notes it; whoever names the unit gets an issue instead."""
+    value = row("INSERT", {"c": (number, cell)})
+    change = row_of(value)
+    assert ({"c": expected}, ["FRACTION_AS_NANOS=c"], None) == (change.after, change.notes, change.issues)
+    (issue,) = row_of(value, fraction_unit="micros").issues or ()
+    assert "FRACTION_OUT_OF_RANGE" == issue.code
+
+
+def test_a_fraction_too_large_is_converted_all_the_same() -> None:
+    """Nanos or not: a declared type that cannot hold the time makes it an issue."""
+    cell = local(2023, 10, 17, 15, 2, 0, 10**6)
+    raw = "2023-10-17T15:02:00.001000000"
+    assert ("int32", ("NOT_AN_INTEGER", raw)) == value_of(MYSQL, 12, cell, declared="int32")
+
+
+@pytest.mark.parametrize("source", [MYSQL, ORACLE])
+def test_a_second_has_less_than_ten_to_the_nine_parts(source: tuple[str, str]) -> None:
+    """In no unit is there such a fraction."""
+    _, found = value_of(source, 77_777, local(2023, 10, 17, 15, 2, 0, 10**9), declared="timestamp")
+    assert ("FRACTION_OUT_OF_RANGE", "2023 10 17 15 2 0 1000000000") == found
+
+
+def test_a_zone_and_a_fraction_too_large() -> None:
+    """A zoned time has the same unit."""
+    cell = zoned("+08:00", year=2023, month=10, day=17, hour=15, minute=2, second=0, millis=123_456_789)
+    change = row_of(row("INSERT", {"c": (1184, cell)}, source=POSTGRESQL))
+    assert ({"c": "2023-10-17T07:02:00.123456789Z"}, ["FRACTION_AS_NANOS=c"]) == (change.after, change.notes)

@@ -60,9 +60,9 @@ _POINT_BASE64 = "AQEAAAAAAAAAAAD4PwAAAAAAAARA"
         (("timestamp", ("INVALID_TIMESTAMP", "2023-10-17")), 12, date_time(year=2023, month=10, day=17)),
         (("timestamp", ("INVALID_TIME", "2023-10-17T24:00:00")), 12, local(2023, 10, 17, 24, 0, 0)),
         (
-            ("timestamp", ("FRACTION_OUT_OF_RANGE", "2023 10 17 15 2 0 1000000")),
+            ("timestamp", ("FRACTION_OUT_OF_RANGE", "2023 10 17 15 2 0 1000000000")),
             12,
-            local(2023, 10, 17, 15, 2, 0, 10**6),
+            local(2023, 10, 17, 15, 2, 0, 10**9),
         ),
         (("timestamp", ("INVALID_TIMESTAMP", "2023 - - 1 - - -")), 12, date_time(year=2023, hour=1)),
         (("time", "838:59:59"), 11, date_time(hour=838, minute=59, second=59)),

@@ -79,6 +79,9 @@ def _mysql_latin1(data: bytes) -> str:
 
 
 def _strict(codec: str) -> Decoder:
+    if codec == "utf-8":
+        return bytes.decode  # the same, without a call of our own
+
     def decode(data: bytes) -> str:
         return data.decode(codec)
 

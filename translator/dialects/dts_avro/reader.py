@@ -1,32 +1,40 @@
-"""Bytes -> record: fastavro after a strict scan, and a name for what is no record at all."""
+"""Bytes -> record, strictly, and a name for what is no record at all.
+
+Written for the one schema of `record.v3.avsc`, in the order of its fields; a fifth of the time that fastavro takes
+after a scan for what it lets through. Tests hold the three against each other: fastavro and the reference package
+`avro` for what a record says, `scan` for what is none.
+"""
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from collections.abc import Callable, Sequence
 
-from fastavro import schemaless_reader
-
-from translator.dialects.dts_avro.scan import TRUNCATED, Damage, TooMany, compile_scan, read_long
-from translator.dialects.dts_avro.schema import LAST_FIELD_OF_V3, V2, V3
+from translator.dialects.dts_avro.cells import read_cells, read_cells_like
+from translator.dialects.dts_avro.primitives import TRUNCATED, Damage, TooMany, read_int, read_long, read_text
+from translator.dialects.dts_avro.record import Fields, Image, Record
+from translator.dialects.dts_avro.scan import compile_scan
+from translator.dialects.dts_avro.schema import LAST_FIELD_OF_V3, OPERATIONS, SOURCE_TYPES, V2
 from translator.errors import ErrorCode, MessageError
 from translator.message import Limits
 
-Record: TypeAlias = dict[str, Any]
-_SCHEMAS = {"v2": V2, "v3": V3}
+TABLES = 4096
+"""Tables whose columns are kept: their number has no bound of its own."""
 
 
 class RecordReader:
-    """Reads records of any schema version. Keeps no state between messages: a decoder that was shared did harm
-    (formats/dts_avro.md section 7).
+    """Reads records of any schema version.
+
+    Remembers the columns of each table for the next record, whose bytes must be the same, all of them: the vendor's
+    cache by name alone did harm (formats/dts_avro.md section 7).
     """
 
     def __init__(self, limits: Limits) -> None:
+        self._max_items = limits.columns
         self._scan = compile_scan(V2, limits.columns)
+        self._fields: dict[str | None, Fields] = {}
 
-    def read(self, value: bytes) -> tuple[Record, str]:
-        """The record and its version, `v2` or `v3`; version 1 cannot be told from 2.
+    def read(self, value: bytes) -> Record:
+        """The record in these bytes, all of them.
 
         A record of version 2 is a prefix of one of version 3: the last long is there when bytes are left, and it must
         end where the value ends (section 11).
@@ -35,23 +43,150 @@ class RecordReader:
             MessageError: FRAMING when it is some other format, MALFORMED_AVRO, LIMIT_EXCEEDED.
         """
         try:
-            version = self._version(value)
-        except TooMany as damage:
-            reason = f"{damage.reason} (limits.columns)"
-            raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=damage.path) from None
-        except Damage as damage:
-            raise self._refusal(value, damage) from None
-        try:
-            # Not `return_record_name`: that leaves an EmptyObject bare in the image whose schema spells it out.
-            record = schemaless_reader(io.BytesIO(value), _SCHEMAS[version], None, return_named_type=True)
-        except UnicodeDecodeError:
-            raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8") from None
-        return cast(Record, record), version
+            return self._record(value)
+        except (Damage, IndexError, UnicodeDecodeError):
+            raise self._refusal(value) from None
 
-    def _version(self, value: bytes) -> str:
+    def _record(self, data: bytes) -> Record:
+        # An end beyond the last byte shows when the next field is read: every one has a byte at least.
+        version, at = read_int(data, 0)
+        number, at = read_long(data, at)
+        source_timestamp, at = read_long(data, at)
+        position, at = read_text(data, at)
+        safe_position, at = read_text(data, at)
+        txid, at = read_text(data, at)
+        source_type, at = _word(SOURCE_TYPES, data, at)
+        source_version, at = read_text(data, at)
+        operation, at = _word(OPERATIONS, data, at)
+        object_name, at = _object_name(data, at)
+        process_timestamps, at = self._process_timestamps(data, at)
+        tags, at = _tags(data, at)
+        fields, at = self._fields_of(object_name, data, at)
+        before, _, at = self._image(data, at, None)
+        after, others, at = self._image(data, at, before if type(before) is list else None)
+        born = None
+        if at != len(data):
+            born, at = read_long(data, at)
+            if at != len(data):
+                raise Damage("bytes after the record")
+        return Record(
+            "v2" if born is None else "v3",
+            version,
+            number,
+            source_timestamp,
+            position,
+            safe_position,
+            txid,
+            source_type,
+            source_version,
+            operation,
+            object_name,
+            process_timestamps,
+            tags,
+            fields,
+            before,
+            after,
+            others,
+            born,
+        )
+
+    def _count(self, data: bytes, at: int) -> tuple[int, int, int | None]:
+        """Of a block: how many items, where they begin and, if it tells, where they end."""
+        count, at = read_long(data, at)
+        end = None
+        if count < 0:
+            size, at = read_long(data, at)
+            count, end = -count, at + size
+        if count > self._max_items:
+            raise TooMany("items")
+        return count, at, end
+
+    def _process_timestamps(self, data: bytes, at: int) -> tuple[list[int] | None, int]:
+        index, at = _index(data, at, 2)
+        if index == 0:
+            return None, at
+        times: list[int] = []
+        while True:
+            count, at, end = self._count(data, at)
+            if not count:
+                return times, at
+            for _ in range(count):
+                time, at = read_long(data, at)
+                times.append(time)
+            self._check_block(times, at, end)
+
+    def _fields_of(self, table: str | None, data: bytes, at: int) -> tuple[Fields | str | None, int]:
+        known = self._fields.get(table)
+        if known is not None and data.startswith(known.raw, at):
+            return known, at + len(known.raw)
+        start = at
+        index, at = _index(data, at, 3)
+        if index == 0:
+            return None, at
+        if index == 1:
+            return read_text(data, at)
+        columns: list[tuple[str, int]] = []
+        while True:
+            count, at, end = self._count(data, at)
+            if not count:
+                break
+            for _ in range(count):
+                name, at = read_text(data, at)
+                number, at = read_int(data, at)
+                columns.append((name, number))
+            self._check_block(columns, at, end)
+        found = Fields(data[start:at], tuple(columns))
+        if len(self._fields) >= TABLES:
+            self._fields.clear()
+        self._fields[table] = found
+        return found, at
+
+    def _image(self, data: bytes, at: int, like: Image | None) -> tuple[Image | str | None, list[int] | None, int]:
+        """An image, where it differs from the other one, `like`, and where it ends."""
+        index, at = _index(data, at, 3)
+        if index == 0:
+            return None, None, at
+        if index == 1:
+            text, at = read_text(data, at)
+            return text, None, at
+        count, at, end = self._count(data, at)
+        others = None
+        if like and len(like) == count:
+            cells, others, at = read_cells_like(like, data, at)
+        else:
+            cells, at = read_cells(count, data, at)
+        self._check_block(cells, at, end)
+        while count:
+            count, at, end = self._count(data, at)
+            if count:
+                more, at = read_cells(count, data, at)
+                cells, others = cells + more, None
+                self._check_block(cells, at, end)
+        return cells, others, at
+
+    def _check_block(self, items: Sequence[object], at: int, end: int | None) -> None:
+        if end is not None and end != at:
+            raise Damage("a block that does not end where it says")
+        if len(items) > self._max_items:
+            raise TooMany("items")
+
+    # -- what is no record
+
+    def _refusal(self, value: bytes) -> MessageError:
+        """What the bytes are instead. Asked only after reading failed: these first bytes may start a record too."""
+        try:
+            self._scan_whole(value)
+        except TooMany as damage:
+            return MessageError(ErrorCode.LIMIT_EXCEEDED, f"{damage.reason} (limits.columns)", path=damage.path)
+        except Damage as damage:
+            return self._other_format(value, damage)
+        return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8")
+
+    def _scan_whole(self, value: bytes) -> None:
+        """The strict walk, which finds the words for what is wrong, and the place. It does not look into texts."""
         end = self._scan(value, 0)
         if end == len(value):
-            return "v2"
+            return
         try:
             end = read_long(value, end)[1]
         except IndexError:
@@ -64,10 +199,8 @@ class RecordReader:
             raise Damage(TRUNCATED)
         if end < len(value):
             raise Damage(f"{len(value) - end} bytes after the record")
-        return "v3"
 
-    def _refusal(self, value: bytes, damage: Damage) -> MessageError:
-        """What the bytes are instead. Asked only after reading failed: these first bytes may start a record too."""
+    def _other_format(self, value: bytes, damage: Damage) -> MessageError:
         for looks_like, name in _OTHER_FORMATS:
             if looks_like(value):
                 return MessageError(ErrorCode.FRAMING, f"not a DTS record but {name}")
@@ -77,11 +210,58 @@ class RecordReader:
 
     def _is_record(self, value: bytes) -> bool:
         try:
-            self._version(value)
+            self._scan_whole(value)
         except Damage:
             return False
         return True
 
+
+# -- the fields
+
+
+def _index(data: bytes, at: int, count: int) -> tuple[int, int]:
+    index, at = read_long(data, at)
+    if not 0 <= index < count:
+        raise Damage("union index")
+    return index, at
+
+
+def _word(words: Sequence[str], data: bytes, at: int) -> tuple[str, int]:
+    ordinal, at = read_long(data, at)
+    if not 0 <= ordinal < len(words):
+        raise Damage("enum ordinal")
+    return words[ordinal], at
+
+
+def _object_name(data: bytes, at: int) -> tuple[str | None, int]:
+    index, at = _index(data, at, 2)
+    return read_text(data, at) if index else (None, at)
+
+
+def _tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
+    tags: dict[str, str] = {}
+    entries = 0
+    while True:
+        count, at = read_long(data, at)
+        if not count:
+            return tags, at
+        end = None
+        if count < 0:
+            size, at = read_long(data, at)
+            count, end = -count, at + size
+        entries += count
+        if entries > len(data):
+            raise TooMany("entries")
+        for _ in range(count):
+            name, at = read_text(data, at)
+            tags[name], at = read_text(data, at)
+        if len(tags) != entries:
+            raise Damage("a key that is there twice")
+        if end is not None and end != at:
+            raise Damage("a block that does not end where it says")
+
+
+# -- other formats
 
 _CONFLUENT_PREFIX = 5
 

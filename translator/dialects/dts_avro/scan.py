@@ -10,48 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from translator.dialects.dts_avro.primitives import (
+    TRUNCATED,
+    Damage,
+    TooMany,
+    int_end,
+    read_long,
+    sized_end,
+    sized_start,
+)
+
 Scan: TypeAlias = Callable[[bytes, int], int]
 """Takes the bytes and where a value starts, returns where it ends; beyond the last byte when the value is cut off."""
-
-
-class Damage(Exception):
-    """The bytes are no datum of the schema. `path` leads to the place."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.names: list[str] = []
-
-    @property
-    def path(self) -> str:
-        """Where: a JSON path from `$`."""
-        return "$" + "".join(f".{name}" for name in reversed(self.names))
-
-
-class TooMany(Damage):
-    """An array has more items than the limit allows, or a map more than the bytes can hold."""
-
-
-TRUNCATED = "the bytes end inside a value"
-_LONG_BYTES = 10
-
-
-def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits, and where it ends.
-
-    Raises:
-        IndexError: the bytes end before it does.
-    """
-    number = shift = 0
-    for end in range(at + 1, at + _LONG_BYTES + 1):
-        byte = data[end - 1]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if number >> 64:
-                break
-            return (number >> 1) ^ -(number & 1), end
-        shift += 7
-    raise Damage("an integer of more than 64 bits")
 
 
 def compile_scan(schema: Any, max_items: int) -> Scan:
@@ -67,36 +37,17 @@ def _long(data: bytes, at: int) -> int:
     return at + 1 if data[at] < 0x80 else read_long(data, at)[1]
 
 
-def _int(data: bytes, at: int) -> int:
-    if data[at] < 0x80:
-        return at + 1
-    number, end = read_long(data, at)
-    if not -(2**31) <= number < 2**31:
-        raise Damage("an int of more than 32 bits")
-    return end
-
-
 def _double(data: bytes, at: int) -> int:
     return at + 8
 
 
-def _sized(data: bytes, at: int) -> int:
-    byte = data[at]
-    if byte < 0x80 and not byte & 1:
-        return at + 1 + (byte >> 1)
-    length, start = read_long(data, at)
-    if length < 0:
-        raise Damage("a negative length")
-    return start + length
-
-
 _PRIMITIVES: dict[str, Scan] = {
     "null": _null,
-    "int": _int,
+    "int": int_end,
     "long": _long,
     "double": _double,
-    "bytes": _sized,
-    "string": _sized,
+    "bytes": sized_end,
+    "string": sized_end,
 }
 
 
@@ -163,10 +114,10 @@ class _Compiler:
             keys: set[bytes] = set()
 
             def entry(data: bytes, at: int) -> int:
-                end = _sized(data, at)
-                if data[at:end] in keys:
+                start, end = sized_start(data, at)
+                if data[start:end] in keys:
                     raise Damage("a key that is there twice")
-                keys.add(data[at:end])
+                keys.add(data[start:end])
                 return value(data, end)
 
             return _blocks(data, at, entry, len(data))

@@ -21,16 +21,11 @@ _FIELDS_OF_V2 = [field for field in _RECORD["fields"] if field["name"] != LAST_F
 V3 = fastavro.parse_schema(_RECORD)
 V2 = fastavro.parse_schema({**_RECORD, "fields": _FIELDS_OF_V2})
 
-# Branches of an image element, as fastavro names them with `return_named_type`. Branch 0 is Avro's null.
-INTEGER = f"{NAMESPACE}.Integer"
-CHARACTER = f"{NAMESPACE}.Character"
-DECIMAL = f"{NAMESPACE}.Decimal"
-FLOAT = f"{NAMESPACE}.Float"
-TIMESTAMP = f"{NAMESPACE}.Timestamp"
-DATE_TIME = f"{NAMESPACE}.DateTime"
-TIMESTAMP_WITH_TIME_ZONE = f"{NAMESPACE}.TimestampWithTimeZone"
-BINARY_GEOMETRY = f"{NAMESPACE}.BinaryGeometry"
-TEXT_GEOMETRY = f"{NAMESPACE}.TextGeometry"
-BINARY_OBJECT = f"{NAMESPACE}.BinaryObject"
-TEXT_OBJECT = f"{NAMESPACE}.TextObject"
-EMPTY_OBJECT = f"{NAMESPACE}.EmptyObject"
+
+def _symbols(type_: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(type_["symbols"])
+
+
+_TYPES = {field["name"]: field["type"] for field in _RECORD["fields"]}
+SOURCE_TYPES = _symbols(_TYPES["source"]["fields"][0]["type"])
+OPERATIONS = _symbols(_TYPES["operation"])

@@ -17,19 +17,20 @@ from translator.values import Unrepresentable, clock_text, date_text, utc_text, 
 Parts: TypeAlias = Mapping[str, Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_HOURS = 838
+_UNITS = {6: "micros", 9: "nanos"}
 _COMPONENTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 
 
-def timestamp_text(value: Parts, *, zero_is_no_date: bool) -> str:
+def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
     """Seconds and micros since 1970 as UTC text.
 
     `zero_is_no_date`: MySQL's TIMESTAMP starts at one second past the epoch; 0 is how it stores `0000-00-00 00:00:00`.
     """
     seconds = value["timestamp"]
-    raw = f"{seconds} s {value['millis']} micros"
+    raw = f"{seconds} s {value['millis']} {_UNITS[digits]}"
     if zero_is_no_date and seconds == 0:
         raise Unrepresentable("ZERO_DATE", raw)
-    fraction = _fraction(value["millis"], 6, raw)
+    fraction = _fraction(value["millis"], digits, raw)
     try:
         moment = _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
@@ -92,7 +93,7 @@ def utc_of(value: Parts, digits: int) -> str:
     if _shape(parts) != "datetime":
         raise Unrepresentable("INVALID_TIMESTAMP", raw)
     try:
-        found = _zone(name)
+        found = zone_of(name)
     except ValueError:
         raise Unrepresentable("UNKNOWN_ZONE", raw) from None
     day = date_text(parts["year"], parts["month"], parts["day"], raw)
@@ -217,7 +218,7 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-]?)(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\Z"
 
 
 @lru_cache(maxsize=1024)
-def _zone(name: str) -> tzinfo:
+def zone_of(name: str) -> tzinfo:
     """A zone by any spelling that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
 
     Raises:

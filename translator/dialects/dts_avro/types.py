@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from translator.dialects.dts_avro.record import Fields
+
 
 class NativeType(NamedTuple):
     """The source's name of a type and the canonical type that holds its values."""
@@ -129,13 +131,23 @@ _POSTGRESQL = _table(
     }
 )
 
+# How a document and its id are sent was never seen.
+_MONGODB = _table({0: ("document", "unknown"), 1: ("id", "unknown")})
+
 # For the other source types no map was ever published (section 5.4).
 _TABLES: Mapping[str, Mapping[int, NativeType]] = {
     "MySQL": _MYSQL,
     "DRDS": _MYSQL,
     "Oracle": _ORACLE,
     "PostgreSQL": _POSTGRESQL,
+    "MongoDB": _MONGODB,
 }
+
+MONGODB = "MongoDB"
+MONGODB_ID = "_id"
+"""The name of every document."""
+MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
+"""A document has no columns; its images hold these two (formats/dts_avro.md section 3). The numbers are our own."""
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})

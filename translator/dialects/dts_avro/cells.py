@@ -1,0 +1,246 @@
+"""Cells: where the value of an image ends, and what it says (formats/dts_avro.md section 1.3)."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from translator.dialects.dts_avro.primitives import (
+    Damage,
+    int_end,
+    read_int,
+    read_long,
+    read_text,
+    sized_end,
+    sized_start,
+)
+from translator.dialects.dts_avro.record import (
+    BINARY_GEOMETRY,
+    BINARY_OBJECT,
+    BRANCHES,
+    CHARACTER,
+    DATE_TIME,
+    DECIMAL,
+    EMPTY_OBJECT,
+    FLOAT,
+    INTEGER,
+    NULL,
+    TEXT_GEOMETRY,
+    TEXT_OBJECT,
+    TIMESTAMP,
+    TIMESTAMP_WITH_TIME_ZONE,
+    Cell,
+    Image,
+)
+
+_End: TypeAlias = Callable[[bytes, int], int]
+Payload: TypeAlias = Mapping[str, Any]
+
+
+# -- where a payload ends
+
+
+def _null(data: bytes, at: int) -> int:
+    return at
+
+
+def _integer(data: bytes, at: int) -> int:
+    length = data[at + 1]
+    if data[at] < 0x80 and not length & 0x81:
+        return at + 2 + (length >> 1)
+    return sized_end(data, int_end(data, at))
+
+
+def _two_sized(data: bytes, at: int) -> int:
+    return sized_end(data, sized_end(data, at))
+
+
+def _decimal(data: bytes, at: int) -> int:
+    return int_end(data, int_end(data, sized_end(data, at)))
+
+
+def _float(data: bytes, at: int) -> int:
+    return int_end(data, int_end(data, at + 8))
+
+
+# Seconds of any size and micros of up to 28 bits; null or an int of up to 28 bits, seven times.
+_usual_timestamp = re.compile(rb"[\x80-\xff]{0,7}[\0-\x7f][\x80-\xff]{0,3}[\0-\x7f]").match
+_usual_date_time = re.compile(rb"(?:\0|\x02[\x80-\xff]{0,3}[\0-\x7f]){7}").match
+
+
+def _timestamp(data: bytes, at: int) -> int:
+    usual = _usual_timestamp(data, at)
+    return usual.end() if usual else int_end(data, read_long(data, at)[1])
+
+
+def _date_time(data: bytes, at: int) -> int:
+    usual = _usual_date_time(data, at)
+    return usual.end() if usual else _read_date_time(data, at)[1]
+
+
+def _zoned(data: bytes, at: int) -> int:
+    return sized_end(data, _date_time(data, at))
+
+
+def _empty(data: bytes, at: int) -> int:
+    return _read_symbol(data, at)[1]
+
+
+def _no_branch(data: bytes, at: int) -> int:
+    raise Damage("union index")
+
+
+class _LongIndex(Exception):
+    """A union index is written in more bytes than it needs, which Avro allows and no writer does."""
+
+
+def _long_index(data: bytes, at: int) -> int:
+    raise _LongIndex
+
+
+_ENDS_BY_BRANCH: Mapping[int, _End] = {
+    NULL: _null,
+    INTEGER: _integer,
+    CHARACTER: _two_sized,
+    DECIMAL: _decimal,
+    FLOAT: _float,
+    TIMESTAMP: _timestamp,
+    DATE_TIME: _date_time,
+    TIMESTAMP_WITH_TIME_ZONE: _zoned,
+    BINARY_GEOMETRY: _two_sized,
+    TEXT_GEOMETRY: _two_sized,
+    BINARY_OBJECT: _two_sized,
+    TEXT_OBJECT: _two_sized,
+    EMPTY_OBJECT: _empty,
+}
+_ENDS: Sequence[_End] = [_ENDS_BY_BRANCH.get(byte, _no_branch if byte < 0x80 else _long_index) for byte in range(256)]
+
+
+# -- the cells of a block
+
+_WITH_TEXT = frozenset(BRANCHES) - {NULL, FLOAT, TIMESTAMP, DATE_TIME, EMPTY_OBJECT}
+"""Branches with a string, which must be UTF-8."""
+
+
+def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
+    """So many cells, and where they end."""
+    ends = _ENDS
+    cells: Image = []
+    append = cells.append
+    for _ in range(count):
+        branch = data[at]
+        try:
+            end = ends[branch](data, at + 1)
+            cell = data[at:end]
+        except _LongIndex:
+            cell, end = _with_short_index(data, at)
+            branch = cell[0]
+        if branch in _WITH_TEXT and not cell.isascii():
+            _check_text(cell)
+        append(cell)
+        at = end
+    return cells, at
+
+
+def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
+    """As many cells as `like` has, the indexes of those that are others, and where they end.
+
+    A cell of the same bytes at the same place is that object. It is found at once, for the bytes of a value tell where
+    it ends, and it need not be converted again.
+    """
+    cells = like.copy()
+    others: list[int] = []
+    for index, same in enumerate(like):
+        if data.startswith(same, at):
+            at += len(same)
+        else:
+            (cells[index],), at = read_cells(1, data, at)
+            others.append(index)
+    return cells, others, at
+
+
+def _with_short_index(data: bytes, at: int) -> tuple[Cell, int]:
+    """The cell with the index of its branch in one byte, and where it ends as it was sent."""
+    index, start = read_long(data, at)
+    if 2 * index not in BRANCHES:
+        raise Damage("union index")
+    end = _ENDS[2 * index](data, start)
+    return bytes([2 * index]) + data[start:end], end
+
+
+_UTF8 = (b"\x04\x0eutf8mb4", b"\x04\x08utf8")
+
+
+def _check_text(cell: Cell) -> None:
+    """Raises UnicodeDecodeError where a string of the cell is none; the bytes of a Character are no string."""
+    if not cell.startswith(_UTF8):
+        payload(cell)
+
+
+# -- what a cell says
+
+_Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+
+def payload(cell: Cell) -> Payload:
+    """The fields of the payload by name; those of a DateTime inside another are a mapping of their own."""
+    return _read_fields(_FIELDS[cell[0]], cell, 1)[0]
+
+
+def _read_fields(fields: Mapping[str, _Reader], data: bytes, at: int) -> tuple[Payload, int]:
+    found = {}
+    for name, read in fields.items():
+        found[name], at = read(data, at)
+    return found, at
+
+
+def _read_bytes(data: bytes, at: int) -> tuple[bytes, int]:
+    start, end = sized_start(data, at)
+    return data[start:end], end
+
+
+def _read_double(data: bytes, at: int) -> tuple[float, int]:
+    (number,) = struct.unpack_from("<d", data, at)
+    return number, at + 8
+
+
+def _read_component(data: bytes, at: int) -> tuple[int | None, int]:
+    index, at = read_long(data, at)
+    if index not in (0, 1):
+        raise Damage("union index")
+    return read_int(data, at) if index else (None, at)
+
+
+_COMPONENTS = dict.fromkeys(("year", "month", "day", "hour", "minute", "second", "millis"), _read_component)
+
+
+def _read_date_time(data: bytes, at: int) -> tuple[Payload, int]:
+    return _read_fields(_COMPONENTS, data, at)
+
+
+def _read_symbol(data: bytes, at: int) -> tuple[int, int]:
+    ordinal, at = read_long(data, at)
+    if ordinal not in (0, 1):
+        raise Damage("enum ordinal")
+    return ordinal, at
+
+
+_SIZED_TEXT: Mapping[str, _Reader] = {"type": read_text, "value": read_text}
+_SIZED_BYTES: Mapping[str, _Reader] = {"type": read_text, "value": _read_bytes}
+_FIELDS: Mapping[int, Mapping[str, _Reader]] = {
+    NULL: {},
+    INTEGER: {"precision": read_int, "value": read_text},
+    CHARACTER: {"charset": read_text, "value": _read_bytes},
+    DECIMAL: {"value": read_text, "precision": read_int, "scale": read_int},
+    FLOAT: {"value": _read_double, "precision": read_int, "scale": read_int},
+    TIMESTAMP: {"timestamp": read_long, "millis": read_int},
+    DATE_TIME: _COMPONENTS,
+    TIMESTAMP_WITH_TIME_ZONE: {"value": _read_date_time, "timezone": read_text},
+    BINARY_GEOMETRY: _SIZED_BYTES,
+    TEXT_GEOMETRY: _SIZED_TEXT,
+    BINARY_OBJECT: _SIZED_BYTES,
+    TEXT_OBJECT: _SIZED_TEXT,
+    EMPTY_OBJECT: {"symbol": _read_symbol},
+}

@@ -1,0 +1,99 @@
+"""Who wrote a record, when and where: what its changes have whatever their kind (formats/dts_avro.md section 6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec import Struct
+
+from translator.dialects.dts_avro.record import Record
+from translator.dialects.dts_avro.types import MYSQL_FAMILY
+from translator.envelope import Tx
+from translator.message import Writer
+
+
+class Head(Struct):
+    """The fields of a change that do not depend on its kind."""
+
+    writer: Writer
+    ts_commit_us: int | None
+    ts_capture_us: int | None
+    pos_native: str | None
+    tx: Tx | None
+    ext: dict[str, str] | None
+
+
+def head_of(record: Record, *, extras: bool) -> Head:
+    """`extras`: keep in `ext` what no field of an event holds."""
+    tags = record.tags
+    return Head(
+        _writer(record.schema, record.source_type, tags.get("server_id")),
+        time_us(record.source_timestamp),
+        _capture_us(tags.get("readerThroughoutTime", "")),
+        record.source_position or None,
+        _tx(record),
+        _extras(record) if extras else None,
+    )
+
+
+@lru_cache(maxsize=1024)
+def _writer(schema: str, source_type: str, server: str | None) -> Writer:
+    return Writer(variant=schema, variant_basis="certain", dbms=source_type, server=server)
+
+
+# -- times
+
+_FIRST_MILLIS = 10**10
+_LAST_MILLIS = 10**14
+"""Beyond the year 5000: no time."""
+
+
+def time_us(time: int | None) -> int | None:
+    """Seconds, or milliseconds from 10^10 up, as the vendor's code tells them apart (section 6); 0 is no time."""
+    if time is None or not 0 < time < _LAST_MILLIS:
+        return None
+    return time * (1_000 if time >= _FIRST_MILLIS else 1_000_000)
+
+
+def _capture_us(millis: str) -> int | None:
+    if not (millis.isascii() and millis.isdigit() and len(millis) <= 14):
+        return None
+    return int(millis) * 1_000 or None
+
+
+# -- transaction
+
+_NO_TRANSACTION = frozenset({"", "0"})
+"""MySQL sources write `0` whatever the transaction (section 3)."""
+
+
+def _tx(record: Record) -> Tx | None:
+    """MySQL tells its transactions on BEGIN and DDL only, by the tag GTID."""
+    txid = record.source_txid
+    if txid in _NO_TRANSACTION:
+        txid = record.tags.get("GTID", "")
+    return Tx(txid) if txid else None
+
+
+# -- what no field of an event holds
+
+_BINLOG_POSITION = re.compile(r"(\d{1,19})@(\d{1,19})", re.ASCII)
+
+
+def _extras(record: Record) -> dict[str, str]:
+    numbers = {"version": record.version, "id": record.id, "bornTimestamp": record.born_timestamp}
+    return {
+        **{name: str(number) for name, number in numbers.items() if number is not None},
+        "safeSourcePosition": record.safe_source_position,
+        "sourceTxid": record.source_txid,
+        **_binlog(record),
+        **{f"tag.{name}": value for name, value in record.tags.items()},
+    }
+
+
+def _binlog(record: Record) -> Mapping[str, str]:
+    """MySQL's position taken apart: offset and number of the binlog file (section 6, Positions)."""
+    match = _BINLOG_POSITION.fullmatch(record.source_position) if record.source_type in MYSQL_FAMILY else None
+    return {"binlogOffset": match[1], "binlogFile": match[2]} if match else {}

@@ -1,0 +1,96 @@
+"""The scalars of Avro's binary encoding, read strictly, and the word for bytes that are none.
+
+All readers take the bytes and where a value begins, and say where it ends: beyond the last byte when it is cut off,
+so that the next read raises IndexError.
+"""
+
+from __future__ import annotations
+
+
+class Damage(Exception):
+    """The bytes are no datum of the schema. `path` leads to the place."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.names: list[str] = []
+
+    @property
+    def path(self) -> str:
+        """Where: a JSON path from `$`."""
+        return "$" + "".join(f".{name}" for name in reversed(self.names))
+
+
+class TooMany(Damage):
+    """An array has more items than the limit allows, or a map more than the bytes can hold."""
+
+
+TRUNCATED = "the bytes end inside a value"
+_LONG_BYTES = 10
+
+
+def read_long(data: bytes, at: int) -> tuple[int, int]:
+    """A zigzag varint of at most 64 bits, and where it ends.
+
+    Raises:
+        IndexError: the bytes end before it does.
+    """
+    number = data[at]
+    if number < 0x80:
+        return (number >> 1) ^ -(number & 1), at + 1
+    number &= 0x7F
+    shift = 7
+    for end in range(at + 2, at + _LONG_BYTES + 1):
+        byte = data[end - 1]
+        if byte < 0x80:
+            number |= byte << shift
+            if number >> 64:
+                break
+            return (number >> 1) ^ -(number & 1), end
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    raise Damage("an integer of more than 64 bits")
+
+
+def read_int(data: bytes, at: int) -> tuple[int, int]:
+    """A varint of at most 32 bits; Avro's own readers take more."""
+    number, end = read_long(data, at)
+    if not -(2**31) <= number < 2**31:
+        raise Damage("an int of more than 32 bits")
+    return number, end
+
+
+def int_end(data: bytes, at: int) -> int:
+    """Where an int ends."""
+    return at + 1 if data[at] < 0x80 else read_int(data, at)[1]
+
+
+def sized_start(data: bytes, at: int) -> tuple[int, int]:
+    """Where a text, or bytes, begin behind their length, and where they end."""
+    length = data[at]
+    if not length & 0x81:
+        return at + 1, at + 1 + (length >> 1)
+    length, start = read_long(data, at)
+    if length < 0:
+        raise Damage("a negative length")
+    return start, start + length
+
+
+def sized_end(data: bytes, at: int) -> int:
+    """Where a text, or bytes, end."""
+    length = data[at]
+    return at + 1 + (length >> 1) if not length & 0x81 else sized_start(data, at)[1]
+
+
+def read_text(data: bytes, at: int) -> tuple[str, int]:
+    """A string.
+
+    Raises:
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    length = data[at]
+    if not length & 0x81:
+        end = at + 1 + (length >> 1)
+        return data[at + 1 : end].decode(), end
+    start, end = sized_start(data, at)
+    return data[start:end].decode(), end

@@ -1,0 +1,71 @@
+"""A record as it was read: its parts in Python's types, but each value of an image as the bytes that came.
+
+Most values are looked at once, by the converter of their column, and many not at all (those that an update left
+alone). So the reader finds where a value ends and goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+Cell: TypeAlias = bytes
+"""One value of an image: the index of its union branch in one byte, and the payload in the encoding of Avro."""
+
+Image: TypeAlias = list[Cell]
+
+# The first byte of a cell: Avro writes an index as a zigzag number, which doubles it (formats/dts_avro.md section 1.3).
+NULL = 0
+INTEGER = 2
+CHARACTER = 4
+DECIMAL = 6
+FLOAT = 8
+TIMESTAMP = 10
+DATE_TIME = 12
+TIMESTAMP_WITH_TIME_ZONE = 14
+BINARY_GEOMETRY = 16
+TEXT_GEOMETRY = 18
+BINARY_OBJECT = 20
+TEXT_OBJECT = 22
+EMPTY_OBJECT = 24
+
+BRANCHES = range(NULL, EMPTY_OBJECT + 2, 2)
+
+NULL_CELL = bytes([NULL])
+EMPTY_NULL = bytes([EMPTY_OBJECT, 0])
+EMPTY_NONE = bytes([EMPTY_OBJECT, 2])
+
+
+class Fields(Struct, frozen=True):
+    """The columns of a row. Equal ones that come one after the other are the same object."""
+
+    raw: bytes
+    columns: tuple[tuple[str, int], ...]
+    """Name and dataTypeNumber of each."""
+
+
+class Record(Struct):
+    """One record, field by field (formats/dts_avro.md section 1.1)."""
+
+    schema: str
+    """`v2` or `v3`; version 1 cannot be told from 2."""
+    version: int
+    id: int
+    source_timestamp: int
+    source_position: str
+    safe_source_position: str
+    source_txid: str
+    source_type: str
+    source_version: str
+    operation: str
+    object_name: str | None
+    process_timestamps: list[int] | None
+    tags: dict[str, str]
+    fields: Fields | str | None
+    before: Image | str | None
+    after: Image | str | None
+    others: list[int] | None
+    """Indexes of the values that are not the same in both images; None where they were not compared."""
+    born_timestamp: int | None
+    """None: the record is of version 2."""

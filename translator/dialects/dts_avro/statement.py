@@ -1,0 +1,114 @@
+"""DDL and COMMAND: the plain text stands where the after image would be (formats/dts_avro.md section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from translator.dialects._ddl import Name, Statement, read_statement
+from translator.dialects.dts_avro.head import Head
+from translator.dialects.dts_avro.names import Place, place
+from translator.dialects.dts_avro.record import Record
+from translator.dialects.dts_avro.types import MYSQL_FAMILY
+from translator.envelope import Ddl
+from translator.errors import ErrorCode, MessageError
+from translator.message import Change, OtherChange, RowChange, TableName
+
+STATEMENTS = frozenset({"DDL", "COMMAND"})
+
+STATEMENT_NOT_APPLIED = "STATEMENT_NOT_APPLIED"
+SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
+
+_GRAMMARS: Mapping[str, str] = {
+    "MySQL": "mysql",
+    "DRDS": "mysql",
+    "Oracle": "oracle",
+    "PostgreSQL": "postgres",
+    "PPAS": "postgres",
+    "SQLServer": "tsql",
+}
+"""Source type -> the SQL that it speaks, by sqlglot's name. The text of any other is passed on unread."""
+
+_FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
+"""How a source spells a name that is written without quotes."""
+
+
+_MAX_PARTS = 3
+
+T = TypeVar("T", RowChange, OtherChange)
+
+
+def statement(record: Record, head: Head) -> Change:
+    """The announcement of a statement, or the truncate of the table that the record names.
+
+    Raises:
+        MessageError: there is no text, or objectName is none.
+    """
+    sql = _text(record)
+    where = place(record.object_name)
+    read = _read(sql, record.source_type)
+    names = [] if read is None else [_folded(name, sql, record.source_type) for name in read.tables]
+    default = where.db if where.table is None and record.source_type in MYSQL_FAMILY else None
+    empties = read is not None and read.truncates
+    if empties and len(names) == 1 and (table := _table(names[0], where, default)) is not None:
+        return _placed(RowChange("t", table, head.writer), head)
+    notes = [STATEMENT_NOT_APPLIED] if empties else []
+    if where.table is not None and names and not any(_agrees(name, where.table) for name in names):
+        notes.append(SQL_NAMES_ANOTHER_TABLE)
+    tables = None if read is None else [_full(name, names, where, default) for name in names]
+    ddl = Ddl(record.operation, sql, tables, read is not None)
+    return _placed(OtherChange("schema", head.writer, where.table, where.db, ddl, notes=notes or None), head)
+
+
+def _text(record: Record) -> str:
+    text = next((text for text in (record.after, record.before) if isinstance(text, str) and text), None)
+    if text is None:
+        reason = f"{record.operation} without its text in either image"
+        raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.afterImages")
+    return text
+
+
+def _read(sql: str, source_type: str) -> Statement | None:
+    grammar = _GRAMMARS.get(source_type)
+    read = read_statement(sql, grammar) if grammar is not None else None
+    return read if read is not None and all(len(name) <= _MAX_PARTS for name in read.tables) else None
+
+
+def _placed(change: T, head: Head) -> T:
+    """The change with the times and positions of its record."""
+    change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
+    change.pos_native, change.tx, change.ext = head.pos_native, head.tx, head.ext
+    return change
+
+
+# -- names in a statement
+
+
+def _folded(name: Name, sql: str, source_type: str) -> Name:
+    """As the source names it. Which parts had quotes is not known any more, so one quote leaves all as written."""
+    fold = _FOLDS.get(source_type)
+    return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
+
+
+def _table(name: Name, where: Place, default: str | None) -> TableName | None:
+    """The table of the record if the statement names that one; `default` is the database of names without one."""
+    if where.table is not None:
+        return where.table if _agrees(name, where.table) else None
+    if default is not None and name[:-1] in ((), (default,)):
+        return TableName(default, None, name[-1])
+    return None
+
+
+def _agrees(name: Name, table: TableName) -> bool:
+    """Whether it is the table's name, or the end of it."""
+    return name == _path(table)[-len(name) :]
+
+
+def _path(table: TableName) -> Name:
+    return tuple(part for part in (table.db, table.schema, table.table) if part is not None)
+
+
+def _full(name: Name, names: Sequence[Name], where: Place, default: str | None) -> str:
+    """With the database that it lacks, if it is the only one: of several names that is lost."""
+    table = _table(name, where, default) if len(names) == 1 else None
+    return ".".join(name if table is None else _path(table))
