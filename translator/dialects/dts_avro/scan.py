@@ -148,10 +148,16 @@ def _index(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
     def read(data: bytes, at: int) -> tuple[int, int]:
         number, end = read_long(data, at)
         if not 0 <= number < count:
-            raise Damage(f"{what} {number}; allowed: 0 to {count - 1}")
+            # A new word of a later schema is a small number; a large one may be a value that stands in the wrong place.
+            named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
+            raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")
         return number, end
 
     return read
+
+
+_NEAR = 64
+"""Numbers that take one byte."""
 
 
 def _union(branches: list[Scan]) -> Scan:
