@@ -161,7 +161,7 @@ def test_seeded_mutations(share: int) -> None:
     ]
     seen: set[str] = set()
     for seed in range(share, _COUNT, _SHARES):
-        message = Message("raw", 0, seed, 0, None, mutated(seed))
+        message = Message("raw", 0, 0, 0, None, mutated(seed))
         for translator in translators:
             result = translator.translate(message)
             if isinstance(result, Events):

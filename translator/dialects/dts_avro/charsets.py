@@ -51,22 +51,75 @@ _MYSQL = {
     "macroman": "mac_roman",
     "hp8": "hp_roman8",
 }
-# No sample shows how Oracle and PostgreSQL sources spell a charset; these are the names of those products and of Java.
-_OTHERS = {
+# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset; these are the names of those products
+# and of Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates: those fail, none is read wrong.
+_ORACLE = {
     "al32utf8": "utf-8",
-    "utf-8": "utf-8",
+    "al16utf16": "utf-16-be",
+    "us7ascii": "ascii",
     "zhs16gbk": "gbk",
+    "zhs16cgb231280": "gb2312",
+    "zhs32gb18030": "gb18030",
+    "zht16big5": "big5",
+    "zht16mswin950": "cp950",
+    "ja16sjis": "cp932",
+    "ja16euc": "euc_jp",
+    "ko16ksc5601": "euc_kr",
+    "ko16mswin949": "cp949",
+    "th8tisascii": "tis_620",
+    "we8iso8859p1": "iso8859_1",
+    "we8iso8859p9": "iso8859_9",
+    "we8iso8859p15": "iso8859_15",
+    "ee8iso8859p2": "iso8859_2",
+    "cl8iso8859p5": "iso8859_5",
     "we8mswin1252": "cp1252",
-    "windows-1252": "cp1252",
-    "iso-8859-1": "iso8859_1",
-    "latin1": "iso8859_1",
-    "us-ascii": "ascii",
-    "sql_ascii": "ascii",
+    "ee8mswin1250": "cp1250",
+    "cl8mswin1251": "cp1251",
+    "el8mswin1253": "cp1253",
+    "tr8mswin1254": "cp1254",
+    "iw8mswin1255": "cp1255",
+    "ar8mswin1256": "cp1256",
+    "blt8mswin1257": "cp1257",
+    "cl8koi8r": "koi8_r",
+}
+_POSTGRESQL = {
+    "sql_ascii": "ascii",  # says nothing about bytes beyond ASCII: those fail
+    "unicode": "utf-8",
     "euc_cn": "gb2312",
     "euc_jp": "euc_jp",
     "euc_kr": "euc_kr",
-    "win1252": "cp1252",
+    "uhc": "cp949",
+    "johab": "johab",
+    "latin1": "iso8859_1",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "latin9": "iso8859_15",
+    "iso_8859_5": "iso8859_5",
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "win866": "cp866",
+    "win874": "cp874",
+    **{f"win{number}": f"cp{number}" for number in range(1250, 1259)},
 }
+_JAVA = {
+    "utf-8": "utf-8",
+    "utf-16": "utf-16-be",
+    "utf-16be": "utf-16-be",
+    "utf-16le": "utf-16-le",
+    "us-ascii": "ascii",
+    "gb2312": "gb2312",
+    "gb18030": "gb18030",
+    "shift_jis": "shift_jis",
+    "windows-31j": "cp932",
+    "euc-jp": "euc_jp",
+    "euc-kr": "euc_kr",
+    "koi8-r": "koi8_r",
+    "tis-620": "tis_620",
+    **{f"iso-8859-{number}": f"iso8859_{number}" for number in (1, 2, 5, 7, 8, 9, 13, 15)},
+    **{f"windows-{number}": f"cp{number}" for number in range(1250, 1259)},
+}
+_OTHERS = _ORACLE | _POSTGRESQL | _JAVA
 
 
 _CP1252_HOLES = (0x81, 0x8D, 0x8F, 0x90, 0x9D)
