@@ -85,6 +85,8 @@ def _zoned(data: bytes, at: int) -> int:
 
 
 def _empty(data: bytes, at: int) -> int:
+    if data[at] >= 0x80:
+        raise _Longer
     return _read_symbol(data, at)[1]
 
 
@@ -92,12 +94,12 @@ def _no_branch(data: bytes, at: int) -> int:
     raise Damage("union index")
 
 
-class _LongIndex(Exception):
-    """A union index is written in more bytes than it needs, which Avro allows and no writer does."""
+class _Longer(Exception):
+    """An index is written in more bytes than it needs, which Avro allows and no writer does."""
 
 
 def _long_index(data: bytes, at: int) -> int:
-    raise _LongIndex
+    raise _Longer
 
 
 _ENDS_BY_BRANCH: Mapping[int, _End] = {
@@ -134,8 +136,8 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
         try:
             end = ends[branch](data, at + 1)
             cell = data[at:end]
-        except _LongIndex:
-            cell, end = _with_short_index(data, at)
+        except _Longer:
+            cell, end = _shortest(data, at)
             branch = cell[0]
         if branch in _WITH_TEXT and not cell.isascii():
             _check_text(cell)
@@ -161,11 +163,14 @@ def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int]
     return cells, others, at
 
 
-def _with_short_index(data: bytes, at: int) -> tuple[Cell, int]:
-    """The cell with the index of its branch in one byte, and where it ends as it was sent."""
+def _shortest(data: bytes, at: int) -> tuple[Cell, int]:
+    """The cell with its indexes in one byte each, and where it ends as it was sent."""
     index, start = read_long(data, at)
     if 2 * index not in BRANCHES:
         raise Damage("union index")
+    if 2 * index == EMPTY_OBJECT:
+        ordinal, end = _read_symbol(data, start)
+        return bytes([EMPTY_OBJECT, 2 * ordinal]), end
     end = _ENDS[2 * index](data, start)
     return bytes([2 * index]) + data[start:end], end
 
