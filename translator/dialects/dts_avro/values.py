@@ -33,6 +33,7 @@ from translator.dialects.dts_avro.record import (
 from translator.dialects.dts_avro.wkb import wkb
 from translator.message import Scalar
 from translator.values import Assumed, Unrepresentable, converter
+from translator.values.scalar import raw_text
 
 CellReader: TypeAlias = Callable[[Cell], Scalar]
 _PayloadReader: TypeAlias = Callable[["Reading", Payload], Any]
@@ -117,11 +118,16 @@ def _character(reading: Reading, payload: Payload) -> str | bytes:
         return bytes(data)
     decode = (charsets.MYSQL if reading.mysql else charsets.OTHERS).get(charset)
     if decode is None:
-        raise Unrepresentable("UNKNOWN_CHARSET", data)
+        raise Unrepresentable("UNKNOWN_CHARSET", _with_charset(payload))
     try:
         return decode(data)
     except UnicodeDecodeError:
-        raise Unrepresentable("UNDECODABLE", data) from None
+        raise Unrepresentable("UNDECODABLE", _with_charset(payload)) from None
+
+
+def _with_charset(payload: Payload) -> str:
+    """`charset:base64`: whoever knows the charset can read the text."""
+    return f"{payload['charset']}:{raw_text(payload['value'])}"
 
 
 def _timestamp(reading: Reading, payload: Payload) -> str:
