@@ -140,7 +140,7 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
             cell, end = _shortest(data, at)
             branch = cell[0]
         if branch in _WITH_TEXT and not cell.isascii():
-            _check_text(cell)
+            check_text(cell)
         append(cell)
         at = end
     return cells, at
@@ -178,9 +178,9 @@ def _shortest(data: bytes, at: int) -> tuple[Cell, int]:
 _UTF8 = (b"\x04\x0eutf8mb4", b"\x04\x08utf8")
 
 
-def _check_text(cell: Cell) -> None:
+def check_text(cell: Cell) -> None:
     """Raises UnicodeDecodeError where a string of the cell is none; the bytes of a Character are no string."""
-    if not cell.startswith(_UTF8):
+    if not cell.isascii() and not cell.startswith(_UTF8):
         payload(cell)
 
 

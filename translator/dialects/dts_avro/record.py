@@ -6,6 +6,7 @@ alone). So the reader finds where a value ends and goes on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -65,7 +66,7 @@ class Record(Struct):
     fields: Fields | str | None
     before: Image | str | None
     after: Image | str | None
-    others: list[int] | None
+    others: Sequence[int] | None
     """Indexes of the values that are not the same in both images; None where they were not compared."""
     born_timestamp: int | None
     """None: the record is of version 2."""
