@@ -38,7 +38,7 @@ class Shape(Struct, frozen=True):
     """Columns whose values contradict the text or bytes of their number, by index."""
 
 
-class Layout(Struct, frozen=True):
+class Layout(Struct):
     """How to read the rows of one shape."""
 
     shape: Shape
@@ -52,6 +52,8 @@ class Layout(Struct, frozen=True):
     schema: TableSchema
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
+    contradicted: bool = False
+    """A message had values of the other kind, and so will others: there the values are asked first."""
 
 
 class Layouts:

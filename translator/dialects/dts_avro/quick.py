@@ -208,17 +208,28 @@ _MAX_DAYS = 8192
 _DAYS = _Days()
 
 
-def _fraction(parts: bytes, digits: int) -> str | None:
-    """`.f…`, or nothing for zero; None for what must be looked at."""
-    if parts in _NO_FRACTION:
-        return ""
-    if parts[0] != _THERE:
-        return None
-    number, _ = read_int(parts, 1)
-    return f".{number:0{digits}d}" if 0 < number < 10**digits else None
+def _fraction(digits: int) -> Callable[[bytes], str | None]:
+    """From the bytes of the last component: `.f…`, nothing for zero, None for what must be looked at."""
+    text = f".%0{digits}d"
+    limit = 10**digits
+
+    def read(parts: bytes) -> str | None:
+        if parts in _NO_FRACTION:
+            return ""
+        if parts[0] != _THERE:
+            return None
+        if len(parts) == _MICROS_BYTES:  # of most numbers of micros
+            number = parts[1] & 0x7F | (parts[2] & 0x7F) << 7 | parts[3] << 14
+            number = -number if number & 1 else number >> 1
+        else:
+            number, _ = read_int(parts, 1)
+        return text % number if 0 < number < limit else None
+
+    return read
 
 
 _THERE = 2
+_MICROS_BYTES = 4
 
 
 def _date(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
@@ -234,7 +245,7 @@ def _date(canonical_type: str, reading: Reading, plain: CellReader) -> CellReade
 
 
 def _local(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    digits = reading.digits
+    fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
         if cell[8:14:2] == _THREE_THERE:
@@ -242,10 +253,7 @@ def _local(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
                 text = f"{_DAYS[cell[1:8]]}T{_HOURS[cell[9]]}{_MINUTES[cell[11]]}{_SECONDS[cell[13]]}"
             except KeyError:
                 return plain(cell)
-            parts = cell[14:]
-            if parts in _NO_FRACTION:
-                return text
-            fraction = _fraction(parts, digits)
+            fraction = fraction_of(cell[14:])
             if fraction is not None:
                 return text + fraction
         return plain(cell)
@@ -255,7 +263,7 @@ def _local(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
 
 def _time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
     """A time of day that is not negative: MySQL's may be, and longer than a day."""
-    digits = reading.digits
+    fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
         if cell[1:4] == b"\0\0\0" and cell[4:10:2] == _THREE_THERE:
@@ -263,7 +271,7 @@ def _time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReade
                 text = f"{_HOURS[cell[5]]}{_MINUTES[cell[7]]}{_SECONDS[cell[9]]}"
             except KeyError:
                 return plain(cell)
-            fraction = _fraction(cell[10:], digits)
+            fraction = fraction_of(cell[10:])
             if fraction is not None:
                 return text + fraction
         return plain(cell)
@@ -273,7 +281,7 @@ def _time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReade
 
 def _zoned(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
     """The bytes of a local time, and the zone behind them."""
-    digits = reading.digits
+    fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
         try:
@@ -283,7 +291,7 @@ def _zoned(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
         if cell[8:14:2] != _THREE_THERE:
             return plain(cell)
         end = int_end(cell, 15) if cell[14] else 15
-        fraction = _fraction(cell[14:end], digits)
+        fraction = fraction_of(cell[14:end])
         ahead = None if fraction is None else _ahead(cell[end:])
         if ahead is None:
             return plain(cell)

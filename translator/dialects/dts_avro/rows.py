@@ -52,7 +52,6 @@ class RowReader:
         declared = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, declared, unique_key_as_key=options.unique_key_as_key)
         self._known: dict[tuple[object, ...], Layout] = {}
-        self._contradicted: set[Shape] = set()
 
     def change(self, record: Record) -> RowChange:
         """The one row of the record."""
@@ -150,20 +149,17 @@ class RowReader:
         others: Sequence[int] | None,
         findings: Findings,
     ) -> tuple[Layout, CanonicalImage | None, CanonicalImage | None]:
-        """Both images, and the layout by which they were read.
-
-        A table that contradicted its layout once will do so again, so there the values are asked first.
-        """
-        if layout.shape not in self._contradicted:
+        """Both images, and the layout by which they were read."""
+        if not layout.contradicted:
             try:
-                return layout, *self._read(layout, before, after, others, findings)
+                old, new = self._read(layout, before, after, others, findings)
+                return layout, old, new
             except Contrary:
-                if len(self._contradicted) >= MAX_LAYOUTS:
-                    self._contradicted.clear()
-                self._contradicted.add(layout.shape)
+                layout.contradicted = True
                 findings.issues, findings.notes = {}, {}
         layout = self._layouts.for_row(layout, [image for image in (before, after) if image is not None])
-        return layout, *self._read(layout, before, after, others, findings)
+        old, new = self._read(layout, before, after, others, findings)
+        return layout, old, new
 
     def _read(
         self,

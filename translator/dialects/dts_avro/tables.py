@@ -43,24 +43,31 @@ def _length(number: int) -> bytes:
 
 def _sized(one: bytes, longest: int) -> bytes:
     """A text of up to so many bytes, each of them `one`, behind its length: for each length a pattern of its own."""
-    return b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1))
+    return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
 
 
 _ASCII = rb"[\0-\x7f]"
-_ANY = b"."
+_SMALL = _ASCII
+"""A number in one byte."""
 _INT = rb"[\x80-\xff]{0,3}[\0-\x7f]"
 _LONG = rb"[\x80-\xff]{0,7}[\0-\x7f]"
-_DATE_TIME = rb"(?:\0|\x02" + _INT + rb"){7}"
-_TEXT = rb"(?:" + _sized(_ANY, 255) + rb")"
-_NAME = rb"(?:" + _sized(_ASCII, 20) + rb")"
-_DIGITS = rb"(?:" + _sized(_ASCII, 40) + rb")"
+_TEXT = _sized(b".", 255)
+_DIGITS = _sized(_ASCII, 40)
+_NAME = _sized(_ASCII, 20)
+_CHARSET = rb"(?:\x0eutf8mb4|" + _NAME + rb")"
+
+_YEAR = rb"\x02[\x80-\xff]" + _SMALL
+_DAY = (rb"\x02" + _SMALL) * 2
+_CLOCK = (rb"\x02" + _SMALL) * 3 + rb"(?:\0|\x02" + _INT + rb")"
+_DATE_TIME = rb"(?:" + _YEAR + rb"(?:" + _DAY + rb"(?:" + _CLOCK + rb"|\0{4})|\0{6})|\0{3}" + _CLOCK + rb")"
+"""With the components of a date, a time, both, or a year alone."""
 
 _PATTERNS: Mapping[int, bytes] = {
     NULL: b"",
-    INTEGER: _INT + _DIGITS,
-    CHARACTER: _NAME + _TEXT,
-    DECIMAL: _DIGITS + _INT + _INT,
-    FLOAT: _ANY + rb"{8}" + _INT + _INT,
+    INTEGER: _SMALL + _DIGITS,
+    CHARACTER: _CHARSET + _TEXT,
+    DECIMAL: _DIGITS + _SMALL + _SMALL,
+    FLOAT: b".{8}" + _SMALL + _SMALL,
     TIMESTAMP: _LONG + _INT,
     DATE_TIME: _DATE_TIME,
     TIMESTAMP_WITH_TIME_ZONE: _DATE_TIME + _NAME,
