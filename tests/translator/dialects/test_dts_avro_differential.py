@@ -222,7 +222,7 @@ def test_what_the_reader_remembers_changes_nothing() -> None:
     """Columns kept from another record of the table are used for the same bytes only: a fresh reader reads the same."""
     values = [value for value in cases().values() if plainly(value) is not None]
     for value in [*values, *reversed(values)]:
-        assert RecordReader(LIMITS).read(value) == READER.read(value)
+        assert as_fastavro(RecordReader(LIMITS).read(value)) == as_fastavro(READER.read(value))
 
 
 @pytest.mark.parametrize("name", ["mysql_insert", "mysql_withheld"])
@@ -234,7 +234,7 @@ def test_an_index_in_two_bytes_is_that_index(name: str) -> None:
     image = b"".join(record.after)
     assert 1 == value.count(image)
     longer = b"".join(bytes([cell[0] | 0x80, 0]) + _longer_ordinal(cell) for cell in record.after)
-    assert record == READER.read(value.replace(image, longer))
+    assert as_fastavro(record) == as_fastavro(READER.read(value.replace(image, longer)))
 
 
 def _longer_ordinal(cell: bytes) -> bytes:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from translator.dialects._rows import Converters
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.dts_avro.kinds import OTHER_KIND, kind_of
-from translator.dialects.dts_avro.quick import cell_readers
+from translator.dialects.dts_avro.quick import bare_reader, cell_readers
 from translator.dialects.dts_avro.record import Image
 from translator.dialects.dts_avro.types import MONGODB_COLUMNS, MONGODB_ID, column_type, text_or_bytes
 from translator.dialects.dts_avro.values import CellReader, Reading
@@ -54,6 +54,14 @@ class Layout(Struct):
     notes: tuple[str, ...]
     contradicted: bool = False
     """A message had values of the other kind, and so will others: there the values are asked first."""
+    _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
+
+    def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:
+        """The readers of bare values (`patterns`). A table's kinds are the same object from message to message."""
+        if self._bare[0] is not kinds:
+            columns = zip(kinds, self.schema.columns, self.readers, strict=True)
+            self._bare = kinds, [bare_reader(kind, column.type, readers) for kind, column, readers in columns]
+        return self._bare[1]
 
 
 class Layouts:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
 from translator.dialects.dts_avro.primitives import TRUNCATED, Damage, TooMany, read_int, read_long, read_text
-from translator.dialects.dts_avro.record import Fields, Image, Record
+from translator.dialects.dts_avro.record import Fields, Image, Raw, Record
 from translator.dialects.dts_avro.scan import compile_scan
 from translator.dialects.dts_avro.schema import LAST_FIELD_OF_V3, OPERATIONS, SOURCE_TYPES, V2
 from translator.dialects.dts_avro.tables import Table
@@ -63,8 +63,8 @@ class RecordReader:
         process_timestamps, at = self._process_timestamps(data, at)
         tags, at = _tags(data, at)
         fields, table, at = self._columns(object_name, data, at)
-        before, _, at = self._image(table, data, at, None)
-        after, others, at = self._image(table, data, at, before if type(before) is list else None)
+        before, before_raw, _, at = self._image(table, data, at, None)
+        after, after_raw, others, at = self._image(table, data, at, before if type(before) is list else None)
         born = None
         if at != len(data):
             born, at = read_long(data, at)
@@ -87,6 +87,8 @@ class RecordReader:
             fields,
             before,
             after,
+            before_raw,
+            after_raw,
             others,
             born,
         )
@@ -149,17 +151,18 @@ class RecordReader:
 
     def _image(
         self, table: Table | None, data: bytes, at: int, like: Image | None
-    ) -> tuple[Image | str | None, Sequence[int] | None, int]:
+    ) -> tuple[Image | str | None, Raw | None, Sequence[int] | None, int]:
         """An image, where it differs from the other one, `like`, and where it ends."""
         if data[at] == 0:
-            return None, None, at + 1
+            return None, None, None, at + 1
         found = table.image(data, at) if table is not None else None
         if found is None:
-            return self._image_plainly(table, data, at, like)
-        cells, at = found
+            image, others, at = self._image_plainly(table, data, at, like)
+            return image, None, others, at
+        cells, raw, at = found
         if like is None or len(like) != len(cells):
-            return cells, None, at
-        return cells, [index for index, cell in enumerate(cells) if cell != like[index]], at
+            return cells, raw, None, at
+        return cells, raw, [index for index, cell in enumerate(cells) if cell != like[index]], at
 
     def _image_plainly(
         self, table: Table | None, data: bytes, at: int, like: Image | None

@@ -16,6 +16,9 @@ Cell: TypeAlias = bytes
 
 Image: TypeAlias = list[Cell]
 
+Raw: TypeAlias = tuple[tuple[int, ...], Sequence[bytes | None]]
+"""The same image once more, in the groups of `patterns.image_pattern`: the branch of each column, and the values."""
+
 # The first byte of a cell: Avro writes an index as a zigzag number, which doubles it (formats/dts_avro.md section 1.3).
 NULL = 0
 INTEGER = 2
@@ -66,6 +69,8 @@ class Record(Struct):
     fields: Fields | str | None
     before: Image | str | None
     after: Image | str | None
+    before_raw: Raw | None
+    after_raw: Raw | None
     others: Sequence[int] | None
     """Indexes of the values that are not the same in both images; None where they were not compared."""
     born_timestamp: int | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -13,13 +14,15 @@ from translator.dialects.dts_avro.kinds import Contrary
 from translator.dialects.dts_avro.layout import MAX_LAYOUTS, Layout, Layouts, Shape
 from translator.dialects.dts_avro.names import table_of_row
 from translator.dialects.dts_avro.options import Options
-from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, Fields, Image, Record
+from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, Fields, Image, Raw, Record
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES, MONGODB, MONGODB_COLUMNS, MYSQL_FAMILY
 from translator.dialects.dts_avro.values import Reading
 from translator.errors import ErrorCode, MessageError
 from translator.message import Image as CanonicalImage
 from translator.message import RowChange, Setup, TableName
 from translator.values import Assumed, Unrepresentable
+
+_Canonical: TypeAlias = CanonicalImage | None
 
 
 class _Row(Struct, frozen=True):
@@ -57,12 +60,12 @@ class RowReader:
         """The one row of the record."""
         operation = ROWS[record.operation]
         fields = _fields(record)
-        before, after, notes = _images(record, operation, len(fields.columns))
+        images, notes = _images(record, operation, len(fields.columns))
         layout = self._layout(record, fields)
         findings = Findings()
-        layout, old, new = self._row(layout, before, after, record.others, findings)
+        layout, old, new = self._row(layout, images, findings)
         head = head_of(record, extras=self._options.extras)
-        sent = before if after is None else after
+        sent = images.before if images.after is None else images.after
         # By position, in the order of the fields: this runs once a row, and by keyword it takes four times as long.
         return RowChange(
             operation.op,
@@ -141,58 +144,54 @@ class RowReader:
 
     # -- the images
 
-    def _row(
-        self,
-        layout: Layout,
-        before: Image | None,
-        after: Image | None,
-        others: Sequence[int] | None,
-        findings: Findings,
-    ) -> tuple[Layout, CanonicalImage | None, CanonicalImage | None]:
-        """Both images, and the layout by which they were read."""
+    def _row(self, layout: Layout, images: _Images, findings: Findings) -> tuple[Layout, _Canonical, _Canonical]:
+        """The layout by which the images were read, and both of them."""
         if not layout.contradicted:
             try:
-                old, new = self._read(layout, before, after, others, findings)
+                old, new = self._read(layout, images, findings)
                 return layout, old, new
             except Contrary:
                 layout.contradicted = True
                 findings.issues, findings.notes = {}, {}
-        layout = self._layouts.for_row(layout, [image for image in (before, after) if image is not None])
-        old, new = self._read(layout, before, after, others, findings)
+        sent = [image for image in (images.before, images.after) if image is not None]
+        layout = self._layouts.for_row(layout, sent)
+        old, new = self._read(layout, images, findings)
         return layout, old, new
 
-    def _read(
-        self,
-        layout: Layout,
-        before: Image | None,
-        after: Image | None,
-        others: Sequence[int] | None,
-        findings: Findings,
-    ) -> tuple[CanonicalImage | None, CanonicalImage | None]:
-        old = self._image(layout, before, findings)
-        if old is None or after is None or others is None or len(old) < len(after) or _has_empty(after):
-            return old, self._image(layout, after, findings)
+    def _read(self, layout: Layout, images: _Images, findings: Findings) -> tuple[_Canonical, _Canonical]:
+        before, after, raw, others = images.before, images.after, images.after_raw, images.others
+        old = self._image(layout, before, images.before_raw, findings)
+        if old is None or after is None or raw is None or others is None or len(old) < len(after):
+            return old, self._image(layout, after, raw, findings)
         new = old.copy()  # what did not change is read already
+        kinds, values = raw
         try:
+            readers = layout.bare_readers(kinds)
             for index in others:
-                cell = after[index]
-                new[layout.names[index]] = layout.readers[index][cell[0]](cell)
-        except (Unrepresentable, Assumed):
+                bare = values[index]
+                new[layout.names[index]] = bare if bare is None else readers[index](bare)
+        except (Unrepresentable, Assumed, UnicodeDecodeError):
             return old, self._with_findings(layout, after, findings)
         return old, new
 
-    def _image(self, layout: Layout, image: Image | None, findings: Findings) -> CanonicalImage | None:
+    def _image(self, layout: Layout, image: Image | None, raw: Raw | None, findings: Findings) -> _Canonical:
         if image is None:
             return None
-        if _has_empty(image):
-            return self._with_findings(layout, image, findings)
         try:
-            return {
-                name: readers[cell[0]](cell)
-                for name, readers, cell in zip(layout.names, layout.readers, image, strict=True)
-            }
-        except (Unrepresentable, Assumed):
-            return self._with_findings(layout, image, findings)
+            if raw is not None:
+                kinds, values = raw
+                return {
+                    name: bare if bare is None else read(bare)
+                    for name, read, bare in zip(layout.names, layout.bare_readers(kinds), values, strict=True)
+                }
+            if EMPTY_NONE not in image and EMPTY_NULL not in image:
+                return {
+                    name: readers[cell[0]](cell)
+                    for name, readers, cell in zip(layout.names, layout.readers, image, strict=True)
+                }
+        except (Unrepresentable, Assumed, UnicodeDecodeError):
+            pass
+        return self._with_findings(layout, image, findings)
 
     def _with_findings(self, layout: Layout, image: Image, findings: Findings) -> CanonicalImage:
         """The cells that carry something: NONE is a place without a value, NULL another way to write null."""
@@ -207,10 +206,6 @@ class RowReader:
 
 _DIGITS: Mapping[str, int] = {"micros": 6, "nanos": 9}
 _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
-
-
-def _has_empty(image: Image) -> bool:
-    return EMPTY_NONE in image or EMPTY_NULL in image
 
 
 def _withheld(layout: Layout, image: Image) -> list[str]:
@@ -231,17 +226,27 @@ def _fields(record: Record) -> Fields:
     raise MessageError(ErrorCode.MISSING_FIELD, "a row without its columns", path="$.fields")
 
 
-def _images(record: Record, operation: _Row, columns: int) -> tuple[Image | None, Image | None, Sequence[str]]:
+class _Images(NamedTuple):
+    """The images of a row, checked, and what the reader found out about them."""
+
+    before: Image | None
+    after: Image | None
+    before_raw: Raw | None
+    after_raw: Raw | None
+    others: Sequence[int] | None
+
+
+def _images(record: Record, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
     """Both images and notes. INIT was never seen: its row is taken from either image, but not from two (section 11)."""
     name, before, after = record.operation, record.before, record.after
+    before_raw, after_raw = record.before_raw, record.after_raw
     notes: Sequence[str] = ()
     if name == _INIT and after is None and before is not None:
         before, after, notes = None, before, [_INIT_FROM_BEFORE]
-    return (
-        _checked(name, "beforeImages", before, operation.before, columns),
-        _checked(name, "afterImages", after, operation.after, columns),
-        notes,
-    )
+        before_raw, after_raw = None, before_raw
+    before = _checked(name, "beforeImages", before, operation.before, columns)
+    after = _checked(name, "afterImages", after, operation.after, columns)
+    return _Images(before, after, before_raw, after_raw, record.others), notes
 
 
 def _checked(

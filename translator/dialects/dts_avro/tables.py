@@ -8,78 +8,11 @@ plain reader reads alike. Neither the one nor the other is told by a name alone,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from translator.dialects.dts_avro.cells import check_text
-from translator.dialects.dts_avro.record import (
-    BINARY_GEOMETRY,
-    BINARY_OBJECT,
-    CHARACTER,
-    DATE_TIME,
-    DECIMAL,
-    FLOAT,
-    INTEGER,
-    NULL,
-    TEXT_GEOMETRY,
-    TEXT_OBJECT,
-    TIMESTAMP,
-    TIMESTAMP_WITH_TIME_ZONE,
-    Fields,
-    Image,
-)
-
-# -- values as bytes: the usual spelling, in which no number is longer than it need be
-
-
-def _length(number: int) -> bytes:
-    """A length as Avro writes it: zigzag doubles it, seven bits go into each byte."""
-    number *= 2
-    out = b""
-    while number > 0x7F:
-        out += bytes([number & 0x7F | 0x80])
-        number >>= 7
-    return out + bytes([number])
-
-
-def _sized(one: bytes, longest: int) -> bytes:
-    """A text of up to so many bytes, each of them `one`, behind its length: for each length a pattern of its own."""
-    return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
-
-
-_ASCII = rb"[\0-\x7f]"
-_SMALL = _ASCII
-"""A number in one byte."""
-_INT = rb"[\x80-\xff]{0,3}[\0-\x7f]"
-_LONG = rb"[\x80-\xff]{0,7}[\0-\x7f]"
-_TEXT = _sized(b".", 255)
-_DIGITS = _sized(_ASCII, 40)
-_NAME = _sized(_ASCII, 20)
-_CHARSET = rb"(?:\x0eutf8mb4|" + _NAME + rb")"
-
-_YEAR = rb"\x02[\x80-\xff]" + _SMALL
-_DAY = (rb"\x02" + _SMALL) * 2
-_CLOCK = (rb"\x02" + _SMALL) * 3 + rb"(?:\0|\x02" + _INT + rb")"
-_DATE_TIME = rb"(?:" + _YEAR + rb"(?:" + _DAY + rb"(?:" + _CLOCK + rb"|\0{4})|\0{6})|\0{3}" + _CLOCK + rb")"
-"""With the components of a date, a time, both, or a year alone."""
-
-_PATTERNS: Mapping[int, bytes] = {
-    NULL: b"",
-    INTEGER: _SMALL + _DIGITS,
-    CHARACTER: _CHARSET + _TEXT,
-    DECIMAL: _DIGITS + _SMALL + _SMALL,
-    FLOAT: b".{8}" + _SMALL + _SMALL,
-    TIMESTAMP: _LONG + _INT,
-    DATE_TIME: _DATE_TIME,
-    TIMESTAMP_WITH_TIME_ZONE: _DATE_TIME + _NAME,
-    BINARY_GEOMETRY: _NAME + _TEXT,
-    TEXT_GEOMETRY: _NAME + _TEXT,
-    BINARY_OBJECT: _NAME + _TEXT,
-    TEXT_OBJECT: _NAME + _TEXT,
-}
-"""The payload of each branch. Strings are ASCII, but for those that `_LATER` names."""
-
-_LATER = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
-"""Branches with a string of any bytes, which must be UTF-8: asked when the image is found."""
+from translator.dialects.dts_avro.patterns import UNCHECKED, branch_of, image_pattern, known
+from translator.dialects.dts_avro.record import Fields, Image, Raw
 
 _MAX_COLUMNS = 256
 """Compiling takes half a millisecond a column."""
@@ -96,12 +29,13 @@ class Table:
 
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
-        self._branches: list[set[int]] = [{NULL} for _ in fields.columns]
-        self._texts: Sequence[int] = ()
+        self._branches: list[set[int]] = [set() for _ in fields.columns]
         self._match: Callable[[bytes, int], re.Match[bytes] | None] | None = None
+        self._kinds: tuple[int, ...] = ()
+        self._unchecked: Sequence[int] = ()
         self._compiled = self._images = self._tries = self._found = 0
 
-    def image(self, data: bytes, at: int) -> tuple[Image, int] | None:
+    def image(self, data: bytes, at: int) -> tuple[Image, Raw, int] | None:
         """The values of the image that begins there, and where it ends; None when it must be read plainly.
 
         Raises:
@@ -116,11 +50,12 @@ class Table:
                 self._match, self._compiled = None, _MAX_COMPILED
             return None
         self._found += 1
-        cells: Image = list(found.groups())
-        for index in self._texts:
+        groups = found.groups()
+        cells: Image = list(groups[::2])
+        for index in self._unchecked:
             if not cells[index].isascii():
                 check_text(cells[index])
-        return cells, found.end()
+        return cells, (self._kinds, groups[1::2]), found.end()
 
     def learn(self, cells: Image) -> None:
         """Takes in how an image is made that was read plainly."""
@@ -128,22 +63,15 @@ class Table:
             return
         self._images += 1
         new = False
-        for seen, cell in zip(self._branches, cells, strict=True):
-            if cell[0] not in seen and cell[0] in _PATTERNS:
-                seen.add(cell[0])
+        for seen, branch in zip(self._branches, map(branch_of, cells), strict=True):
+            if branch not in seen and known(branch):
+                seen.add(branch)
                 new = True
         if self._images >= AFTER and (new or self._match is None):
             self._compile()
 
     def _compile(self) -> None:
-        """The whole image: the index of the union, one block of all columns, and its end."""
         self._compiled += 1
-        cells = [_one_of(sorted(seen)) for seen in self._branches]
-        pattern = re.escape(b"\x04" + _length(len(cells))) + b"".join(cells) + rb"\0"
+        pattern, self._kinds = image_pattern(self._branches)
         self._match = re.compile(pattern, re.DOTALL).match
-        self._texts = [index for index, seen in enumerate(self._branches) if seen & _LATER]
-
-
-def _one_of(branches: Sequence[int]) -> bytes:
-    """A cell of one of these branches."""
-    return b"(" + b"|".join(re.escape(bytes([branch])) + _PATTERNS[branch] for branch in branches) + b")"
+        self._unchecked = [index for index, seen in enumerate(self._branches) if seen & UNCHECKED]

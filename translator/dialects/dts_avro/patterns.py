@@ -1,0 +1,160 @@
+"""Regular expressions of the values of an image, in their usual spelling: no number is longer than it need be.
+
+A match says what the plain reader (`cells`) says; what is spelled otherwise does not match. All values of an image are
+found in the time in which a loop in Python finds two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from translator.dialects.dts_avro.record import (
+    BINARY_GEOMETRY,
+    BINARY_OBJECT,
+    CHARACTER,
+    DATE_TIME,
+    DECIMAL,
+    FLOAT,
+    INTEGER,
+    NULL,
+    TEXT_GEOMETRY,
+    TEXT_OBJECT,
+    TIMESTAMP,
+    TIMESTAMP_WITH_TIME_ZONE,
+    Cell,
+)
+
+
+def _length(number: int) -> bytes:
+    """A length as Avro writes it: zigzag doubles it, seven bits go into each byte."""
+    number *= 2
+    out = b""
+    while number > 0x7F:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def _sized(one: bytes, longest: int) -> bytes:
+    """A text of up to so many bytes, each of them `one`, behind its length: for each length a pattern of its own."""
+    return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
+
+
+OTHER_CHARSET = CHARACTER + 1
+"""In place of CHARACTER: its charset is not UTF-8 by one of its common names."""
+
+_ASCII = rb"[\0-\x7f]"
+_SMALL = _ASCII
+"""A number in one byte."""
+_INT = rb"[\x80-\xff]{0,3}[\0-\x7f]"
+_LONG = rb"[\x80-\xff]{0,7}[\0-\x7f]"
+_TEXT = _sized(b".", 255)
+_DIGITS = _sized(_ASCII, 40)
+_NAME = _sized(_ASCII, 20)
+_UTF8 = rb"(?:\x0eutf8mb4|\x08utf8|\x08UTF8|\x10AL32UTF8|\x0autf-8|\x0aUTF-8)"
+
+_YEAR = rb"\x02[\x80-\xff]" + _SMALL
+_DAY = (rb"\x02" + _SMALL) * 2
+_CLOCK = (rb"\x02" + _SMALL) * 3 + rb"(?:\0|\x02" + _INT + rb")"
+_DATE_TIME = rb"(?:" + _YEAR + rb"(?:" + _DAY + rb"(?:" + _CLOCK + rb"|\0{4})|\0{6})|\0{3}" + _CLOCK + rb")"
+"""With the components of a date, a time, both, or a year alone."""
+
+_PAYLOADS: Mapping[int, bytes] = {
+    INTEGER: _SMALL + _DIGITS,
+    CHARACTER: _UTF8 + _TEXT,
+    OTHER_CHARSET: _NAME + _TEXT,
+    DECIMAL: _DIGITS + _SMALL + _SMALL,
+    FLOAT: b".{8}" + _SMALL + _SMALL,
+    TIMESTAMP: _LONG + _INT,
+    DATE_TIME: _DATE_TIME,
+    TIMESTAMP_WITH_TIME_ZONE: _DATE_TIME + _NAME,
+    BINARY_GEOMETRY: _NAME + _TEXT,
+    TEXT_GEOMETRY: _NAME + _TEXT,
+    BINARY_OBJECT: _NAME + _TEXT,
+    TEXT_OBJECT: _NAME + _TEXT,
+}
+"""The payload of each branch. Strings are ASCII, but for those of `UNCHECKED`."""
+
+UNCHECKED = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
+"""Branches with a string of any bytes, of which a match does not prove that it is UTF-8."""
+
+
+# -- the bare value of a cell, where all cells of a column are of one branch
+
+
+def _exactly(texts: Sequence[tuple[int, bytes]], behind: bytes) -> bytes:
+    """Looks ahead that a text has the length before it, for it is taken as long as its characters go on."""
+    return b"(?=" + b"|".join(re.escape(_length(size)) + text + behind for size, text in texts) + b")"
+
+
+def _up_to(longest: int, characters: bytes) -> list[tuple[int, bytes]]:
+    return [(size, characters + b"{%d}" % size) for size in range(1, longest + 1)]
+
+
+_NEXT_CELL = rb"[\0-\x18]"
+_PRECISION = rb"[\0-\x2c]"
+"""No character of a number, and small enough for every database."""
+
+_NINETEEN = rb"(?:[1-8][0-9]|9[01])[0-9]{17}"
+_SIXTY_FOUR_BITS = [*_up_to(18, rb"[-0-9]"), (19, _NINETEEN), (19, rb"-[0-9]{18}"), (20, rb"-" + _NINETEEN)]
+"""All integers of 64 bits but the last few."""
+
+BARE: Mapping[int, bytes] = {
+    INTEGER: _SMALL + _exactly(_SIXTY_FOUR_BITS, _NEXT_CELL) + rb".(0|-?[1-9][0-9]*)",
+    DECIMAL: _exactly(_up_to(40, rb"[-.0-9]"), _PRECISION)
+    + rb".((?:-(?=[0-9.]*[1-9]))?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?)"
+    + _PRECISION
+    + _SMALL,
+    CHARACTER: _UTF8 + b"(" + _TEXT + b")",
+}
+"""The payload with one group: an integer of 64 bits, a decimal without exponent, both without needless zeros
+and without a sign of zero; a text in UTF-8 with the length before it."""
+
+_NOTHING = b"((?!))?"
+
+MANY = -1
+"""In place of a branch: there are several."""
+
+
+def branch_of(cell: Cell) -> int:
+    """The branch, or OTHER_CHARSET."""
+    return OTHER_CHARSET if cell[0] == CHARACTER and not _is_utf8(cell) else cell[0]
+
+
+_is_utf8 = re.compile(b"\x04" + _UTF8).match
+
+
+def known(branch: int) -> bool:
+    """Whether there is a pattern of it."""
+    return branch == NULL or branch in _PAYLOADS
+
+
+def image_pattern(columns: Collection[Collection[int]]) -> tuple[bytes, tuple[int, ...]]:
+    """The pattern of an image whose cells are null, or of these branches: the index of the union, one block, its end.
+
+    It has two groups a column: the cell, and what it says, None for null. The latter is the bare value where the one
+    branch of the column has such (`BARE`), else the cell again. With it, the one branch of each column, or MANY.
+    """
+    cells = [_column(sorted(set(branches) - {NULL})) for branches in columns]
+    pattern = re.escape(b"\x04" + _length(len(cells))) + b"".join(cell for cell, _ in cells) + rb"\0"
+    return pattern, tuple(kind for _, kind in cells)
+
+
+def _column(branches: list[int]) -> tuple[bytes, int]:
+    if not branches:
+        return rb"(\0)" + _NOTHING, NULL
+    if len(branches) > 1:
+        return rb"(\0|(" + b"|".join(map(_cell, branches)) + b"))", MANY
+    (branch,) = branches
+    if branch in BARE:
+        return rb"(\0|" + _first(branch) + BARE[branch] + b")", branch
+    return rb"(\0|(" + _cell(branch) + b"))", branch
+
+
+def _cell(branch: int) -> bytes:
+    return _first(branch) + _PAYLOADS[branch]
+
+
+def _first(branch: int) -> bytes:
+    return re.escape(bytes([CHARACTER if branch == OTHER_CHARSET else branch]))
