@@ -80,6 +80,32 @@ UNCHECKED = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
 """Branches with a string of any bytes, of which a match does not prove that it is UTF-8."""
 
 
+# -- the fields of a record before its tags
+
+_WORD = rb"([\0-\x3e])"
+_SHORT = _sized(_ASCII, 63)
+HEAD = re.compile(
+    rb"(" + _INT + rb")(" + _LONG + rb")(" + _LONG + rb")"  # version, id, sourceTimestamp
+    rb"("
+    + _SHORT
+    + rb")("
+    + _SHORT
+    + rb")("
+    + _SHORT
+    + rb")"  # positions, sourceTxid
+    + _WORD
+    + rb"("
+    + _SHORT
+    + rb")"
+    + _WORD  # source, operation
+    + rb"(?:\0|\x02("
+    + _TEXT
+    + rb"))\0",  # objectName, and no processTimestamps
+    re.DOTALL,
+).match
+"""From `version` to `processTimestamps`, which are null; a group for each other field. All but the name are ASCII."""
+
+
 # -- the bare value of a cell, where all cells of a column are of one branch
 
 

@@ -26,7 +26,7 @@ class TooMany(Damage):
 
 
 TRUNCATED = "the bytes end inside a value"
-_LONG_BYTES = 10
+LONG_BYTES = 10
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
@@ -40,7 +40,7 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
         return (number >> 1) ^ -(number & 1), at + 1
     number &= 0x7F
     shift = 7
-    for end in range(at + 2, at + _LONG_BYTES + 1):
+    for end in range(at + 2, at + LONG_BYTES + 1):
         byte = data[end - 1]
         if byte < 0x80:
             number |= byte << shift

@@ -7,10 +7,21 @@ after a scan for what it lets through. Tests hold the three against each other: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
-from translator.dialects.dts_avro.primitives import TRUNCATED, Damage, TooMany, read_int, read_long, read_text
+from translator.dialects.dts_avro.patterns import HEAD
+from translator.dialects.dts_avro.primitives import (
+    LONG_BYTES,
+    TRUNCATED,
+    Damage,
+    TooMany,
+    read_int,
+    read_long,
+    read_text,
+)
 from translator.dialects.dts_avro.record import Fields, Image, Raw, Record
 from translator.dialects.dts_avro.scan import compile_scan
 from translator.dialects.dts_avro.schema import LAST_FIELD_OF_V3, OPERATIONS, SOURCE_TYPES, V2
@@ -50,39 +61,30 @@ class RecordReader:
 
     def _record(self, data: bytes) -> Record:
         # An end beyond the last byte shows when the next field is read: every one has a byte at least.
-        version, at = read_int(data, 0)
-        number, at = read_long(data, at)
-        source_timestamp, at = read_long(data, at)
-        position, at = read_text(data, at)
-        safe_position, at = read_text(data, at)
-        txid, at = read_text(data, at)
-        source_type, at = _word(SOURCE_TYPES, data, at)
-        source_version, at = read_text(data, at)
-        operation, at = _word(OPERATIONS, data, at)
-        object_name, at = _object_name(data, at)
-        process_timestamps, at = self._process_timestamps(data, at)
+        head, at = _head(data) or self._head_plainly(data)
+        version, number, timestamp, position, safe_position, txid, source, source_version, operation, name, times = head
         tags, at = _tags(data, at)
-        fields, table, at = self._columns(object_name, data, at)
+        fields, table, at = self._columns(name, data, at)
         before, before_raw, _, at = self._image(table, data, at, None)
         after, after_raw, others, at = self._image(table, data, at, before if type(before) is list else None)
         born = None
         if at != len(data):
-            born, at = read_long(data, at)
-            if at != len(data):
+            born, end = _kept_long(data[at : at + LONG_BYTES])
+            if at + end != len(data):
                 raise Damage("bytes after the record")
         return Record(
             "v2" if born is None else "v3",
             version,
             number,
-            source_timestamp,
+            _kept_long(timestamp)[0],
             position,
             safe_position,
             txid,
-            source_type,
+            source,
             source_version,
             operation,
-            object_name,
-            process_timestamps,
+            name,
+            times,
             tags,
             fields,
             before,
@@ -92,6 +94,33 @@ class RecordReader:
             others,
             born,
         )
+
+    def _head_plainly(self, data: bytes) -> tuple[_Head, int]:
+        version_end = read_int(data, 0)[1]
+        number_end = read_long(data, version_end)[1]
+        timestamp_end = read_long(data, number_end)[1]
+        position, position_end = read_text(data, timestamp_end)
+        _, safe_end = read_text(data, position_end)
+        txid, at = read_text(data, safe_end)
+        source, source_end = _word(SOURCE_TYPES, data, at)
+        _, at = read_text(data, source_end)
+        operation, end = _word(OPERATIONS, data, at)
+        name, name_end = _object_name(data, end)
+        times, times_end = self._process_timestamps(data, name_end)
+        head = _Head(
+            data[:version_end],
+            data[version_end:number_end],
+            data[number_end:timestamp_end],
+            position,
+            data[position_end:safe_end],
+            txid,
+            source,
+            data[source_end:at],
+            operation,
+            name,
+            times,
+        )
+        return head, times_end
 
     def _count(self, data: bytes, at: int) -> tuple[int, int, int | None]:
         """Of a block: how many items, where they begin and, if it tells, where they end."""
@@ -242,7 +271,66 @@ class RecordReader:
         return True
 
 
-# -- the fields
+# -- the fields before the tags
+
+
+class _Head(NamedTuple):
+    """As in Record; what is asked for rarely stays bytes."""
+
+    version: bytes
+    id: bytes
+    timestamp: bytes
+    position: str
+    safe_position: bytes
+    txid: str
+    source: str
+    source_version: bytes
+    operation: str
+    name: str | None
+    times: list[int] | None
+
+
+def _head(data: bytes) -> tuple[_Head, int] | None:
+    """The usual head in one step; None when it must be read plainly."""
+    found = HEAD(data)
+    if found is None:
+        return None
+    version, number, timestamp, position, safe, txid, source, source_version, operation, name = found.groups()
+    if source not in _SOURCES or operation not in _OPERATIONS:
+        return None
+    head = _Head(
+        version,
+        number,
+        timestamp,
+        position[1:].decode(),
+        safe,
+        txid[1:].decode(),
+        _SOURCES[source],
+        source_version,
+        _OPERATIONS[operation],
+        name if name is None else _kept_text(name),
+        None,
+    )
+    return head, found.end()
+
+
+def _by_byte(words: Sequence[str]) -> Mapping[bytes, str]:
+    return {bytes([2 * ordinal]): word for ordinal, word in enumerate(words)}
+
+
+_SOURCES, _OPERATIONS = _by_byte(SOURCE_TYPES), _by_byte(OPERATIONS)
+
+
+@lru_cache(maxsize=4096)
+def _kept_long(data: bytes) -> tuple[int, int]:
+    """As `read_long`; a second has many records."""
+    return read_long(data, 0)
+
+
+@lru_cache(maxsize=TABLES)
+def _kept_text(data: bytes) -> str:
+    """As `read_text`; a table has many records."""
+    return read_text(data, 0)[0]
 
 
 def _index(data: bytes, at: int, count: int) -> tuple[int, int]:

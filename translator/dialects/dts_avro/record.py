@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from translator.dialects.dts_avro.primitives import read_long, read_text
+
 Cell: TypeAlias = bytes
 """One value of an image: the index of its union branch in one byte, and the payload in the encoding of Avro."""
 
@@ -54,14 +56,14 @@ class Record(Struct):
 
     schema: str
     """`v2` or `v3`; version 1 cannot be told from 2."""
-    version: int
-    id: int
+    raw_version: bytes
+    raw_id: bytes
     source_timestamp: int
     source_position: str
-    safe_source_position: str
+    raw_safe_source_position: bytes
     source_txid: str
     source_type: str
-    source_version: str
+    raw_source_version: bytes
     operation: str
     object_name: str | None
     process_timestamps: list[int] | None
@@ -75,3 +77,21 @@ class Record(Struct):
     """Indexes of the values that are not the same in both images; None where they were not compared."""
     born_timestamp: int | None
     """None: the record is of version 2."""
+
+    # Hardly anybody asks for these: they stay bytes until then.
+
+    @property
+    def version(self) -> int:
+        return read_long(self.raw_version, 0)[0]
+
+    @property
+    def id(self) -> int:
+        return read_long(self.raw_id, 0)[0]
+
+    @property
+    def safe_source_position(self) -> str:
+        return read_text(self.raw_safe_source_position, 0)[0]
+
+    @property
+    def source_version(self) -> str:
+        return read_text(self.raw_source_version, 0)[0]
