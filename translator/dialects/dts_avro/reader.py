@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import compress
+from operator import ne
+from typing import TypeAlias
 
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
 from translator.dialects.dts_avro.patterns import HEAD
@@ -107,7 +109,7 @@ class RecordReader:
         operation, end = _word(OPERATIONS, data, at)
         name, name_end = _object_name(data, end)
         times, times_end = self._process_timestamps(data, name_end)
-        head = _Head(
+        head = (
             data[:version_end],
             data[version_end:number_end],
             data[number_end:timestamp_end],
@@ -191,7 +193,7 @@ class RecordReader:
         cells, raw, at = found
         if like is None or len(like) != len(cells):
             return cells, raw, None, at
-        return cells, raw, [index for index, cell in enumerate(cells) if cell != like[index]], at
+        return cells, raw, list(compress(range(len(cells)), map(ne, cells, like))), at
 
     def _image_plainly(
         self, table: Table | None, data: bytes, at: int, like: Image | None
@@ -274,20 +276,8 @@ class RecordReader:
 # -- the fields before the tags
 
 
-class _Head(NamedTuple):
-    """As in Record; what is asked for rarely stays bytes."""
-
-    version: bytes
-    id: bytes
-    timestamp: bytes
-    position: str
-    safe_position: bytes
-    txid: str
-    source: str
-    source_version: bytes
-    operation: str
-    name: str | None
-    times: list[int] | None
+_Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]
+"""The fields before the tags as in Record; what is asked for rarely stays bytes."""
 
 
 def _head(data: bytes) -> tuple[_Head, int] | None:
@@ -298,7 +288,7 @@ def _head(data: bytes) -> tuple[_Head, int] | None:
     version, number, timestamp, position, safe, txid, source, source_version, operation, name = found.groups()
     if source not in _SOURCES or operation not in _OPERATIONS:
         return None
-    head = _Head(
+    head = (
         version,
         number,
         timestamp,

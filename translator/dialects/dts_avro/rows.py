@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -226,7 +226,7 @@ def _fields(record: Record) -> Fields:
     raise MessageError(ErrorCode.MISSING_FIELD, "a row without its columns", path="$.fields")
 
 
-class _Images(NamedTuple):
+class _Images(Struct):
     """The images of a row, checked, and what the reader found out about them."""
 
     before: Image | None
