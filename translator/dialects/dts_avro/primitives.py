@@ -94,3 +94,31 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
         return data[at + 1 : end].decode(), end
     start, end = sized_start(data, at)
     return data[start:end].decode(), end
+
+
+def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
+    """The index of a branch of a union that has so many, or the ordinal of such an enum."""
+    index, at = read_long(data, at)
+    if not 0 <= index < count:
+        raise Damage("an index that is none")
+    return index, at
+
+
+def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | None]:
+    """Of a block: how many items, where they begin and, if it tells, where they end."""
+    count, at = read_long(data, at)
+    end = None
+    if count < 0:
+        size, at = read_long(data, at)
+        count, end = -count, at + size
+    if count > max_items:
+        raise TooMany("items")
+    return count, at, end
+
+
+def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
+    """Refuses a block that does not end where it said, or that makes too many items in all."""
+    if end is not None and end != at:
+        raise Damage("a block that does not end where it says")
+    if items > max_items:
+        raise TooMany("items")

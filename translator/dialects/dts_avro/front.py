@@ -1,0 +1,143 @@
+"""The fields of a record before its columns: nearly all records have them in one form, which one pattern reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from translator.dialects.dts_avro.patterns import HEAD
+from translator.dialects.dts_avro.primitives import (
+    Damage,
+    check_block,
+    read_count,
+    read_index,
+    read_int,
+    read_long,
+    read_text,
+)
+from translator.dialects.dts_avro.schema import OPERATIONS, SOURCE_TYPES
+
+Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]
+"""The fields before the tags as in Record; what is asked for rarely stays bytes."""
+
+
+def read_head(data: bytes, max_items: int) -> tuple[Head, int]:
+    """The fields before the tags, and where they end."""
+    return _usual_head(data) or _head_plainly(data, max_items)
+
+
+def _usual_head(data: bytes) -> tuple[Head, int] | None:
+    """The usual head in one step; None when it must be read plainly."""
+    found = HEAD(data)
+    if found is None:
+        return None
+    version, number, timestamp, position, safe, txid, source, source_version, operation, name = found.groups()
+    if source not in _SOURCES or operation not in _OPERATIONS:
+        return None
+    head = (
+        version,
+        number,
+        timestamp,
+        position[1:].decode(),
+        safe,
+        txid[1:].decode(),
+        _SOURCES[source],
+        source_version,
+        _OPERATIONS[operation],
+        name if name is None else _kept_text(name),
+        None,
+    )
+    return head, found.end()
+
+
+def _by_byte(words: Sequence[str]) -> Mapping[bytes, str]:
+    return {bytes([2 * ordinal]): word for ordinal, word in enumerate(words)}
+
+
+_SOURCES, _OPERATIONS = _by_byte(SOURCE_TYPES), _by_byte(OPERATIONS)
+
+
+def _word(words: Sequence[str], data: bytes, at: int) -> tuple[str, int]:
+    ordinal, at = read_index(data, at, len(words))
+    return words[ordinal], at
+
+
+def _object_name(data: bytes, at: int) -> tuple[str | None, int]:
+    index, at = read_index(data, at, 2)
+    return read_text(data, at) if index else (None, at)
+
+
+def _head_plainly(data: bytes, max_items: int) -> tuple[Head, int]:
+    version_end = read_int(data, 0)[1]
+    number_end = read_long(data, version_end)[1]
+    timestamp_end = read_long(data, number_end)[1]
+    position, position_end = read_text(data, timestamp_end)
+    _, safe_end = read_text(data, position_end)
+    txid, at = read_text(data, safe_end)
+    source, source_end = _word(SOURCE_TYPES, data, at)
+    _, at = read_text(data, source_end)
+    operation, end = _word(OPERATIONS, data, at)
+    name, name_end = _object_name(data, end)
+    times, times_end = _process_timestamps(data, name_end, max_items)
+    head = (
+        data[:version_end],
+        data[version_end:number_end],
+        data[number_end:timestamp_end],
+        position,
+        data[position_end:safe_end],
+        txid,
+        source,
+        data[source_end:at],
+        operation,
+        name,
+        times,
+    )
+    return head, times_end
+
+
+def _process_timestamps(data: bytes, at: int, max_items: int) -> tuple[list[int] | None, int]:
+    index, at = read_index(data, at, 2)
+    if index == 0:
+        return None, at
+    times: list[int] = []
+    while True:
+        count, at, end = read_count(data, at, max_items)
+        if not count:
+            return times, at
+        for _ in range(count):
+            time, at = read_long(data, at)
+            times.append(time)
+        check_block(len(times), at, end, max_items)
+
+
+def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
+    """The map of tags. One that is there twice is damage."""
+    tags: dict[str, str] = {}
+    entries = 0
+    while True:
+        count, at, end = read_count(data, at, len(data))
+        if not count:
+            return tags, at
+        entries += count
+        for _ in range(count):
+            name, at = read_text(data, at)
+            tags[name], at = read_text(data, at)
+        if len(tags) != entries:
+            raise Damage("a key that is there twice")
+        check_block(entries, at, end, len(data))
+
+
+# -- what many records share
+
+
+@lru_cache(maxsize=4096)
+def kept_long(data: bytes) -> tuple[int, int]:
+    """As `read_long`; a second has many records."""
+    return read_long(data, 0)
+
+
+@lru_cache(maxsize=4096)
+def _kept_text(data: bytes) -> str:
+    """As `read_text`; a table has many records."""
+    return read_text(data, 0)[0]
