@@ -200,7 +200,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(st.sampled_from(sorted(cases().values())) | records().map(lambda record: encode(record, "v3")), EDITS)
 def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     """The reader refuses exactly what the strict walk or fastavro refuses, and reads the rest as they do."""
