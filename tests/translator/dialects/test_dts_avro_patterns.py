@@ -119,6 +119,45 @@ def test_damage_is_judged_alike_by_a_pattern(records: list[bytes], edits: list[t
         assert str(plainly(damaged)) == str(found)
 
 
+ODD: list[tuple[int, Cell]] = [
+    *((246, decimal(number)) for number in ("-0.00", "-0", "007", ".5", "5.", "1E+2", "NaN", "1-2", "1.2.3", "", "-")),
+    *((246, decimal("7" * size, size)) for size in (22, 23, 24, 28, 29, 40, 41)),
+    *((8, integer(number)) for number in ("-0", "007", "+1", "1-2", "-", "", "9223372036854775808", "7" * 24)),
+    *((8, integer(number)) for number in (2**63 - 1, -(2**63), 9_199_999_999_999_999_999, 9_200_000_000_000_000_000)),
+    (1, integer(40_000)),
+    (253, character(b"\xff")),
+    (252, character("text")),
+    (16, integer(-1)),
+]
+
+
+@pytest.mark.parametrize(("number", "odd"), ODD)
+def test_odd_values_of_a_known_table(number: int, odd: Cell) -> None:
+    """What looks nearly like the usual value: the same change or refusal by a dialect that knows the table."""
+    usual = {
+        246: decimal("1.5"),
+        8: integer(5),
+        1: integer(5),
+        253: character("x"),
+        252: character("x"),
+        16: integer(1),
+    }
+    knowing = DtsAvro(Setup("src"), {})
+    for cell in (usual, odd, usual, odd):
+        value = compose("UPDATE", fields=fields(a=number), beforeImages=[usual], afterImages=[cell])
+        assert repr(unknowing(value)) == repr(changes(knowing, value))
+
+
+def test_a_string_that_is_not_utf8_in_a_known_table() -> None:
+    """A pattern takes any bytes for the text of an ENUM or of JSON; then they are looked at."""
+    reader = RecordReader(LIMITS)
+    value = compose("INSERT", fields=fields(a=247), afterImages=[text("open", "ENUM")])
+    reader.read(value)
+    assert reader.read(value).after_raw is not None
+    with pytest.raises(MessageError, match="not UTF-8"):
+        reader.read(value.replace(b"open", b"op\xffn"))
+
+
 TEXTS = st.integers(0, 300).map(lambda size: "é"[: size % 2] + "x" * size)
 
 

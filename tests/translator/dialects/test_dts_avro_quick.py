@@ -135,6 +135,25 @@ def _longer(cell: bytes, at: int) -> bytes:
     return cell[:at] + bytes([cell[at] | 0x80, 0]) + cell[at + 1 :]
 
 
+@pytest.mark.parametrize("canonical_type", ["timestamptz", "unknown", "string"])
+@pytest.mark.parametrize("zone", ["8", "80000", "\0" * 9])
+def test_a_zone_is_no_clock(zone: str, canonical_type: str) -> None:
+    """A date alone with a zone: the bytes of the zone lie where a clock would."""
+    for parts in ({"year": 2023, "month": 10, "day": 17}, {"year": 2023}, {"hour": 1, "minute": 2, "second": 3}):
+        found, expected = both(canonical_type, READINGS[0], encoded(zoned(zone, **parts)))
+        assert expected == found
+
+
+@pytest.mark.parametrize("precision", [24, 2**6, 2**12 + 24, 2**13])
+@pytest.mark.parametrize("digits", [1, 19, 24, 25, 28])
+@pytest.mark.parametrize("canonical_type", ["int64", "uint64", "unknown"])
+def test_a_length_is_no_digit(precision: int, digits: int, canonical_type: str) -> None:
+    """A long precision moves the length among the digits, and 24 digits have the length `0`."""
+    for number in ("7" * digits, "-" + "7" * digits):
+        found, expected = both(canonical_type, READINGS[0], encoded(integer(number, precision)))
+        assert expected == found
+
+
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize(
     "cell",

@@ -64,6 +64,9 @@ def _not_a_value(cell: Cell) -> Scalar:
 
 # -- numbers
 
+_MAX_DIGITS = 20
+"""A precision of more than one byte puts the length among the digits; it looks like one only where there are more."""
+
 
 def _bounded(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
     """02, precision, length, digits."""
@@ -71,7 +74,7 @@ def _bounded(canonical_type: str, reading: Reading, plain: CellReader) -> CellRe
 
     def read(cell: Cell) -> Scalar:
         digits = cell[3:]
-        if cell[1] < 0x80 and len(digits) < 20 and (digits.isdigit() or (digits[:1] == b"-" and digits[1:].isdigit())):
+        if len(digits) < _MAX_DIGITS and (digits.isdigit() or (digits[:1] == b"-" and digits[1:].isdigit())):
             number = int(digits)
             if low <= number <= high:
                 return number
@@ -85,7 +88,7 @@ def _digits(canonical_type: str, reading: Reading, plain: CellReader) -> CellRea
 
     def read(cell: Cell) -> Scalar:
         digits = cell[3:]
-        if cell[1] < 0x80 and digits.isdigit() and len(digits) < 20 and (digits[0] != _ZERO or len(digits) == 1):
+        if len(digits) < _MAX_DIGITS and digits.isdigit() and (digits[0] != _ZERO or len(digits) == 1):
             return digits.decode()
         return plain(cell)
 

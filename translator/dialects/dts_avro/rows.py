@@ -152,7 +152,6 @@ class RowReader:
                 return layout, old, new
             except Contrary:
                 layout.contradicted = True
-                findings.issues, findings.notes = {}, {}
         sent = [image for image in (images.before, images.after) if image is not None]
         layout = self._layouts.for_row(layout, sent)
         old, new = self._read(layout, images, findings)
