@@ -3,9 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from dev.broker import Broker
 from dev.broker import free_port as ask_for_free_port
+
+# A timing is a benchmark, never a test: on a busy machine an example may take long, and finding one, too.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def deliveries(draw: st.DrawFn, history: Sequence[Event]) -> list[list[Event]]:
     return batches
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.data())
 def test_any_delivery_gives_the_table(data: st.DataObject) -> None:
     """However a history is cut into batches, and wherever a delivery begins again, the table is that of the history."""
@@ -113,7 +113,7 @@ def test_any_delivery_gives_the_table(data: st.DataObject) -> None:
     assert model(history) == stored.rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.data())
 def test_scopes_do_not_forget_each_other(data: st.DataObject) -> None:
     """A row that two scopes write takes each event once, although each scope is delivered again on its own."""
@@ -170,7 +170,7 @@ def test_untouched_rows_are_not_written() -> None:
     assert {} == stored.apply([event]).rows
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data())
 def test_native_positions(data: st.DataObject) -> None:
     """`order: native`: full rows of one scope come in any order, from several partitions; the latest sequence stands.

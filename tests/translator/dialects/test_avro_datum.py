@@ -9,7 +9,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.translator.dialects.test_avro_schema import record
@@ -172,7 +172,6 @@ def test_no_bytes_for_many_values() -> None:
     assert dict.fromkeys((f"c{n}" for n in range(100)), None) == reader(schema).read(b"")
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(DATUM) - 1), st.integers(0, 255)), min_size=1, max_size=5))
 def test_damaged(flips: list[tuple[int, int]]) -> None:
     """Other bytes are another record or none; what is read writes back to the same length or less."""

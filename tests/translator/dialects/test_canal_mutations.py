@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.translator.dialects._canal import FULL, UPDATE, canal, message, of_type
@@ -45,10 +45,6 @@ SAMPLES = [
 ]
 
 
-patient = settings(deadline=None)
-"""A busy machine is slow, not wrong."""
-
-
 def survives(value: bytes) -> None:
     """Every profile gives an outcome or refuses; any other exception fails the test."""
     for dialect in DIALECTS.values():
@@ -63,7 +59,6 @@ def test_every_truncation(sample: bytes) -> None:
         survives(sample[:end])
 
 
-@patient
 @given(
     st.sampled_from(SAMPLES), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4)
 )
@@ -82,14 +77,12 @@ JSON = st.recursive(
 )
 
 
-@patient
 @given(st.sampled_from([UPDATE, WIDE]), st.dictionaries(st.sampled_from([*UPDATE, "_tidb"]), JSON, max_size=4))
 def test_random_members(body: dict[str, Any], members: dict[str, Any]) -> None:
     """And one whose members are anything that JSON can hold."""
     survives(json.dumps({**body, **members}).encode())
 
 
-@patient
 @given(
     st.dictionaries(st.sampled_from(sorted(TYPES)), st.text(max_size=30), min_size=1),
     st.dictionaries(st.sampled_from(sorted(TYPES)), st.text("bitenum()',0123456789 \\", max_size=20)),
@@ -101,7 +94,6 @@ def test_random_cells_and_types(cells: dict[str, str], types: dict[str, str]) ->
         dialect.decode(message(json.dumps(body).encode()))
 
 
-@patient
 @given(st.sampled_from(SAMPLES))
 def test_the_same_message_gives_the_same_outcome(sample: bytes) -> None:
     """Nothing is remembered between messages that could show in a result."""

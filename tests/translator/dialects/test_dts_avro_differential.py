@@ -126,7 +126,7 @@ def without_branches(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "beforeImages": bare(record["beforeImages"]), "afterImages": bare(record["afterImages"])}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(records(), st.sampled_from(sorted(SCHEMAS)))
 def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
     """Whatever a record holds, it is read as fastavro and the reference package read it, and as it was written."""
@@ -200,7 +200,7 @@ EDITS = st.lists(
 )
 
 
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=700)
 @given(st.sampled_from(sorted(cases().values())) | records().map(lambda record: encode(record, "v3")), EDITS)
 def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     """The reader refuses exactly what the strict walk or fastavro refuses, and reads the rest as they do."""

@@ -66,7 +66,7 @@ def test_a_flipped_bit_is_an_outcome_or_a_message_error() -> None:
             _decode(damaged)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.binary(max_size=300))
 @example(b"")
 @example(bytes(64))

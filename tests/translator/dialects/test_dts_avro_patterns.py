@@ -93,7 +93,7 @@ def changes(dialect: DtsAvro, value: bytes) -> object:
         return error.code, str(error)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows_of_a_table())
 def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> None:
     """Each record, read by a dialect that has read all others, and by a new one: the same change."""
@@ -103,7 +103,7 @@ def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> N
         assert repr(unknowing(value)) == repr(changes(knowing, value))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows_of_a_table(), EDITS)
 def test_damage_is_judged_alike_by_a_pattern(records: list[bytes], edits: list[tuple[int, int, bytes]]) -> None:
     """A reader that knows the table refuses what the strict walk or fastavro refuses, and reads the rest as they do."""
@@ -156,7 +156,7 @@ def test_a_string_that_is_not_utf8_in_a_known_table() -> None:
 TEXTS = st.integers(0, 300).map(lambda size: "é"[: size % 2] + "x" * size)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.integers(-(2**64), 2**64)), min_size=2, max_size=4))
 @example([("", "", 0), ("x" * 255, "é" * 127, 2**63 - 1), ("x" * 256, "", -(2**63))])
 def test_any_length(rows: list[tuple[str, str, int]]) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.translator.dialects._qlik import (
@@ -38,9 +38,6 @@ READERS = (taught(COLUMNS), dialect(), dialect(untyped="translate"), dialect(mes
 SAMPLES = {path.read_bytes() for path in CASES.glob("*/message.json")}
 VALUES = sorted(SAMPLES | {TYPED, json.dumps(metadata(COLUMNS)).encode()})
 
-UNHURRIED = settings(deadline=None)
-"""A busy machine is no failure."""
-
 
 def outcome(reader: Qlik, value: bytes) -> object:
     """The outcome, or the refusal as a value; metadata that is learned is also compiled."""
@@ -68,7 +65,6 @@ def test_truncated(value: bytes) -> None:
             assert isinstance(outcome(reader, whole[:end]), tuple)
 
 
-@UNHURRIED
 @given(st.sampled_from(VALUES), st.lists(st.tuples(st.integers(min_value=0), st.integers(0, 255)), max_size=8))
 def test_flipped(value: bytes, flips: list[tuple[int, int]]) -> None:
     """A message with other bytes gives an outcome or a refusal, the same each time."""
@@ -85,7 +81,6 @@ HEADERS = st.sampled_from(["changeSequence", "timestamp", "transactionId", "chan
 NUMBERS = st.from_regex(rb"-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,25})?", fullmatch=True)
 
 
-@UNHURRIED
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(COLUMNS, JSON)), st.dictionaries(HEADERS | st.text(), JSON))
 def test_any_values(row: dict[str, Any], headers: dict[str, Any]) -> None:
     """Whatever the cells and the headers are, the row has an outcome or a refusal."""
@@ -96,7 +91,6 @@ def test_any_values(row: dict[str, Any], headers: dict[str, Any]) -> None:
             outcome(reader, value)
 
 
-@UNHURRIED
 @given(NUMBERS)
 def test_any_number(number: bytes) -> None:
     """A number of any size in any place gives an outcome or a refusal."""
@@ -106,7 +100,6 @@ def test_any_number(number: bytes) -> None:
             outcome(reader, value)
 
 
-@UNHURRIED
 @given(st.sampled_from(VALUES), st.data())
 def test_any_member_of_another_type(value: bytes, data: st.DataObject) -> None:
     """Any member of a valid message may be anything."""
@@ -122,7 +115,6 @@ def test_any_member_of_another_type(value: bytes, data: st.DataObject) -> None:
         outcome(reader, json.dumps(whole).encode())
 
 
-@UNHURRIED
 @given(st.text(min_size=8, alphabet="ABCDEFGHIJ0123456789"))
 def test_no_cell_in_a_refusal(secret: str) -> None:
     """A refusal never repeats a value of the row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.shop import Row, Shop, Table
@@ -26,8 +26,6 @@ from tests.translator.dialects._shareplex_history import (
 from translator.message import DeclaredTable
 
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
-patient = settings(deadline=None)
-"""A busy machine is slow, not wrong."""
 
 
 def by_key(rows: Sequence[Row], table: Table) -> dict[str, Row]:
@@ -35,7 +33,6 @@ def by_key(rows: Sequence[Row], table: Table) -> dict[str, Row]:
     return {json.dumps({name: row[name] for name in table.key}): row for row in rows}
 
 
-@patient
 @given(histories(), FORMS, SIZES)
 def test_a_declared_table_comes_back(history: History, form: Form, sizes: list[int]) -> None:
     """Whatever the form, and however many changes are in a value: rows, NULLs and keys are those at the end."""
@@ -45,7 +42,6 @@ def test_a_declared_table_comes_back(history: History, form: Form, sizes: list[i
     assert by_key(list(history.rows.values()), TABLE) == rows_of(events)
 
 
-@patient
 @given(st.integers(0, 2**32), FORMS, SIZES)
 def test_typed_tables_come_back(seed: int, form: Form, sizes: list[int]) -> None:
     """Tables of all types that the shop has, one with a key of two columns: every value is exact."""
@@ -57,7 +53,6 @@ def test_typed_tables_come_back(seed: int, form: Form, sizes: list[int]) -> None
         assert expected == rows_of(event for event in events if event["table"] == table.name)
 
 
-@patient
 @given(histories(), FORMS)
 def test_a_table_of_which_only_the_key_is_declared_comes_back_as_text(history: History, form: Form) -> None:
     """Without types numbers are exact text; a NULL that an insert left out is absent, and never another value."""
@@ -70,7 +65,6 @@ def test_a_table_of_which_only_the_key_is_declared_comes_back_as_text(history: H
     assert by_key(as_text, TABLE) == sent
 
 
-@patient
 @given(histories(key_changes=False))
 def test_without_tables_the_updates_of_post_have_their_key(history: History) -> None:
     """`key` of preset quest names the row of an update; an insert and a delete have no key, and say so."""

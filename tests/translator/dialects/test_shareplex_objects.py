@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.translator.dialects._shareplex import BAND, CASES, body, changes, dialect, outcome, refusal, row, sample
@@ -122,8 +122,6 @@ READERS = (
     dialect(preset="dts", default_table="X.Y"),
     dialect(preset="lenient", default_table="X.Y"),
 )
-UNHURRIED = settings(deadline=None)
-"""A busy machine is no failure."""
 
 
 def accepted(value: bytes) -> None:
@@ -144,7 +142,6 @@ def test_a_message_cut_anywhere_is_refused_or_read(value: bytes) -> None:
         accepted(value[:end])
 
 
-@UNHURRIED
 @given(st.sampled_from(VALUES), st.lists(st.tuples(st.integers(0, 2**16), st.integers(1, 255)), min_size=1, max_size=4))
 def test_flipped_bytes_are_refused_or_read(value: bytes, flips: list[tuple[int, int]]) -> None:
     """No damage raises anything but MessageError."""
@@ -162,7 +159,6 @@ JSON = st.recursive(
 MEMBERS = ("op", "table", "time", "posttime", "scn", "trans", "seq", "size", "idx", "host", "userid", "rowid", "x")
 
 
-@UNHURRIED
 @given(
     st.sampled_from(["ins", "upd", "del", "TRUNCATE", "DROP COLUMN"]),
     st.dictionaries(st.sampled_from(MEMBERS[2:]), JSON, max_size=5),
@@ -175,7 +171,6 @@ def test_any_json_in_any_place_is_refused_or_read(op: str, meta: dict[str, objec
     accepted(json.dumps(body(op, meta=meta, **members)).encode("utf-8", "surrogatepass"))
 
 
-@UNHURRIED
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=5),

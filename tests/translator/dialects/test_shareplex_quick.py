@@ -125,7 +125,7 @@ def same(reader: SharePlex, value: bytes) -> bool:
     return repr(quick) == repr(result(lambda: reader._plainly(value)))
 
 
-@settings(deadline=None, max_examples=600)
+@settings(max_examples=600)
 @given(st.sampled_from(DIALECTS), messages())
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A" :1,"A" :2,"S":"x\\":"} }')
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A":1},"data":{"A":1}}')
