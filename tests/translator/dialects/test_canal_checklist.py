@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
 from tests.translator.dialects._canal import UPDATE, canal, decode, message, of_type, other, refused, row, update
-from tests.translator.dialects.case import CASES, EXPECTED
+from tests.translator.dialects._checklist import Tests, boxes, exists
 from translator.errors import MessageError
 from translator.message import TableName
-
-Tests = Sequence[str]
-"""`module::function` or `module::Class::function`, modules below tests.translator; a case of test_cases in brackets."""
 
 ACCEPT: Mapping[str, Tests] = {
     "one UTF-8 object in any order of members; unknown members are ignored (not counted), missing ones are null": (
@@ -194,22 +190,8 @@ DO_NOT: Mapping[str, Tests] = {
 }
 """One box in section 15; here each thing that it forbids has its line."""
 
-BOXES: Mapping[str, Tests] = {
-    f"{group}: {box}": tests
-    for group, boxes in {"Accept": ACCEPT, "Produce": PRODUCE, "Reject": REJECT, "Do not": DO_NOT}.items()
-    for box, tests in boxes.items()
-}
+BOXES = boxes({"Accept": ACCEPT, "Produce": PRODUCE, "Reject": REJECT, "Do not": DO_NOT})
 """Every box, in the order of section 15, and the tests that show it."""
-
-
-def exists(test: str) -> bool:
-    """Whether pytest would find it, and the case in brackets, if any, has its expected outcome."""
-    name, _, case = test.rstrip("]").partition("[")
-    module, *path = name.split("::")
-    found: Any = import_module(f"tests.translator.{module}")
-    for part in path:
-        found = getattr(found, part, None)
-    return path[-1].startswith("test_") and callable(found) and (not case or (CASES / case / EXPECTED).is_file())
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from collections.abc import Mapping
 
 import pytest
 
 from tests.repository.pages import page
+from tests.translator.dialects._checklist import Tests, boxes, exists
 from tests.translator.dialects._dts_avro import MYSQL, refused, row_of, value_of
-from tests.translator.dialects.case import CASES, EXPECTED
 from tests.translator.dialects.dts_avro_composer import NONE, NULL, compose, decimal, fields, integer, row
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES
 from translator.message import Changes, Message, RowChange, Setup, TableName
-
-Tests = Sequence[str]
-"""`module::function` or `module::Class::function`, modules below tests.translator; a case of test_cases in brackets."""
 
 DECODE: Mapping[str, Tests] = {
     "one V3 schema, Record of named types; no registry": (
@@ -196,28 +191,16 @@ TESTS_TO_HAVE: Mapping[str, Tests] = {
     ),
 }
 
-BOXES: Mapping[str, Tests] = {
-    f"{group}: {box}": tests
-    for group, boxes in {
+BOXES = boxes(
+    {
         "Decode": DECODE,
         "Reject": REJECT,
         "Map": MAP,
         "Values": VALUES,
         "Tests": TESTS_TO_HAVE,
-    }.items()
-    for box, tests in boxes.items()
-}
+    }
+)
 """Every box, in the order of section 11, and the tests that show it."""
-
-
-def exists(test: str) -> bool:
-    """Whether pytest would find it, and the case in brackets, if any, has its expected outcome."""
-    name, _, case = test.rstrip("]").partition("[")
-    module, *path = name.split("::")
-    found: Any = import_module(f"tests.translator.{module}")
-    for part in path:
-        found = getattr(found, part, None)
-    return path[-1].startswith("test_") and callable(found) and (not case or (CASES / case / EXPECTED).is_file())
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.translator.dialects import _qlik, _qlik_avro
+from tests.translator.dialects._checklist import Tests, boxes, exists
 from tests.translator.dialects._qlik import SCHEMA_ID, SEQUENCE, bare, change, dialect, enveloped, message, taught
 from tests.translator.dialects._qlik_avro import body, data_schema, framed, registered, row, written
-from tests.translator.dialects.case import CASES, EXPECTED
 from translator.dialects.qlik import Qlik
 from translator.message import Learned, Limits, RowChange, Setup
 from translator.translate import Events, Translator
-
-Tests = Sequence[str]
-"""`module::function` or `module::Class::function`, modules below tests.translator; a case of test_cases in brackets."""
 
 DETECT: Mapping[str, Tests] = {
     "by first bytes: atMSG, 00, {; else unknown framing; null or empty is a tombstone": (
@@ -247,20 +243,8 @@ _GROUPS = {
     "Values": VALUES,
     "Test inputs": INPUTS,
 }
-BOXES: Mapping[str, Tests] = {
-    f"{group}: {box}": tests for group, boxes in _GROUPS.items() for box, tests in boxes.items()
-}
+BOXES = boxes(_GROUPS)
 """Every box, in the order of section 11, and the tests that show it."""
-
-
-def exists(test: str) -> bool:
-    """Whether pytest would find it, and the case in brackets, if any, has its expected outcome."""
-    name, _, case = test.rstrip("]").partition("[")
-    module, *path = name.split("::")
-    found: Any = import_module(f"tests.translator.{module}")
-    for part in path:
-        found = getattr(found, part, None)
-    return path[-1].startswith("test_") and callable(found) and (not case or (CASES / case / EXPECTED).is_file())
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from tests.translator.dialects._checklist import Tests, boxes, exists
 from tests.translator.dialects._shareplex import BAND, KEYED, body, dialect, refusal, row, sample
-from tests.translator.dialects.case import CASES, EXPECTED
 from translator.dialects.shareplex import SharePlex
 from translator.envelope import ChangeEvent
 from translator.message import DeclaredTable, Limits, Message, TableName
 from translator.translate import Events, Translator
-
-Tests = Sequence[str]
-"""`module::function`, modules below tests.translator; a case of test_cases in brackets."""
 
 ACCEPT: Mapping[str, Tests] = {
     "UTF-8 object, byte order mark, white space; several objects in one value, each one event": (
@@ -156,22 +152,8 @@ REJECT: Mapping[str, Tests] = {
     "XML is named": ("dialects.test_shareplex_objects::test_xml_is_named",),
 }
 
-BOXES: Mapping[str, Tests] = {
-    f"{group}: {box}": tests
-    for group, boxes in {"Accept": ACCEPT, "Reject": REJECT}.items()
-    for box, tests in boxes.items()
-}
+BOXES = boxes({"Accept": ACCEPT, "Reject": REJECT})
 """Every box, in the order of section 10, and the tests that show it."""
-
-
-def exists(test: str) -> bool:
-    """Whether pytest would find it, and the case in brackets, if any, has its expected outcome."""
-    name, _, case = test.rstrip("]").partition("[")
-    module, *path = name.split("::")
-    found: Any = import_module(f"tests.translator.{module}")
-    for part in path:
-        found = getattr(found, part, None)
-    return path[-1].startswith("test_") and callable(found) and (not case or (CASES / case / EXPECTED).is_file())
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)
