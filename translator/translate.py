@@ -349,21 +349,22 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     names = change.key_columns
     if not names:
         return NO_KEY
-    _check_key_values(change)
+    if change.issues or change.notes:
+        _check_key_values(change)
     fallback = before or {}
     new = {name: image[name] if name in image else fallback.get(name) for name in names}
     if None in new.values():
         change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
         return NO_KEY
-    old = {name: fallback[name] for name in names if name in fallback}
-    if old.items() <= new.items():
+    changed = [name for name in names if name in fallback and fallback[name] != new[name]]
+    if not changed:
         return Key(_json(new), change.key_kind)
-    if len(old) < len(names):
-        lacking = next(name for name in names if name not in old)
+    lacking = next((name for name in names if name not in fallback), None)
+    if lacking is not None:
         reason = f"the key changed, but the before image lacks its column {lacking!r}"
         raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
     change.notes = [*(change.notes or ()), "PK_CHANGED"]
-    return Key(_json(new), change.key_kind, _json(old))
+    return Key(_json(new), change.key_kind, _json({name: fallback[name] for name in names}))
 
 
 def _check_key_values(change: RowChange) -> None:
