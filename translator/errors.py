@@ -78,9 +78,13 @@ def quote(value: object, limit: int = 40) -> str:
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 
+_COMPARED = 100
+"""Characters of a value that are held against the names: it may have millions, and memory goes by their number."""
+
+
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
     """The sentence for a value outside a closed list, with the nearest allowed name when one is near."""
     names = sorted(allowed)
-    near = difflib.get_close_matches(str(value), names, n=1)
+    near = difflib.get_close_matches(str(value)[:_COMPARED], names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
     return f"unknown {what} {quote(value)}{hint}; allowed: {', '.join(names) or 'none'}"

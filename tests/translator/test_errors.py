@@ -1,5 +1,7 @@
 """The class of an error is the decision, and its text never surprises a terminal."""
 
+import tracemalloc
+
 import pytest
 
 from translator.errors import (
@@ -60,3 +62,14 @@ def test_quote(value: object, expected: str) -> None:
 def test_unknown(value: object, expected: str) -> None:
     """A word outside a closed list is told with the nearest one, when one is near, and with all of them."""
     assert expected == unknown("operation", value, ["INSERT", "UPDATE", "DELETE"])
+
+
+def test_unknown_of_any_length() -> None:
+    """Of a word of millions of characters, only the beginning is held against the names: memory goes by its length."""
+    word = "".join(map(chr, range(0x4E00, 0x9E00))) * 50
+    tracemalloc.start()
+    try:
+        unknown("operation", word, ["INSERT"])
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
