@@ -31,7 +31,7 @@ def test_every_operation_is_tested() -> None:
     assert {"REFRESH", "INSERT", "UPDATE", "DELETE"} == set(OPERATIONS)
 
 
-@pytest.mark.parametrize("word", ["READ", "CREATE", "TRUNCATE", "UPSERT", ""])
+@pytest.mark.parametrize("word", ["READ", "CREATE", "TRUNCATE", "UPSERT", "", "ınsert"])
 def test_unknown_operation(word: str) -> None:
     """An operation that Replicate does not write is refused, not read as the nearest one."""
     assert ("UNKNOWN_OPERATION", "$.headers.operation") == refusal(dialect(), bare(word, ROW))
@@ -73,6 +73,24 @@ def test_delete(data: Any, before: Any) -> None:
     """A delete has its row in beforeData, or else in data, and nothing after."""
     read = change(dialect(), bare("DELETE", data, before))
     assert ({"id": "1", "name": "b"}, None) == (read.before, read.after)
+
+
+NULLS = {"id": None, "name": None}
+
+
+def test_delete_with_an_image_of_nulls() -> None:
+    """An image of nulls does not hide the row in the other one."""
+    for images in ((OLD, NULLS), (NULLS, OLD)):
+        assert {"id": "1", "name": "b"} == change(dialect(), bare("DELETE", *images)).before
+
+
+@pytest.mark.parametrize("word", ["INSERT", "REFRESH", "UPDATE"])
+def test_old_row_of_nulls(word: str) -> None:
+    """An old row of nulls was not sent, where the table has a key; where it has none, it may be a row of an update."""
+    keyed = dialect(tables=(DeclaredTable("S.T", ("id",)),))
+    assert change(keyed, bare(word, ROW, NULLS)).before is None
+    assert (NULLS if word == "UPDATE" else None) == change(dialect(), bare(word, ROW, NULLS)).before
+    assert {"id": None, "name": "b"} == change(keyed, bare("UPDATE", ROW, {**NULLS, "name": "b"})).before
 
 
 def test_delete_without_row() -> None:

@@ -54,11 +54,13 @@ def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Head
     """
     headers = field(body, "headers", dict, path)
     path = f"{path}.headers"
-    operation = field(headers, "operation", str, path)
+    operation: str = field(headers, "operation", str, path)
+    # Letters of other alphabets can become those of the words: `ınsert` is none of them.
+    word = operation.upper() if operation.isascii() else operation
     notes: list[str] = []
     return Headers(
         path,
-        one_of(operation.upper(), rules.operations, "operation", f"{path}.operation", ErrorCode.UNKNOWN_OPERATION),
+        one_of(word, rules.operations, "operation", f"{path}.operation", ErrorCode.UNKNOWN_OPERATION),
         _change_sequence(headers, path, notes),
         _timestamp(headers, path, rules, notes),
         _transaction(headers, path),

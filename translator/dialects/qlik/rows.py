@@ -31,16 +31,16 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     """Before and after out of `data` and `beforeData`, as the operation has them. An empty object says nothing.
 
     A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (section 7).
-    Its row may also be in the Kafka key only (section 11): then both are missing, or of nulls, as a writer schema
-    without a null for `data` demands.
+    Of two images, one of nulls alone says nothing. Its row may also be in the Kafka key only (section 11): then both
+    are missing, or of nulls, as a writer schema without a null for `data` demands.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
     """
     data, before = _section(frame, "data", limits), _section(frame, "beforeData", limits)
     if op == "d":
-        row = before or data
-        if has_key and (row is None or not any(value is not None for value in row.values())):
+        row = next(filter(_has_value, (before, data)), before or data)
+        if has_key and not _has_value(row):
             return _ROW_IN_KEY
         if row is None:
             raise MessageError(
@@ -49,16 +49,21 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
         return Sections(row, None, row)
     if data is None:
         raise MessageError(ErrorCode.MISSING_FIELD, "data is missing, null or empty", path=f"{frame.path}.data")
-    if before is not None and op != "u":
+    if op != "u" and _has_value(before):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
             "beforeData holds a row, which only an UPDATE or a DELETE can have",
             path=f"{frame.path}.beforeData",
         )
-    return Sections(before, data, data)
+    return Sections(before if op == "u" else None, data, data)
 
 
 _ROW_IN_KEY = Sections(None, None, {})
+
+
+def _has_value(row: JsonObject | None) -> bool:
+    """Whether a row has more than nulls, which is how an image that was not sent is spelled column by column."""
+    return row is not None and any(value is not None for value in row.values())
 
 
 def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
@@ -85,7 +90,9 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     gaps = None if masks.leaves_none_out else masks
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings()
-    before = _image(sections.before, gaps, table, findings, limits)
+    # A row of a table with a key is not of nulls alone: such an old row was not sent.
+    sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
+    before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     return RowChange(
