@@ -99,6 +99,15 @@ def test_text_of_the_key_column() -> None:
     assert "INVALID_FIELD" == refused(reader, msgspec.structs.replace(record, key=b"\xff"))[0]
 
 
+def test_text_that_begins_as_an_object_does() -> None:
+    """Identifiers are written in braces, too: what is no JSON is text, where the operator says that keys are."""
+    reader = dialect(tables=(DeclaredTable("S.T", key=("id",)),), message_key="primary_key")
+    text = "{3F2504E0-4F89-11D3-9A0C-0305E82C3301}"
+    assert {"id": text} == row(reader, msgspec.structs.replace(message(bare("DELETE")), key=text.encode())).before
+    record = msgspec.structs.replace(message(bare("DELETE")), key=b'{"id": 7, "id": 8}')
+    assert "INVALID_FIELD" == refused(reader, record)[0]
+
+
 @pytest.mark.parametrize("key", [(), ("id", "name")])
 def test_text_of_several_columns(key: tuple[str, ...]) -> None:
     """Text of several columns has no delimiter that anybody documents; without a key nothing says whose text it is."""

@@ -77,10 +77,11 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
         MessageError: MISSING_FIELD when it names no row of the table; MALFORMED_JSON, INVALID_FIELD, LIMIT_EXCEEDED.
     """
     cells: JsonObject
-    if is_object(key):
+    is_text = is_primary_key and len(table.key_columns) == 1
+    if is_object(key) and not (is_text and _is_no_json(key, limits)):
         cells = parse_object(key, limits)
         check_distinct(key, cells)
-    elif is_primary_key and len(table.key_columns) == 1:
+    elif is_text:
         try:
             cells = {table.key_columns[0]: key.decode()}
         except UnicodeDecodeError:
@@ -94,6 +95,15 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
         )
     converters = ConvertersOr({name: table.text_converter(name) for name in cells}, UNKNOWN)
     return _checked(cells, converters, table)
+
+
+def _is_no_json(key: bytes, limits: Limits) -> bool:
+    """Whether a key only looks like an object by its first letter, as `{3F2504E0-…}` does."""
+    try:
+        parse_object(key, limits)
+    except MessageError as error:
+        return error.code is ErrorCode.MALFORMED_JSON
+    return False
 
 
 def _checked(cells: JsonObject, converters: Converters, table: Table) -> KeyRow:
