@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.translator.dialects._qlik import SCHEMA_ID, SEQUENCE, bare, change, dialect, enveloped, message, refusal
+from tests.translator.dialects._qlik import (
+    SCHEMA_ID,
+    SEQUENCE,
+    bare,
+    change,
+    dialect,
+    enveloped,
+    message,
+    metadata,
+    refusal,
+)
 from tests.translator.dialects._qlik_avro import HEADERS, framed, record, registered, row, written
 from translator.errors import ConfigError
-from translator.message import Needs, TableName
+from translator.message import Learned, Needs, TableName
 
 ROW = {"id": 1, "name": "a"}
 OLD = {"id": 1, "name": "b"}
@@ -37,6 +47,27 @@ def test_flattened_headers(body: dict[str, Any], wrap: Any) -> None:
     read = change(dialect(), wrap(body))
     assert ("u", *IMAGES, SEQUENCE, ["name"]) == (read.op, read.before, read.after, read.pos_native, read.changed)
     assert ("custom_json", "inferred") == (read.writer.variant, read.writer.variant_basis)
+
+
+@pytest.mark.parametrize("headers", [{"headers": HEAD}, prefixed("headers", HEAD), HEAD])
+@pytest.mark.parametrize("wrap", [enveloped, lambda body: {"message": body}, lambda body: body])
+def test_old_row_alone_is_flattened(headers: dict[str, Any], wrap: Any) -> None:
+    """It is not overlooked beside sections that are objects: the old key of a changed one is in it."""
+    read = change(dialect(), wrap({"data": ROW, **prefixed("beforeData", OLD), **headers}))
+    assert (*IMAGES, "custom_json", "inferred") == (
+        read.before,
+        read.after,
+        read.writer.variant,
+        read.writer.variant_basis,
+    )
+
+
+def test_rows_alone_are_flattened() -> None:
+    """The headers are an object, and both rows are not."""
+    body = {**prefixed("data", ROW), **prefixed("beforeData", OLD), "headers": HEAD}
+    for wrapped in (body, enveloped(body)):
+        read = change(dialect(), wrapped)
+        assert (*IMAGES, SEQUENCE) == (read.before, read.after, read.pos_native)
 
 
 def test_default_sections_without_the_envelope_members() -> None:
@@ -134,6 +165,44 @@ def test_declared(given: dict[str, Any], body: dict[str, Any]) -> None:
         read = change(dialect(message_format=given), wrapped)
         assert ("u", *IMAGES, SEQUENCE, ["name"]) == (read.op, read.before, read.after, read.pos_native, read.changed)
         assert ("custom_json", "declared") == (read.writer.variant, read.writer.variant_basis)
+
+
+ODD_NAMES = ("magic", "lineage", "tableStructure", "messageSchemaId", "message", "data", "table", "schema")
+
+
+@pytest.mark.parametrize("headers", ["", "h", "headers/"])
+def test_columns_called_like_members(headers: str) -> None:
+    """Where columns stand among the members, they may have the name of any of them."""
+    cells = {"id": "1", **dict.fromkeys(ODD_NAMES, "x")}
+    head = {"operation": "INSERT", "timestamp": "2023-09-11T03:23:25"}
+    flat = {"": head, "h": prefixed("h", head), "headers/": {"headers": head}}[headers]
+    reader = dialect(message_format={"data": "", "headers": headers})
+    for wrapped in ({**cells, **flat}, enveloped({**cells, **flat})):
+        read = change(reader, wrapped)
+        assert (cells, 1694402605000000) == (read.after, read.ts_commit_us)
+        assert TableName(None, "S", "T") == read.table
+
+
+def test_added_headers_among_columns() -> None:
+    """A header that somebody added is one where the operator names it; without that it is a column."""
+    body = {"id": "1", "operation": "INSERT", "of": "T2", "schema": "x"}
+    given = {"data": "", "headers": "", "header_names": {"table": "of"}}
+    read = change(dialect(message_format=given, topics=None), body)
+    assert (TableName(None, None, "T2"), {"id": "1", "schema": "x"}) == (read.table, read.after)
+
+
+def test_metadata_of_a_task_with_columns_among_members() -> None:
+    """It has sections of its own, whatever those of the rows are."""
+    told = metadata({"id": {}})
+    for wrapped in (told, told["message"]):
+        assert isinstance(dialect(message_format={"data": ""}).decode(message(wrapped)), Learned)
+
+
+@pytest.mark.parametrize("head", [{"op": "INSERT", "operation": "x"}, {"operation": "x", "op": "INSERT"}])
+def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None:
+    """In any order, the name that the operator gives it counts."""
+    given = {"header_names": {"operation": "op"}}
+    assert "c" == change(dialect(message_format=given), {"data": ROW, "headers": head}).op
 
 
 @pytest.mark.parametrize(

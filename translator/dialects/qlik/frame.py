@@ -74,9 +74,14 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
         rows = frozenset(f"{parent}.{name}" for parent in ("$", "$.message") for name in splitter.rows)
     root = parse_object(value, limits, rows)
     check_distinct(value, root, members=_members(root))
-    if "magic" in root:
+    if "magic" in root and not _is_column(root.get("message"), splitter):
         return _enveloped(root, splitter)
     return _bare(root, splitter)
+
+
+def _is_column(member: object, splitter: Splitter | None) -> bool:
+    """Whether a member of the root may be a cell: where columns stand among the members, under any name."""
+    return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 
 def _members(root: JsonObject) -> int:
@@ -109,9 +114,7 @@ def read_type(text: str) -> str:
 
 def _sectioned(variant: str, kind: str, schema_id: str | None, body: JsonObject, splitter: Splitter | None) -> Frame:
     """The frame of an enveloped body, its sections in the default form."""
-    if kind == METADATA or (splitter is None and HEADERS in body):
-        return Frame(variant, kind, schema_id, body, "$.message")
-    found = splitter or detect(body)
+    found = None if kind == METADATA else splitter or detect(body)
     if found is None:
         return Frame(variant, kind, schema_id, body, "$.message")
     return _custom(kind, schema_id, body, "$.message", found, declared=splitter is not None)
@@ -127,17 +130,23 @@ def _custom(
 
 def _bare(root: JsonObject, splitter: Splitter | None) -> Frame:
     """An object without magic: the envelope is an option of the task (section 1, V2)."""
-    if splitter is None and HEADERS in root and (ROW in root or BEFORE in root):
+    sectioned = HEADERS in root and (ROW in root or BEFORE in root)
+    found = splitter or detect(root)
+    if sectioned and found is None:
         return Frame("bare_json", DATA, None, root, "$")
-    if "lineage" in root and "tableStructure" in root:
+    if "lineage" in root and "tableStructure" in root and not _is_column(root["lineage"], splitter):
         return Frame("bare_json", METADATA, None, root, "$")
     if "op" in root and isinstance(root.get(ROW), list):
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON of 2016 is not in this release")
     record = root.get("message")
-    body, path = (record, "$.message") if isinstance(record, dict) else (root, "$")
-    found = splitter or detect(body)
+    body, path = (root, "$") if sectioned or not isinstance(record, dict) else (record, "$.message")
+    if body is record:
+        found = splitter or detect(body)
     if found is not None:
-        return _custom(DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, found, declared=bool(splitter))
+        schema_id = None
+        if body is not root or not _is_column(root.get("messageSchemaId"), splitter):
+            schema_id = read_schema_id(root, "messageSchemaId", "$")
+        return _custom(DATA, schema_id, body, path, found, declared=bool(splitter))
     if path != "$" and HEADERS in body:
         return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, basis="inferred")
     raise MessageError(

@@ -31,6 +31,9 @@ HEADER_NAMES = (
 )
 """What may stand in the headers (sections 1 and 4)."""
 
+_ADDED = ("externalSchemaId", "schema", "table")
+"""Headers that a task has only where somebody added them."""
+
 SEPARATOR = "_"
 """Between the name of a flattened section and that of its member: `headers_operation`."""
 
@@ -60,11 +63,19 @@ class Splitter:
         self._prefixes = {
             section: name + SEPARATOR if name else "" for section, name in sections.items() if not name.endswith("/")
         }
-        self._header_of = {given.header_names.get(name, name): name for name in HEADER_NAMES}
+        header_of = {given.header_names.get(name, name): name for name in HEADER_NAMES}
+        _check(given, self._objects, self._prefixes, header_of)
+        self.columns_beside = "" in (self._prefixes.get(DATA), self._prefixes.get(BEFORE))
+        """Whether the columns of a row stand among the members, under any name."""
+        if self.columns_beside and self._prefixes.get(HEADERS) == "":
+            # Then nothing tells a column from a header, and a column may well be called `table`.
+            for name in _ADDED:
+                if name not in given.header_names:
+                    del header_of[name]
+        self._header_of = header_of
         self.rows = frozenset(self._objects[section] for section in (DATA, BEFORE) if section in self._objects)
         """Members that hold rows."""
         self._flat_data = DATA in self._prefixes
-        _check(given, self._objects, self._prefixes, self._header_of)
 
     def split(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """The members in the default form; those of no section stay beside the sections."""
@@ -92,7 +103,9 @@ class Splitter:
             made[BEFORE] = None  # where a section has no object of its own, null is spelled column by column
         headers = made.get(HEADERS)
         if isinstance(headers, dict):
-            made[HEADERS] = {self._header_of.get(name, name): value for name, value in headers.items()}
+            # A header that was renamed is not the one that bears its name now.
+            named = {self._header_of[name]: value for name, value in headers.items() if name in self._header_of}
+            made[HEADERS] = {**headers, **named}
         return {**rest, **made}
 
 
@@ -116,29 +129,32 @@ def _check(
 
 
 @lru_cache(maxsize=16)
-def detected(headers_prefixed: bool, data_is_there: bool, before_is_there: bool) -> Splitter:
-    """The splitter of a message whose headers are flattened, in one of the two forms that are known."""
-    if not headers_prefixed:
-        return Splitter(MessageFormat(headers=""))
-    return Splitter(
-        MessageFormat(
-            data="data/" if data_is_there else "data",
-            before_data="beforeData/" if before_is_there or data_is_there else "beforeData",
-            headers="headers",
-        )
-    )
+def detected(headers: str, data: str, before_data: str) -> Splitter:
+    """The splitter of a form that is known."""
+    return Splitter(MessageFormat(headers=headers, data=data, before_data=before_data))
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """The splitter for members of flattened headers, where their form leaves no doubt; None for any other form.
+    """The splitter for flattened members, where their form leaves no doubt; None for any other form, and Replicate's.
 
-    Known are `headers_operation`, with rows as objects or flattened in the same way, and `operation` beside rows that
-    are objects (mongo-kafka looks for both). With rows flattened without a prefix nothing tells columns from headers.
+    Known are sections as objects or with their names as prefixes, each as it likes (`headers_operation`), and
+    `operation` beside rows that are objects (mongo-kafka looks for both). With rows flattened without a prefix nothing
+    tells columns from headers.
     """
+    if HEADERS in members and DATA in members and len(members) == 2 + (BEFORE in members):
+        return None  # nearly every message
+    before_data = _form(BEFORE, members)
     if HEADERS in members:
-        return None
+        data = _form(DATA, members)
+        return None if data[-1] == before_data[-1] == "/" else detected("headers/", data, before_data)
     if f"{HEADERS}{SEPARATOR}operation" in members:
-        return detected(True, DATA in members, BEFORE in members)
+        return detected(HEADERS, "data/" if DATA in members else DATA, before_data)
     if "operation" in members and (DATA in members or BEFORE in members):
-        return detected(False, True, True)
+        return detected("", "data/", before_data)
     return None
+
+
+def _form(section: str, members: Mapping[str, Any]) -> str:
+    """How the Message Format spells a section: flattened where there are members of it, and not the section itself."""
+    prefix = section + SEPARATOR
+    return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"
