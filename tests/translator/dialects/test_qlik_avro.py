@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.translator.dialects._qlik_avro import (
     written,
 )
 from translator.dialects.qlik import Qlik
+from translator.dialects.qlik.row_schema import RowSchema
 from translator.errors import MessageError
 from translator.message import Learned, Needs, Setup, TableName, Writer
 
@@ -356,3 +358,23 @@ def test_untyped_avro_is_read_by_its_metadata() -> None:
     """What cannot be read without the metadata is read with it, types and table included, whatever `untyped` says."""
     read = row(taught(TOLD, SCHEMA, untyped="translate", topics="other=X.Y"), value())
     assert (TableName(None, "S", "T"), ("id",), ROW) == (read.table, read.key_columns, read.after)
+
+
+# -- what is kept
+
+
+def test_schemas_that_came_with_messages_go_again() -> None:
+    """However many come, those at hand have 4 MiB of text at most, and nothing else holds one: a schema is large."""
+    gc.collect()
+    before = _row_schemas()
+    reader, schema = dialect(topics=None), data_schema({"id": "int"}, NAMESPACE)
+    inner, text = written(schema, body("INSERT", {"id": 1})), json.dumps({**schema, "doc": "x" * 8000})
+    for number in range(1000):
+        read = row(reader, enveloped(inner, None, text.replace("CINMAD", f"T{number}")))
+        assert TableName(None, "TSTDTA", f"T{number}") == read.table
+    gc.collect()
+    assert (_row_schemas() - before) * len(text) <= 4 * 1024 * 1024
+
+
+def _row_schemas() -> int:
+    return sum(isinstance(thing, RowSchema) for thing in gc.get_objects())

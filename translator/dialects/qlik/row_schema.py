@@ -57,6 +57,8 @@ class RowSchema:
         }
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
+        self.made: dict[Any, Any] = {}
+        """What is made of it for rows. It lies here to go when the schema goes: both may be large."""
         self.basis = "certain" if self._splitter is None else "declared" if reading.splitter else "inferred"
         """How the form of the sections is known."""
 

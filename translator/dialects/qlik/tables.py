@@ -28,8 +28,8 @@ UNKNOWN = converter("unknown")
 
 CACHED = 4096
 """Tables and topics kept at hand; beyond it the least used is looked up again."""
-CACHED_SCHEMAS = 512
-"""Tables kept at hand with their Avro schema."""
+CACHED_OF_SCHEMA = 16
+"""Tables kept at hand by each Avro schema; as a rule a schema is of one."""
 
 
 class Table(Struct, frozen=True):
@@ -71,7 +71,6 @@ class UntypedTables:
         self._source = setup.source
         self._of_topic = lru_cache(CACHED)(self._match)
         self._of_name = lru_cache(CACHED)(self._build)
-        self._of_schema = lru_cache(CACHED_SCHEMAS)(self._build_by_schema)
 
     def find(self, message: Message, frame: Frame) -> Table:
         """The table of a message.
@@ -107,7 +106,13 @@ class UntypedTables:
         """The table of Avro messages without metadata. The schema lists all columns; types that the operator declares
         are of those columns. The key is the declared one, else that of the key record.
         """
-        return self._of_schema(schema, named.table, named.task, named.assumed, record_key)
+        named_as = (named.table, named.task, named.assumed, record_key)
+        found = schema.made.get(named_as)
+        if found is None:
+            if len(schema.made) >= CACHED_OF_SCHEMA:
+                schema.made.clear()
+            found = schema.made[named_as] = self._build_by_schema(schema, *named_as)
+        return found
 
     def _build_by_schema(
         self, schema: RowSchema, name: TableName, task: str | None, assumed: bool, record_key: tuple[str, ...]
