@@ -84,6 +84,13 @@ def test_delete_with_an_image_of_nulls() -> None:
         assert {"id": "1", "name": "b"} == change(dialect(), bare("DELETE", *images)).before
 
 
+def test_delete_of_a_row_of_nulls() -> None:
+    """It names no row of a table with a key; a table without one may have such a row."""
+    keyed = dialect(tables=(DeclaredTable("S.T", ("id",)),))
+    assert ("MISSING_FIELD", "$") == refusal(keyed, bare("DELETE", NULLS))
+    assert NULLS == change(dialect(), bare("DELETE", NULLS)).before
+
+
 @pytest.mark.parametrize("word", ["INSERT", "REFRESH", "UPDATE"])
 def test_old_row_of_nulls(word: str) -> None:
     """An old row of nulls was not sent, where the table has a key; where it has none, it may be a row of an update."""

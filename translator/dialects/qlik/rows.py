@@ -43,9 +43,7 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
         if has_key and not _has_value(row):
             return _ROW_IN_KEY
         if row is None:
-            raise MessageError(
-                ErrorCode.MISSING_FIELD, "a DELETE has its row neither in beforeData nor in data", path=frame.path
-            )
+            raise _no_row(frame)
         return Sections(row, None, row)
     if data is None:
         raise MessageError(ErrorCode.MISSING_FIELD, "data is missing, null or empty", path=f"{frame.path}.data")
@@ -66,6 +64,11 @@ def _has_value(row: JsonObject | None) -> bool:
     return row is not None and any(value is not None for value in row.values())
 
 
+def _no_row(frame: Frame) -> MessageError:
+    reason = "a DELETE has its row neither in beforeData nor in data"
+    return MessageError(ErrorCode.MISSING_FIELD, reason, path=frame.path)
+
+
 def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
     section: JsonObject | None = field(frame.body, name, dict, frame.path, optional=True)
     if section and len(section) > limits.columns:
@@ -81,8 +84,11 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     """The row change of a table.
 
     Raises:
-        MessageError: INVALID_FIELD when a mask or a column does not belong to the table.
+        MessageError: INVALID_FIELD when a mask or a column does not belong to the table, MISSING_FIELD for a DELETE
+            whose row has nulls alone though the table has a key.
     """
+    if headers.op == "d" and table.key_columns and not _has_value(sections.row):
+        raise _no_row(frame)
     notes = [*headers.notes, *table.notes]
     masks = Masks.over(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
     masks.check(headers.path, _MASK_HINTS.get(frame.variant, ""))
@@ -90,7 +96,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     gaps = None if masks.leaves_none_out else masks
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings()
-    # A row of a table with a key is not of nulls alone: such an old row was not sent.
+    # Nor is an old row of nulls alone one of a table with a key: it was not sent.
     sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
