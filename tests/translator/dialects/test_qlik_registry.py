@@ -301,3 +301,28 @@ def test_same_event_every_time() -> None:
     reader = known()
     reads: list[RowChange] = [row(reader, value(), framed_key({"id": 1})) for _ in range(3)]
     assert reads[0] == reads[1] == reads[2] == row(known(), value(), framed_key({"id": 1}))
+
+
+def test_rows_of_different_types() -> None:
+    """Both images are of one record, as a rule; of two, a column with two types has none."""
+    schema = data_schema(COLUMNS, NAMESPACE)
+    schema["fields"][1]["type"] = ["null", record("Before", [("id", "int"), ("name", ["null", "int"])])]
+    old = framed(5, written(schema, body("UPDATE", ROW, {"id": 1, "name": 5})))
+    assert ("UNSUPPORTED_SHAPE", "$") == refusal(known(schema), old)
+    schema["fields"][1]["type"] = ["null", record("Before", [("name", ["string", "null"]), ("gone", "int")])]
+    read = row(known(schema), framed(5, written(schema, body("UPDATE", ROW, {"name": "b", "gone": 7}))))
+    assert ({"name": "b", "gone": 7}, ROW) == (read.before, read.after)
+
+
+@pytest.mark.parametrize("declared", [(), (DeclaredTable("TSTDTA.CINMAD", key=("ID",)),)])
+def test_key_of_other_columns(declared: tuple[DeclaredTable, ...]) -> None:
+    """A key that the row does not have is none, and the event says so."""
+    reader = registered({5: SCHEMA, 6: key_schema({"ID": "int"})}, tables=declared)
+    read = row(reader, value(), framed(6, b"\2"))
+    assert ((), "none", ["KEY_INCOMPLETE"]) == (read.key_columns, read.key_kind, read.notes)
+
+
+def test_key_that_is_no_record() -> None:
+    """The reason tells the schema of the key from that of the value."""
+    with pytest.raises(MessageError, match="schema 6 of the Kafka key: a schema of type string"):
+        registered({5: SCHEMA, 6: "string"}).decode(record_of(value(), framed(6, b"\2a")))

@@ -194,7 +194,7 @@ class Qlik:
             key_schema = self._found(f"{REGISTRY}{key_number}", WriterSchema)
             if key_schema is None:
                 return Needs(f"{REGISTRY}{key_number}", key_number)
-            key_record = _by_registry(key_number, lambda: KeyRecord(key_schema))
+            key_record = _by_registry(key_number, lambda: KeyRecord(key_schema), "of the Kafka key")
         columns = tuple(key_record.columns) if key_record else ()
         table = self._untyped.of_schema(row_schema, named, columns)
         return self._change(message, frame, headers, sections, table, key_record)
@@ -236,9 +236,9 @@ class Qlik:
 _CONTROL_TABLE = "attrep_"
 
 
-def _by_registry(number: int, make: Callable[[], T]) -> T:
+def _by_registry(number: int, make: Callable[[], T], of: str = "of the registry") -> T:
     """What a schema of the registry makes; a refusal names the schema."""
     try:
         return make()
     except MessageError as error:
-        raise MessageError(error.code, f"schema {number} of the registry: {error.reason}", path=error.path) from None
+        raise MessageError(error.code, f"schema {number} {of}: {error.reason}", path=error.path) from None

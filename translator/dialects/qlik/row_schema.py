@@ -52,9 +52,7 @@ class RowSchema:
         rows = [sections[name] for name in (DATA, BEFORE) if sections.get(name) is not None]
         if not rows or not all(isinstance(row, dict) for row in rows):
             raise _no_data_record(schema, "no record data")
-        self.columns: Mapping[str, AvroColumn] = {
-            name: avro_column(name, type_) for row in reversed(rows) for name, type_ in row.items()
-        }
+        self.columns = _columns(schema, rows)
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
@@ -82,6 +80,19 @@ class RowSchema:
 def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
     reason = f"the schema {quote(schema.name)} is not of data records: {lacks}"
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+
+
+def _columns(schema: AvroType, rows: list[dict[str, AvroType]]) -> Mapping[str, AvroColumn]:
+    """The columns of the rows, in the order of the first one. Both are the record Data as a rule (section 3a)."""
+    columns: dict[str, AvroColumn] = {}
+    for row in rows:
+        for name, type_ in row.items():
+            column = avro_column(name, type_)
+            known = columns.setdefault(name, column)
+            if (known.type, known.native) != (column.type, column.native):
+                reason = f"the schema {quote(schema.name)} gives column {quote(name)} two types"
+                raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+    return columns
 
 
 def _record(type_: AvroType) -> AvroType | None:

@@ -121,8 +121,9 @@ class UntypedTables:
         types = {column.name: column.type for column in wanted.columns} if wanted else {}
         kind = "configured" if declared and declared.key else "primary"
         key = declared.key if declared and declared.key else record_key
+        notes = ("TABLE_ASSUMED",) if assumed else ()
         if not set(key) <= schema.columns.keys():
-            key = ()
+            notes, key = (*notes, "KEY_INCOMPLETE"), ()
         kind = kind if key else "none"
         columns = [
             Column(
@@ -140,7 +141,7 @@ class UntypedTables:
             key_columns=key,
             key_kind=kind,
             task=task,
-            notes=("TABLE_ASSUMED",) if assumed else (),
+            notes=notes,
         )
 
     def _match(self, topic: str) -> TableName | None:
