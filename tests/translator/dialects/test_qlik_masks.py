@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, refusal, taught
+from translator.dialects._rows import ConvertersOr
+from translator.dialects.qlik.frame import Frame
+from translator.dialects.qlik.headers import OPERATIONS, HeaderRules, read_headers
 from translator.dialects.qlik.masks import Masks, read_mask
+from translator.dialects.qlik.rows import read_change, read_sections
+from translator.dialects.qlik.tables import UNKNOWN, Table
+from translator.message import Limits, TableName
 
 ASSUMED = "MASK_ORDINALS_ASSUMED"
 
@@ -129,3 +135,26 @@ def test_lob_has_no_bit() -> None:
         SCHEMA_ID,
     )
     assert (None, None) == (change(reader, value).changed, change(reader, value).notes)
+
+
+class Counted(str):
+    """A column name that counts how often it is compared with another."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_work_grows_with_the_columns() -> None:
+    """Not with their square, however many of them were not captured."""
+    cells = {Counted(f"c{number}"): None for number in range(1000)}
+    frame = Frame("bare_json", "DT", None, bare("UPDATE", cells, columnMask="5" * 250), "$")
+    headers = read_headers(frame.body, "$", HeaderRules(OPERATIONS, "note", ()))
+    sections = read_sections(frame, "u", Limits(), has_key=False)
+    read = read_change(frame, headers, sections, Table(TableName(None, "S", "T"), ConvertersOr({}, UNKNOWN)), Limits())
+    assert 500 == len(read.unavailable or ())
+    assert Counted.compared < 10_000

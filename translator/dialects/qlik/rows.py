@@ -153,7 +153,7 @@ def _image(
     """The image of a section; `gaps` where columns may not have been captured."""
     if section is None:
         return None
-    withheld = gaps.withheld(section) if gaps else None
+    withheld = frozenset(gaps.withheld(section)) if gaps else None
     cells = [cell for cell in section.items() if cell[0] not in withheld] if withheld else section.items()
     return build_image(cells, table.converters, findings, limits)
 
