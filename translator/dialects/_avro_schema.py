@@ -71,7 +71,7 @@ def parse_schema(text: bytes, limits: Limits) -> AvroType:
         reason = f"a schema of {len(text)} bytes; allowed: {limits.schema_text_bytes} (limits.schema_text_bytes)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     try:
-        declared = parse(text, replace(limits, json_depth=limits.schema_depth * _MEMBERS_A_LEVEL))
+        declared = _json_of(text, limits)
         if not isinstance(declared, str):
             check_distinct(text, declared)
         return _Parser(limits).parse(declared, "", 1, "$")
@@ -80,6 +80,18 @@ def parse_schema(text: bytes, limits: Limits) -> AvroType:
         raise MessageError(code, f"the schema is not usable: {error.reason}", path=error.path) from None
     except RecursionError:
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, _too_deep(limits)) from None
+
+
+def _json_of(text: bytes, limits: Limits) -> Any:
+    levels = limits.schema_depth * _MEMBERS_A_LEVEL
+    try:
+        return parse(text, replace(limits, json_depth=levels))
+    except MessageError as error:
+        if error.code is not ErrorCode.LIMIT_EXCEEDED:
+            raise
+        # That reason names the limit of messages, which is another one.
+        reason = f"JSON of more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or endless digits"
+        raise MessageError(error.code, reason) from None
 
 
 _OWN_CODES = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.UNSUPPORTED_SHAPE)

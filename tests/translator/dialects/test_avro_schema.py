@@ -216,6 +216,13 @@ def test_hostile_schema(schema: Any) -> None:
     assert peak < 20_000_000
 
 
+def test_the_limit_is_named() -> None:
+    """The one that can be raised for schemas, not that of messages."""
+    text = b'{"type":' * 5_000 + b'"int"' + b"}" * 5_000
+    assert "limits.schema_depth is 16" in refused(text).reason
+    assert "limits.json_depth" not in refused(text).reason
+
+
 def test_limits_are_not_of_real_schemas() -> None:
     """As many columns as are allowed fit, in a data record and in metadata."""
     columns = [(f"c{n}", ["null", {"type": "string"}]) for n in range(50)]
