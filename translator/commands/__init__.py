@@ -9,6 +9,8 @@ import sys
 
 import click
 
+from translator.commands.audit import audit
+from translator.commands.capture import capture
 from translator.commands.check import check
 from translator.commands.learn import learn
 from translator.commands.run import run
@@ -22,7 +24,7 @@ def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
-for command in (run, translate, check, learn):
+for command in (run, translate, check, learn, audit, capture):
     cli.add_command(command)
 
 

@@ -35,6 +35,8 @@ class _Line(Struct, forbid_unknown_fields=True):
     value_base64: str | msgspec.UnsetType | None = msgspec.UNSET
     headers: dict[str, str | None] | list[tuple[str, str | None]] | None = None
     """An object, or a list of [name, value] pairs where a name repeats."""
+    headers_base64: list[tuple[str, str | None]] | None = None
+    """The same pairs, where a value is not text."""
 
 
 def read_records(path: Path) -> Iterator[Message]:
@@ -100,10 +102,39 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("key_base64 or value_base64 is not base64") from None
+        raise ValueError("key_base64, value_base64 or headers_base64 is not base64") from None
 
 
 def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
+    if line.headers_base64 is not None:
+        if line.headers is not None:
+            raise ValueError("both headers and headers_base64 are given")
+        yield from ((name, None if value is None else _decoded(value)) for name, value in line.headers_base64)
+        return
     given = line.headers or ()
     for name, value in given.items() if isinstance(given, dict) else given:
         yield name, None if value is None else value.encode()
+
+
+def record_line(message: Message) -> bytes:
+    """A message as a line, from which `read_records` makes the same message; only the id of its topic is left out."""
+    line: dict[str, object] = {
+        "topic": message.topic,
+        "partition": message.partition,
+        "offset": message.offset,
+        "timestamp": message.timestamp_ms,
+    }
+    for name, data in (("key", message.key), ("value", message.value)):
+        try:
+            line[name] = None if data is None else data.decode()
+        except UnicodeDecodeError:
+            line[f"{name}_base64"] = _encoded(data)
+    try:
+        line["headers"] = [(name, None if value is None else value.decode()) for name, value in message.headers]
+    except UnicodeDecodeError:
+        line["headers_base64"] = [(name, _encoded(value)) for name, value in message.headers]
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _encoded(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()

@@ -196,8 +196,7 @@ class Desk:
             result = records
         if isinstance(result, DeadLetter):
             self.counts["dead"] += 1
-            origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
-            click.echo(json.dumps({"code": result.code, "message": result.reason, "origin": origin}), err=True)
+            click.echo(dead_letter_line(message, result), err=True)
         elif isinstance(result, Skip):
             self.counts["skipped"] += 1
         else:
@@ -207,3 +206,9 @@ class Desk:
         """The account in one line."""
         names = ("records", "translated", "dead", "skipped", "learned", "events")
         return " ".join(f"{name}={self.counts[name]}" for name in names)
+
+
+def dead_letter_line(message: Message, dead: DeadLetter) -> str:
+    """A dead letter as a line of standard error (design section 8)."""
+    origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+    return json.dumps({"code": dead.code, "message": dead.reason, "origin": origin})

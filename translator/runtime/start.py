@@ -96,7 +96,7 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
     return codecs
 
 
-def _avro_header(settings: Settings, topic: str) -> bytes:
+def avro_header(settings: Settings, topic: str) -> bytes:
     """Names the schema of the topic's values: by its id in the registry; without one, by its fingerprint.
 
     The id is asked for once. It is in every value from then on, so a registry that goes away later is not missed.
@@ -122,7 +122,7 @@ def prepare(settings: Settings) -> World:
     metrics = Metrics(version)
     catalog = Catalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog)
-    codecs = build_codecs(settings, partial(_avro_header, settings))
+    codecs = build_codecs(settings, partial(avro_header, settings))
     client = connection.librdkafka(settings.kafka)
     topics = Topics(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
@@ -144,7 +144,7 @@ def prepare(settings: Settings) -> World:
         metadata=destinations[output.metadata_topic],
         version=version,
     )
-    waits = Waits(catalog, settings.timing.metadata_wait, _fetch_schema(settings), log.warning)
+    waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
     world = World(
         *(settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits),
@@ -205,7 +205,8 @@ def _say_conflict(metrics: Metrics, source: str, key: str) -> None:
     log.warning("metadata of one id disagree; the newest stands", source=source, id=key)
 
 
-def _fetch_schema(settings: Settings) -> FetchSchema | None:
+def fetch_schema(settings: Settings) -> FetchSchema | None:
+    """What asks the registry for the schemas of writers; None without a registry."""
     if settings.registry is None:
         return None
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

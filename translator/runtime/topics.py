@@ -124,6 +124,18 @@ class Topics:
                 raise ConfigError(f"configuration of topic {topic.name}: {_reason(error)}") from None
         return sizes
 
+    def is_compacted(self, name: str) -> bool:
+        """Whether Kafka may have taken single records out of a topic.
+
+        Raises:
+            ConfigError: the topic's configuration cannot be read.
+        """
+        (future,) = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
+        try:
+            return "compact" in future.result(_TIMEOUT)["cleanup.policy"].value
+        except KafkaException as error:
+            raise ConfigError(f"configuration of topic {name}: {_reason(error)}") from None
+
 
 def _output_topics(settings: Settings) -> list[NewTopic]:
     output, topics = settings.output, settings.topics

@@ -1,0 +1,134 @@
+"""A raw topic on the real broker, what the service would have written of it, and the commands that look at both."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.translator.runtime._pipeline import CANAL_ROW
+from translator import settings as settings_module
+from translator.codecs.record import Record
+from translator.dead_letter import DeadLetter, dead_letter_record
+from translator.errors import RetryableError
+from translator.message import Message
+from translator.runtime.again import Again
+from translator.runtime.ranges import Partitions, message_of
+
+PARTITIONS = 2
+TIMES = 1_700_000_000_000
+
+
+def row(number: int, table: str = "t") -> bytes:
+    """A Canal message with two rows, so two events."""
+    rows = [{"id": str(number), "name": "a"}, {"id": str(-number), "name": "b"}]
+    return json.dumps({**CANAL_ROW, "data": rows, "table": table}).encode()
+
+
+class Bench:
+    """A source `shop` (Canal) with one raw topic; every name on the broker is its own."""
+
+    def __init__(self, bootstrap: str, directory: Path, codec: str = "avro", **changes: Any) -> None:
+        self.client: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self.name = f"bench-{uuid.uuid4().hex[:8]}"
+        self.raw, self.canonical = f"{self.name}-raw", f"{self.name}-out"
+        self.dead_letters, self.metadata = f"{self.canonical}.dlq", f"{self.canonical}.metadata"
+        self.directory = directory
+        self.config = directory / "translator.yaml"
+        self.document: dict[str, Any] = {
+            "group": self.name,
+            "kafka": {"bootstrap_servers": bootstrap},
+            "output": {"topic": self.canonical, "codec": codec},
+            "sources": [{"name": "shop", "dialect": "canal", "topics": [self.raw], "options": {"profile": "oss"}}],
+            **changes,
+        }
+        self.config.write_text(yaml.safe_dump(self.document))
+        self.admin = AdminClient(self.client)
+        self.create(self.raw, PARTITIONS)
+        for topic in (self.canonical, self.dead_letters):
+            self.create(topic, 3)
+        for topic in (self.metadata, f"{self.canonical}.schemas"):
+            self.create(topic, 1)
+
+    def create(self, topic: str, partitions: int, **config: str) -> None:
+        new = NewTopic(topic, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()})
+        for future in self.admin.create_topics([new]).values():
+            future.result(20)
+        self._wait_for(topic, partitions)
+
+    def _wait_for(self, topic: str, partitions: int) -> None:
+        """Brokers deny a new topic for a moment, and its partitions have no leaders yet."""
+        reader = Partitions(self.client, "unused")
+        for number in range(partitions):
+            for _ in range(100):
+                try:
+                    reader.bounds(topic, number)
+                    break
+                except RetryableError:
+                    time.sleep(0.1)
+            else:
+                raise AssertionError(f"{topic}/{number} has no leader")
+        reader.close()
+
+    def feed(
+        self, values: Iterable[bytes | None], partition: int = 0, topic: str = "", headers: Any = (), key: Any = None
+    ) -> None:
+        producer = Producer(self.client)
+        for number, value in enumerate(values):
+            producer.produce(
+                topic or self.raw, value, key, partition=partition, headers=list(headers), timestamp=TIMES + number
+            )
+        assert 0 == producer.flush(20)
+
+    def commit(self, offset: int, partition: int = 0) -> None:
+        """As the group of the service would have."""
+        reader = Consumer({**self.client, "group.id": self.name})
+        reader.commit(offsets=[TopicPartition(self.raw, partition, offset)], asynchronous=False)
+        reader.close()
+
+    def serve(self, write: Callable[[Message, list[Record]], Iterable[Record]] | None = None) -> None:
+        """Writes what the service would; `write` may leave out, repeat or change the records of a message."""
+        again = Again(settings_module.load(self.config), print)
+        partitions = Partitions(again.client, self.name)
+        producer = Producer(self.client)
+        for number in range(PARTITIONS):
+            for raw in partitions.read(partitions.bounds(self.raw, number)):
+                message = message_of(raw, again.facts(self.raw).id)
+                answer = again.translate(message)
+                topic, records = self.canonical, answer.records
+                if isinstance(answer.outcome, DeadLetter):
+                    topic = self.dead_letters
+                    records = [dead_letter_record(message, answer.outcome, "shop", "0", 1_000_000)]
+                for record in records if write is None else write(message, records):
+                    place = again.partition_in(topic, self.raw, number)
+                    producer.produce(topic, record.value, record.key, place, headers=record.headers)
+            self.commit(partitions.bounds(self.raw, number).end, number)
+        assert 0 == producer.flush(20)
+        partitions.close()
+        again.close()
+
+    def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "translator", command, "-c", str(self.config), *arguments]
+        return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+
+    def read(self, topic: str) -> list[Any]:
+        """Every record of a topic, partition by partition."""
+        partitions = Partitions(self.client, "unused")
+        count = len(self.admin.list_topics(topic, timeout=10).topics[topic].partitions)
+        found = [record for number in range(count) for record in partitions.read(partitions.bounds(topic, number))]
+        partitions.close()
+        return found
+
+    def close(self) -> None:
+        made = [name for name in self.admin.list_topics(timeout=10).topics if self.name in name]
+        for future in self.admin.delete_topics(made).values():
+            future.result(20)

@@ -1,0 +1,16 @@
+"""What tests of several commands ask for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dev.broker import Broker
+from tests.translator.commands._bench import Bench
+
+
+@pytest.fixture
+def shop(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(broker.bootstrap, tmp_path)
+    yield bench
+    bench.close()

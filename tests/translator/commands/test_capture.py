@@ -1,0 +1,73 @@
+"""`translator capture` on the real broker: what it writes, `translator translate` reads."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.translator.commands._bench import PARTITIONS, Bench, row
+from translator import settings as settings_module
+from translator.codecs.json import JsonCodec
+from translator.commands.record_file import read_records
+from translator.runtime.again import Again
+from translator.runtime.ranges import Partitions, message_of
+
+HEADERS = [("a", b"1"), ("a", b"\xff\x00"), ("b", None)]
+
+
+def captured(shop: Bench, *arguments: str) -> list[Any]:
+    ran = shop.run("capture", *arguments)
+    assert 0 == ran.returncode, ran.stderr
+    lines = ran.stdout.count("\n")
+    assert f"records={lines}" == ran.stderr.splitlines()[-1]
+    (shop.directory / "captured.jsonl").write_text(ran.stdout)
+    return list(read_records(shop.directory / "captured.jsonl"))
+
+
+def test_the_same_messages(shop: Bench) -> None:
+    """Every byte comes back: of keys, values, headers, none or not text, with place and time."""
+    shop.feed([row(1), None, b"", b"null", b"\xff\xfe", '"ä\n\u2028"'.encode(), b"\xef\xbb\xbf{}"], headers=HEADERS)
+    shop.feed([row(2)], key=b"\xff")
+    shop.feed([row(3)], 1, headers=[("t", "ü".encode())], key=b"k")
+    partitions = Partitions(shop.client, "unused")
+    bounds = [partitions.bounds(shop.raw, number) for number in range(PARTITIONS)]
+    there = [message_of(record, "-") for range_ in bounds for record in partitions.read(range_)]
+    partitions.close()
+    assert 9 == len(there)
+    assert there == captured(shop, "--count", "100", shop.raw)
+    assert there[3:5] == captured(shop, "--count", "2", "--partition", "0", "--from", "3", shop.raw)
+    assert there[8:] == captured(shop, "--count", "2", "--partition", "1", shop.raw)
+
+
+def test_the_same_events(shop: Bench) -> None:
+    """The file gives the events of the core; those of the service name the id of the topic in `pos_scope`, too."""
+    shop.feed([row(1), b"{]", row(2)])
+    again = Again(settings_module.load(shop.config), print)
+    events = [again.translate(message).events for message in captured(shop, "--count", "3", shop.raw)]
+    again.close()
+    codec = JsonCodec()
+    wanted = [codec.encode(event)[0].value for found in events if found for event in found.events]
+    command = [sys.executable, "-m", "translator", "translate", "-d", "canal", "-o", "profile=oss", "--source", "shop"]
+    ran = subprocess.run(
+        [*command, str(shop.directory / "captured.jsonl")], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert 4 == len(wanted)
+    assert wanted == ran.stdout.encode().splitlines()
+    assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=4" == ran.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--count", "1", "--from", "0", "RAW"], "--from needs --partition"),
+        (["--count", "1", "--partition", "5", "RAW"], "has no partition 5; it has 2"),
+        (["--count", "1", "--partition", "0", "--from", "5", "RAW"], "there are 0 to 0"),
+        (["--count", "1", "elsewhere"], "topic elsewhere"),
+        (["RAW"], "Missing option '--count'"),
+    ],
+)
+def test_a_wrong_call(shop: Bench, arguments: list[str], reason: str) -> None:
+    """It is refused with exit code 2."""
+    ran = shop.run("capture", *(shop.raw if argument == "RAW" else argument for argument in arguments))
+    assert (2, True) == (ran.returncode, reason in ran.stderr), ran.stderr

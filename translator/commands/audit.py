@@ -1,0 +1,116 @@
+"""`translator audit`: raw records in, held against events and dead letters out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Column, Table
+
+from translator import settings as settings_module
+from translator.errors import ConfigError
+
+if TYPE_CHECKING:
+    from translator.runtime.audit import Findings, Report
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--topic", help="Only this raw topic.")
+@click.option("--partition", type=click.IntRange(0), help="Only this partition of it.")
+@click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")
+@click.option(
+    "--to", "end", type=click.IntRange(0), help="Offset to end before; default: what the group has committed."
+)
+@click.option("--strict", is_flag=True, help="Exit with 1 also for events that are not what translating gives now.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+def audit(
+    config: Path,
+    topic: str | None,
+    partition: int | None,
+    first: int | None,
+    end: int | None,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Say for every raw record what became of it: by the topics themselves, not by counters.
+
+    It translates again, joins no group and writes nothing. Exit code 1 when a record is lost or an event invented.
+    """
+    if partition is not None and topic is None:
+        raise ConfigError("--partition needs --topic")
+    if partition is None and (first, end) != (None, None):
+        raise ConfigError("--from and --to need --topic and --partition: offsets are those of one partition")
+    settings = settings_module.load(config)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.runtime.again import Again
+    from translator.runtime.audit import audit as audit_ranges
+
+    def say(text: str) -> None:
+        click.echo(f"translator: {text}", err=True)
+
+    again = Again(settings, say)
+    try:
+        report = audit_ranges(again, topic, partition, first, end, say)
+    finally:
+        again.close()
+    if as_json:
+        click.echo(msgspec.json.encode(report))
+    else:
+        _print(report)
+    if not report.sound or (strict and not report.same):
+        sys.exit(1)
+
+
+def _print(report: Report) -> None:
+    table = Table(
+        *(Column(name, no_wrap=True) for name in ("raw topic", "partition", "from", "to", *_COUNTS, "invented"))
+    )
+    for account in report.accounts:
+        range_ = (account.topic, account.partition, account.first, account.end)
+        counts = (_sum(getattr(account, name)) for name in _COUNTS)
+        table.add_row(*map(str, (*range_, *counts, account.invented.count)))
+    console = Console()
+    console.width = max(console.width, _WIDTH)  # numbers that are cut off would say something else
+    console.print(table)
+    for account in report.accounts:
+        place = f"{account.topic}/{account.partition}"
+        for what, by in (("dead", account.dead), ("skipped", account.skipped)):
+            if by:
+                click.echo(f"{place}: {what}: " + ", ".join(f"{name}={count}" for name, count in sorted(by.items())))
+        for name in _REMARKS:
+            if getattr(account, name):
+                click.echo(f"{place}: {name}={getattr(account, name)}")
+        _print_findings(f"{place}: LOST", account.lost)
+        _print_findings(f"{place}: INVENTED", account.invented)
+    _print_findings("INVENTED", report.nameless)
+    for text in report.short:
+        click.echo(f"translator: warning: {text}: what was deleted before counts as lost", err=True)
+    totals = (f"{name}={sum(_sum(getattr(account, name)) for account in report.accounts)}" for name in _COUNTS)
+    invented = sum(account.invented.count for account in report.accounts) + report.nameless.count
+    click.echo(" ".join([*totals, f"invented={invented}", f"foreign={report.foreign}"]))
+
+
+_COUNTS = (
+    *("records", "translated", "dead", "skipped", "learned", "lost"),
+    *("events", "duplicates", "different"),
+)
+_WIDTH = 400
+_REMARKS = ("unequal", "misplaced", "revived", "compacted")
+
+
+def _sum(value: int | dict[str, int] | Findings) -> int:
+    if isinstance(value, int):
+        return value
+    return sum(value.values()) if isinstance(value, dict) else value.count
+
+
+def _print_findings(title: str, findings: Findings) -> None:
+    for finding in findings.first:
+        click.echo(f"{title} offset {finding.offset}: {finding.what}")
+    if findings.count > len(findings.first):
+        click.echo(f"{title} and {findings.count - len(findings.first)} more")

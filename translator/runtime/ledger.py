@@ -1,0 +1,103 @@
+"""What the written topics hold, put in the order of the raw offsets that it came of.
+
+It lies in a temporary file, not in memory: events of a raw partition come in any order when they were written more than
+once, so nothing can be judged before the last one is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+_LETTER = -1
+"""Stands for the number of an event, where the entry is a dead letter."""
+
+_MANY = 10_000
+
+
+class Entry(NamedTuple):
+    """One record of a written topic. `raw` is a number for the raw partition, `partition` the one where it lies."""
+
+    raw: int
+    offset: int
+    n: int
+    content: bytes
+    partition: int
+
+
+def event(raw: int, offset: int, n: int, content: bytes, partition: int) -> Entry:
+    """An event with the digest of its bytes."""
+    return Entry(raw, offset, n, content, partition)
+
+
+def letter(raw: int, offset: int, code: bytes, partition: int) -> Entry:
+    """A dead letter."""
+    return Entry(raw, offset, _LETTER, code, partition)
+
+
+class Found(Struct):
+    """All that came of one raw offset: digests of each event by its number, the codes of dead letters."""
+
+    offset: int
+    events: dict[int, list[bytes]] = field(default_factory=dict)
+    letters: list[str] = field(default_factory=list)
+    partitions: set[int] = field(default_factory=set)
+    """Where the events lie."""
+
+
+class Ledger:
+    """Entries in, in any order; entries out by raw offset. Memory stays at a few megabytes, whatever comes."""
+
+    def __init__(self) -> None:
+        # Without a name it is a file of its own in the folder for temporary files, and gone when it is closed.
+        self._database = sqlite3.connect("")
+        self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;")
+        self._database.execute("CREATE TABLE entry (raw INT, at INT, n INT, content BLOB, partition INT)")
+        self._waiting: list[Entry] = []
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            self._waiting.append(entry)
+            if len(self._waiting) >= _MANY:
+                self._write()
+
+    def _write(self) -> None:
+        self._database.executemany("INSERT INTO entry VALUES (?, ?, ?, ?, ?)", self._waiting)
+        self._waiting.clear()
+
+    def sort(self) -> None:
+        """To be called once, when all is added."""
+        self._write()
+        self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
+
+    def of(self, raw: int, first: int, end: int) -> Iterator[Found]:
+        """What came of a range of a raw partition, by rising offsets."""
+        query = "SELECT at, n, content, partition FROM entry WHERE raw = ? AND at >= ? AND at < ? ORDER BY at, n"
+        for offset, entries in groupby(self._database.execute(query, (raw, first, end)), itemgetter(0)):
+            found = Found(offset)
+            for _, n, content, partition in entries:
+                if n == _LETTER:
+                    found.letters.append(content.decode())
+                else:
+                    found.events.setdefault(n, []).append(content)
+                    found.partitions.add(partition)
+            yield found
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def digest(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, str | bytes | None]]) -> bytes:
+    """Equal for records with the same bytes."""
+    total = hashlib.blake2b(digest_size=16)
+    parts: list[str | bytes | None] = [key, value, *(part for header in headers for part in header)]
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        total.update(b"-" if data is None else b"%d:%b" % (len(data), data))
+    return total.digest()
