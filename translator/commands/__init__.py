@@ -12,7 +12,9 @@ import click
 from translator.commands.audit import audit
 from translator.commands.capture import capture
 from translator.commands.check import check
+from translator.commands.diff import diff
 from translator.commands.learn import learn
+from translator.commands.retranslate import retranslate
 from translator.commands.run import run
 from translator.commands.translate import translate
 from translator.errors import CdcError, ConfigError
@@ -24,7 +26,7 @@ def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
-for command in (run, translate, check, learn, audit, capture):
+for command in (run, translate, check, learn, audit, capture, retranslate, diff):
     cli.add_command(command)
 
 

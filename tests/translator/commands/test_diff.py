@@ -1,0 +1,107 @@
+"""`translator diff` on the real broker: which fields of which events differ."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from confluent_kafka import Producer
+
+from tests.translator.commands._bench import Bench, row
+from translator.codecs.avro import AvroCodec, confluent_header
+from translator.codecs.json import JsonCodec
+from translator.codecs.record import Record
+from translator.message import Message
+from translator.settings import load
+
+SECRET = "a-cell-of-a-row"
+
+
+def events(shop: Bench) -> Sequence[object]:
+    """The events of three messages."""
+    from translator.runtime.again import Again
+
+    again = Again(load(shop.config), print)
+    messages = [Message(shop.raw, 0, offset, 1000, None, row(offset + 1)) for offset in range(3)]
+    found = [event for message in messages for event in getattr(again.translate(message).events, "events", [])]
+    again.close()
+    return found
+
+
+def put(shop: Bench, name: str, partitions: int, records: Sequence[Record]) -> str:
+    """A topic of its own with these records, over all partitions."""
+    topic = f"{shop.name}-{name}"
+    shop.create(topic, partitions)
+    producer = Producer(shop.client)
+    for number, record in enumerate(records):
+        producer.produce(topic, record.value, record.key, number % partitions, headers=record.headers)
+    assert 0 == producer.flush(20)
+    return topic
+
+
+def encoded(codec: object, found: Sequence[object]) -> list[Record]:
+    return [record for event in found for record in codec.encode(event)]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "codec", [AvroCodec(), AvroCodec(confluent_header(7)), JsonCodec()], ids=["avro", "id", "json"]
+)
+def test_equal_events(shop: Bench, codec: object) -> None:
+    """Codec, number of partitions, order and repetition make no difference."""
+    found = events(shop)
+    a = put(shop, "a", 1, encoded(AvroCodec(), found))
+    b = put(shop, "b", 2, encoded(codec, [*reversed(found), found[0]]))
+    ran = shop.run("diff", a, b)
+    assert 0 == ran.returncode, ran.stderr
+    assert ["equal=6 different=0 only_a=0 only_b=0 duplicates_a=0 duplicates_b=1"] == ran.stdout.splitlines()
+
+
+def test_by_field(shop: Bench) -> None:
+    """Fields with their counts and the first ids; values only when they are asked for."""
+    found = events(shop)
+    changed = [
+        msgspec.structs.replace(event, notes=["NEW"], **({"after": f'{{"x":"{SECRET}"}}'} if number < 2 else {}))  # type: ignore[type-var]
+        for number, event in enumerate(found[:5])
+    ]
+    a, b = put(shop, "a", 1, encoded(AvroCodec(), found[:4])), put(shop, "b", 1, encoded(AvroCodec(), changed))
+    ran = shop.run("diff", a, b)
+    ids = [event.id for event in found]  # type: ignore[attr-defined]
+    assert 1 == ran.returncode, ran.stderr
+    assert ["notes: 4", *(f"  {id_}" for id_ in ids[:4]), "after: 2", f"  {ids[0]}", f"  {ids[1]}"] == (
+        ran.stdout.splitlines()[:8]
+    )
+    assert [f"only in {b}: 1", f"  {ids[4]}"] == ran.stdout.splitlines()[8:10]
+    assert "equal=0 different=4 only_a=0 only_b=1 duplicates_a=0 duplicates_b=0" == ran.stdout.splitlines()[-1]
+    assert SECRET not in ran.stdout + ran.stderr
+    assert SECRET in shop.run("diff", "--values", a, b).stdout
+
+
+def test_only_in_the_first(shop: Bench) -> None:
+    """An event that is missing in the second topic is a difference."""
+    found = events(shop)
+    a, b = put(shop, "a", 1, encoded(AvroCodec(), found)), put(shop, "b", 1, encoded(AvroCodec(), found[1:]))
+    ran = shop.run("diff", a, b)
+    assert (1, [f"only in {a}: 1", f"  {found[0].id}"]) == (ran.returncode, ran.stdout.splitlines()[:2])  # type: ignore[attr-defined]
+
+
+def test_records_beside_the_value(shop: Bench) -> None:
+    """Key and headers of the records count, and bytes that mean the same are told from equal ones."""
+    first, second, third = encoded(JsonCodec(), events(shop)[:3])
+    a = put(shop, "a", 1, [first, second, third])
+    value = (third.value or b"") + b" "
+    others = [Record(b"k", first.value, first.headers), Record(second.key, second.value, [*second.headers, ("x", b"")])]
+    b = put(shop, "b", 1, [*others, Record(third.key, value, third.headers)])
+    ran = shop.run("diff", a, b)
+    assert {"(key of the record): 1", "(headers of the record): 1", "(bytes of the value): 1"} <= set(
+        ran.stdout.splitlines()
+    )
+
+
+def test_what_is_no_event(shop: Bench) -> None:
+    """A topic of something else ends it with exit code 1, and the place is named; one that is not there with 2."""
+    shop.feed([row(1)])
+    ran = shop.run("diff", shop.raw, shop.raw)
+    assert (1, f"translator: what lies in {shop.raw}/0 at offset 0 is no event") == (
+        ran.returncode,
+        ran.stderr.splitlines()[-1],
+    )
+    assert 2 == shop.run("diff", shop.raw, "elsewhere").returncode

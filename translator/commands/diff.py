@@ -1,0 +1,50 @@
+"""`translator diff`: the events of two topics, by field."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from translator import settings as settings_module
+
+if TYPE_CHECKING:
+    from translator.runtime.compare import Difference
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--values", is_flag=True, help="Print the values of the examples: row data.")
+@click.argument("topic_a")
+@click.argument("topic_b")
+def diff(config: Path, values: bool, topic_a: str, topic_b: str) -> None:
+    """Pair the events of two topics by id and say in which fields they differ. Exit code 1 where they do."""
+    settings = settings_module.load(config)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.runtime.compare import compare
+
+    def say(text: str) -> None:
+        click.echo(f"translator: {text}", err=True)
+
+    found = compare(settings, topic_a, topic_b, say, values=values)
+    for name, difference in sorted(found.fields.items(), key=lambda item: -item[1].count):
+        _print(name, difference)
+    _print(f"only in {topic_a}", found.only_a)
+    _print(f"only in {topic_b}", found.only_b)
+    click.echo(
+        f"equal={found.equal} different={found.different} only_a={found.only_a.count} only_b={found.only_b.count}"
+        f" duplicates_a={found.duplicates[0]} duplicates_b={found.duplicates[1]}"
+    )
+    if not found.same:
+        sys.exit(1)
+
+
+def _print(what: str, difference: Difference) -> None:
+    if difference.count:
+        click.echo(f"{what}: {difference.count}")
+    for example in difference.first:
+        click.echo(f"  {example.id}")
+        for side, value in zip("ab", example.values or (), strict=False):
+            click.echo(f"    {side}: {value}")

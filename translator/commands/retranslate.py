@@ -1,0 +1,49 @@
+"""`translator retranslate`: a raw range once more, into a topic beside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from translator import settings as settings_module
+from translator.commands.translate import dead_letter_line
+
+if TYPE_CHECKING:
+    from translator.dead_letter import DeadLetter
+    from translator.message import Message
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--topic", required=True, help="Raw topic.")
+@click.option("--partition", type=click.IntRange(0), required=True, help="Its partition.")
+@click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset.")
+@click.option("--to", "end", type=click.IntRange(0), required=True, help="Offset to end before.")
+@click.option("--table", help="Only events of tables whose db.schema.table matches this pattern, with * and ?.")
+@click.option("--output", required=True, metavar="TOPIC", help="Topic to write to; none of the service's.")
+def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
+    """Translate a raw range as the service does, into a topic beside.
+
+    Dead letters are printed on standard error as `translate` prints them, and not written.
+    """
+    settings = settings_module.load(config)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.runtime.again import Again
+    from translator.runtime.retranslate import Wanted
+    from translator.runtime.retranslate import retranslate as retranslate_range
+
+    def say(text: str) -> None:
+        click.echo(f"translator: {text}", err=True)
+
+    def bury(message: Message, dead: DeadLetter) -> None:
+        click.echo(dead_letter_line(message, dead), err=True)
+
+    again = Again(settings, say)
+    try:
+        counts = retranslate_range(again, Wanted(topic, partition, first, end, output, table), say, bury)
+    finally:
+        again.close()
+    names = ("records", "translated", "dead", "skipped", "learned", "events")
+    click.echo(" ".join(f"{name}={counts[name]}" for name in names) + f" output={output}")
