@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from translator.codecs.record import Headers, Record, record_size
 from translator.errors import ErrorCode
 from translator.message import Message
+
+_FIRST = "cdc-error-code"
+"""The first of our headers: what stands before it came with the message."""
+
+_NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp")
 
 
 class DeadLetter(Struct, frozen=True):
@@ -28,10 +34,11 @@ def dead_letter_record(
     original headers go too. The original lies at its origin.
     """
     ours: Headers = [
-        ("cdc-error-code", dead.code.encode()),
+        (_FIRST, dead.code.encode()),
         ("cdc-error-message", dead.reason.encode()),
         ("cdc-error-source", source.encode()),
         ("cdc-origin-topic", message.topic.encode()),
+        ("cdc-origin-topic-id", message.topic_id.encode()),
         ("cdc-origin-partition", b"%d" % message.partition),
         ("cdc-origin-offset", b"%d" % message.offset),
         ("cdc-origin-timestamp", b"%d" % message.timestamp_ms),
@@ -49,3 +56,58 @@ def dead_letter_record(
     ]
     without_value = Record(message.key, None, [*message.headers, *ours, *stand_in])
     return without_value if record_size(without_value) <= max_bytes else Record(None, None, [*ours, *stand_in])
+
+
+class Letter(Struct, frozen=True):
+    """A dead letter that was read back: the message as it lay in the raw topic, and what was said of it."""
+
+    message: Message
+    """Its `topic_id` is `-` where the letter names none."""
+    code: str
+    """Of the release that wrote the letter: perhaps none of ErrorCode."""
+    reason: str
+    source: str
+    version: str
+    output: str | None
+    """The projection, when the message is missing only there."""
+    body_bytes: int | None
+    """Size of a body that did not fit: it is not in the letter, and perhaps neither are key and headers."""
+    ours: Headers
+    """The headers that a dead letter adds."""
+
+
+def read_dead_letter(
+    key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+) -> Letter | None:
+    """The inverse of `dead_letter_record`; None for a record that is no dead letter of ours.
+
+    A message may carry headers with our names, because it was a dead letter once before: ours are the last.
+    """
+    begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
+    if begin is None:
+        return None
+    ours = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[begin:]}
+    try:
+        partition, offset, timestamp = (int(ours[name]) for name in _NUMBERED)
+        size = ours.get("cdc-body-bytes")
+        return Letter(
+            message=Message(
+                ours["cdc-origin-topic"],
+                partition,
+                offset,
+                timestamp,
+                key,
+                value,
+                tuple(headers[:begin]),
+                ours.get("cdc-origin-topic-id", "-"),
+            ),
+            code=ours[_FIRST],
+            reason=ours["cdc-error-message"],
+            source=ours["cdc-error-source"],
+            version=ours["cdc-version"],
+            output=ours.get("cdc-error-output"),
+            body_bytes=None if size is None else int(size),
+            ours=list(headers[begin:]),
+        )
+    except (KeyError, ValueError):
+        return None

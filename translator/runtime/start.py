@@ -55,6 +55,7 @@ class World(Struct):
     pipeline: Pipeline
     outdated: set[Named]
     """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
+    target: Target
 
 
 def build_translators(settings: Settings, catalog: Catalog) -> dict[str, Translator]:
@@ -111,11 +112,27 @@ def avro_header(settings: Settings, topic: str) -> bytes:
 
 
 def prepare(settings: Settings) -> World:
-    """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
+    """The world of the service: `connect`, and the raw topics that are there.
 
     Raises:
-        ConfigError: options of a dialect or a codec are wrong, topics are missing, or two sources claim one.
-        RetryableError: no registry or no broker answered in time, or there is no topic to read.
+        ConfigError: as `connect`, or two sources claim one topic.
+        RetryableError: as `connect`, or there is no topic to read.
+        ContradictionError: as `connect`.
+    """
+    world = connect(settings)
+    subscribed = subscribe(settings, world.topics.names, log.warning)
+    take_on(world, subscribed, look_ahead(world, subscribed))
+    return world
+
+
+def connect(settings: Settings) -> World:
+    """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
+
+    The world that it gives reads no raw topic.
+
+    Raises:
+        ConfigError: options of a dialect or a codec are wrong, or topics are missing.
+        RetryableError: no registry or no broker answered in time.
         ContradictionError: an earlier process met one, and the declaration is still the same.
     """
     version = installed_version("cdc-translator")
@@ -127,7 +144,6 @@ def prepare(settings: Settings) -> World:
     topics = Topics(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
-    subscribed = subscribe(settings, topics.names, log.warning)
     facts = topics.describe(settings.written_topics)
     limits = topics.max_message_bytes(settings.written_topics)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
@@ -150,10 +166,10 @@ def prepare(settings: Settings) -> World:
         *(settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits),
         pipeline,
         set(),
+        target,
     )
     for record in reader.to_end():
         take_in(world, record)
-    take_on(world, subscribed, look_ahead(world, subscribed))
     return world
 
 
