@@ -175,7 +175,7 @@ class Reader:
     def to_end(self) -> Iterator[Message]:
         """Every record there is now."""
         while self._open:
-            yield from self.poll(1.0)
+            yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
 
     def poll(self, seconds: float) -> Iterator[Message]:
         """Records that came since; waits at most that long for the first.

@@ -1,0 +1,183 @@
+"""`translator dlq` on the real broker: what it lists, what it shows and keeps to itself, and its exit codes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dev.broker import Broker
+from tests.translator.runtime._replay import AMBIGUOUS, CLEAR, Yard, update
+from translator.commands.dlq_preview import preview
+from translator.settings import Settings
+
+SECRET = "hush-hush"
+
+
+class Desk:
+    """A raw topic whose letters are dead, and the command."""
+
+    def __init__(self, yard: Yard, directory: Path) -> None:
+        self.yard = yard
+        self._config = directory / "translator.yaml"
+        self.settings = yard.settings(AMBIGUOUS)
+
+    def run(self, *arguments: str, settings: Settings | None = None) -> subprocess.CompletedProcess[str]:
+        document = json.loads((settings or self.settings).model_dump_json())
+        self._config.write_text(yaml.safe_dump(document))
+        name, *others = arguments
+        command = [sys.executable, "-m", "translator", "dlq", name, "-c", str(self._config), *others]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    def listed(self, *arguments: str) -> list[Any]:
+        ran = self.run("ls", "--json", *arguments)
+        assert 0 == ran.returncode, ran.stderr
+        return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def desk(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """Three letters: two with secrets in their rows, one that is no JSON."""
+    yard = Yard(broker.bootstrap)
+    yard.feed(1, update(1, name=SECRET), update(2, name=SECRET), b'{"x": "' + SECRET.encode(), headers=[("h", b"1")])
+    desk = Desk(yard, tmp_path_factory.mktemp("dlq"))
+    yard.translate(desk.settings)
+    yield desk
+    yard.close()
+
+
+def test_groups(desk: Desk) -> None:
+    """One line for each source, code and table, with counts; no row data."""
+    ran = desk.run("ls")
+    assert 0 == ran.returncode, ran.stderr
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ran.stdout.splitlines() if "shop" in line]
+    assert [["shop", "AMBIGUOUS_VARIANT", "shop.t", "", "2", "0"], ["shop", "MALFORMED_JSON", "", "", "1", "0"]] == [
+        row[:6] for row in rows
+    ]
+    assert "letters=3 replayed=0" == ran.stdout.splitlines()[-1]
+    assert SECRET not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "offsets"),
+    [
+        ([], [0, 1, 2]),
+        (["--code", "MALFORMED_JSON"], [2]),
+        (["--code", "MALFORMED_JSON", "--code", "AMBIGUOUS_VARIANT", "--limit", "2"], [0, 1]),
+        (["--source", "other"], []),
+        (["--topic", "other"], []),
+        (["--table", "shop.t"], [0, 1]),
+        (["--since", "2001-01-01T00:00:00Z"], [0, 1, 2]),
+        (["--until", "2001-01-01T00:00:00+02:00"], []),
+    ],
+)
+def test_filters(desk: Desk, arguments: list[str], offsets: list[int]) -> None:
+    """Each leaves what it names; together they leave what all of them name."""
+    assert offsets == [letter["origin"]["offset"] for letter in desk.listed(*arguments)]
+
+
+def test_one_letter(desk: Desk, tmp_path: Path) -> None:
+    """Why, from where, and the form; values only in the file that was asked for, which translates."""
+    letter = desk.listed("--code", "AMBIGUOUS_VARIANT")[0]
+    file = tmp_path / "one.jsonl"
+    ran = desk.run("show", str(letter["partition"]), str(letter["offset"]), "--raw", str(file))
+    assert 0 == ran.returncode, ran.stderr
+    for line in ("cdc-error-code: AMBIGUOUS_VARIANT", "cdc-origin-partition: 1", "header h: 1 bytes"):
+        assert line in ran.stdout.splitlines()
+    assert f"      name: string of {len(SECRET)}" in ran.stdout.splitlines()
+    assert SECRET not in ran.stdout + ran.stderr
+    command = [sys.executable, "-m", "translator", "translate", "-d", "canal", "-o", "profile=oss", str(file)]
+    translated = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    event = json.loads(translated.stdout)
+    assert ({"id": 1, "name": SECRET}, 1) == (event["after"], event["origin"]["partition"])
+
+
+def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> None:
+    """The dry run says what the replay does; a second replay has nothing left. What stays dead is no failure."""
+    yard = Yard(broker.bootstrap)
+    own = Desk(yard, tmp_path)
+    try:
+        yard.feed(0, update(1, name=SECRET), b"{]")
+        yard.translate(own.settings)
+        clear = yard.settings(CLEAR)
+        said = [own.run("replay", *arguments, settings=clear) for arguments in ([], ["--execute"], ["--execute"])]
+    finally:
+        yard.close()
+    assert [0, 0, 0] == [ran.returncode for ran in said], said[1].stderr
+    counts = "letters=2 translated=1 events=1 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=0"
+    rest = "letters=1 translated=0 events=0 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=1"
+    assert [f"dry run: {counts}", f"replayed: {counts}", f"replayed: {rest}"] == [
+        ran.stdout.splitlines()[-1] for ran in said
+    ]
+    assert "shop: 1 of MALFORMED_JSON stay dead as MALFORMED_JSON" in said[0].stdout
+    assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["ls", "--code", "MALFORMED"], "unknown code 'MALFORMED' (did you mean MALFORMED_JSON?)"),
+        (["ls", "--since", "2026-01-01T00:00:00"], "has no zone"),
+        (["ls", "--until", "yesterday"], "'yesterday' is not a time such as"),
+        (["show", "0", "999"], "no dead letter at partition 0, offset 999"),
+    ],
+)
+def test_mistakes(desk: Desk, arguments: list[str], reason: str) -> None:
+    """They end with exit code 2 and say what is wrong."""
+    ran = desk.run(*arguments)
+    assert 2 == ran.returncode
+    assert reason in ran.stderr
+
+
+def test_without_a_dead_letter_topic(desk: Desk) -> None:
+    """A configuration that was never run has none; that is said with the name of the topic."""
+    ran = desk.run("ls", settings=desk.yard.settings(AMBIGUOUS, output={"topic": "never-run"}))
+    assert 2 == ran.returncode
+    assert "never-run" in ran.stderr
+
+
+def test_without_a_broker(desk: Desk, free_port: int) -> None:
+    """It fails with exit code 1."""
+    away = desk.yard.settings(
+        AMBIGUOUS, kafka={"bootstrap_servers": f"127.0.0.1:{free_port}"}, timing={"broker_wait": 0}
+    )
+    assert [1, 1] == [desk.run(name, settings=away).returncode for name in ("ls", "replay")]
+
+
+class TestPreview:
+    @pytest.mark.parametrize(
+        ("value", "lines"),
+        [
+            (None, ["null"]),
+            (b"", ["0 bytes, not JSON; they begin with nothing"]),
+            (b'"hush"', ["6 bytes, JSON: string of 4"]),
+            (b"1234", ["4 bytes, JSON: number"]),
+            (b"\x00\x00\x00\x00\x07hush", ["9 bytes, not JSON; they begin with 00 00 00 00 07"]),
+            (
+                b'{"a":[{"b":"hush"},true,null],"c":null}',
+                [
+                    "39 bytes, JSON: object of 2",
+                    "  a: array of 3",
+                    "    [0]: object of 1",
+                    "      b: string of 4",
+                    "    [1]: boolean",
+                    "  c: null",
+                ],
+            ),
+        ],
+    )
+    def test_structure(self, value: bytes | None, lines: list[str]) -> None:
+        """Names, types and lengths; of an array the first items; of what is no JSON the frame."""
+        assert lines == preview(value)
+
+    def test_bounded(self) -> None:
+        """Neither depth nor width of a hostile message makes it long, and no name brings control characters."""
+        wide = preview(json.dumps({f"\x1b[2J{number}": "x" for number in range(5_000)}).encode())
+        assert (202, "  … and 4800 members more") == (len(wide), wide[-1])
+        assert "\x1b" not in "".join(wide)
+        deep = preview(b'{"a":' * 400 + b"1" + b"}" * 400)
+        assert len(deep) < 20

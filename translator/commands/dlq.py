@@ -1,0 +1,256 @@
+"""`translator dlq`: dead letters by code, source and time; one of them; and their replay."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from translator import settings as settings_module
+from translator.commands.dlq_preview import preview
+from translator.commands.record_file import record_line
+from translator.errors import ConfigError, ErrorCode, FatalError, unknown
+
+if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
+    from translator.runtime.dead_letters import Found, Wanted
+    from translator.runtime.replay import Report
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_NAMED = 10
+"""Letters that are named one by one."""
+
+
+class _Time(click.ParamType):
+    """A time as milliseconds since 1970."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            time = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a time such as 2026-04-13T20:00:00Z", param, ctx)
+        if time.tzinfo is None:
+            self.fail(f"{value!r} has no zone: add Z or an offset", param, ctx)
+        return int(time.timestamp() * 1000)
+
+
+@click.group()
+def dlq() -> None:
+    """Dead letters: what could not be translated, why, and translating it again."""
+
+
+def _config(command: Command) -> Command:
+    text = "Configuration file (YAML)."
+    return click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help=text)(command)
+
+
+def _filters(command: Command) -> Command:
+    """The options that `_wanted` reads."""
+    for option in (
+        click.option("--limit", type=click.IntRange(min=1), help="Only the first so many, in the order of replay."),
+        click.option("--until", type=_Time(), help="Only letters written before this time."),
+        click.option("--since", type=_Time(), help="Only letters written at this time or later."),
+        click.option("--table", "tables", multiple=True, help="Only of this table, where messages name theirs."),
+        click.option("--topic", "topics", multiple=True, help="Only of this raw topic; repeatable."),
+        click.option("--source", "sources", multiple=True, help="Only of this source; repeatable."),
+        click.option("--code", "codes", multiple=True, help="Only with this code; repeatable."),
+    ):
+        command = option(command)
+    return command
+
+
+def _wanted(
+    codes: tuple[str, ...],
+    sources: tuple[str, ...],
+    topics: tuple[str, ...],
+    tables: tuple[str, ...],
+    since: int | None,
+    until: int | None,
+    limit: int | None,
+) -> Wanted:
+    from translator.runtime.dead_letters import Wanted
+
+    for code in codes:
+        if code not in set(ErrorCode):
+            raise ConfigError(unknown("code", code, ErrorCode))
+    return Wanted(codes, sources, topics, tables, since, until, limit)
+
+
+@dlq.command()
+@_config
+@_filters
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each letter, for programs.")
+def ls(config: Path, as_json: bool, **filters: Any) -> None:
+    """List dead letters by source, code and table, with counts and times."""
+    settings = settings_module.load(config)
+    from translator.runtime.dead_letters import look
+
+    dead = look(settings, _wanted(**filters), _say)
+    if as_json:
+        for found in dead.letters:
+            click.echo(json.dumps(_facts(found)))
+    else:
+        _print_groups(dead.letters)
+    if dead.foreign:
+        _say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
+
+
+@dlq.command()
+@_config
+@click.option(
+    "--raw",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the message, values and all, as a line of a record file for `translator translate`.",
+)
+@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("offset", type=click.IntRange(min=0))
+def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
+    """Show one dead letter by its place in the dead-letter topic: why, from where, and what form it has.
+
+    Values of the message are never shown; key, value and its own headers are given as structure and lengths.
+    """
+    settings = settings_module.load(config)
+    from translator.runtime.dead_letters import Wanted, look
+
+    letters = look(settings, Wanted(), _say).letters
+    found = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
+    if found is None:
+        topic = settings.output.dead_letter_topic
+        raise ConfigError(f"no dead letter at partition {partition}, offset {offset} of {topic}")
+    _print_letter(found)
+    if raw is not None:
+        _write_raw(found, raw)
+
+
+@dlq.command()
+@_config
+@_filters
+@click.option("--execute", is_flag=True, help="Write the events. Without it nothing is written.")
+def replay(config: Path, execute: bool, **filters: Any) -> None:
+    """Translate dead letters again, with the configuration as it is now and their original coordinates.
+
+    Without --execute it only says what would become of them. Letters that were replayed before are left out.
+    """
+    settings = settings_module.load(config)
+    from translator.runtime import logs
+    from translator.runtime.replay import replay as replay_letters
+
+    logs.configure(settings.log_format)
+    _print_report(replay_letters(settings, _wanted(**filters), _say, execute=execute), execute=execute)
+
+
+def _say(text: str) -> None:
+    click.echo(f"translator: {text}", err=True)
+
+
+def _time(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _facts(found: Found) -> dict[str, Any]:
+    """What is told of a letter: nothing out of the rows of its message."""
+    letter, message = found.letter, found.letter.message
+    return {
+        "partition": found.partition,
+        "offset": found.offset,
+        "time": _time(found.timestamp_ms),
+        "code": letter.code,
+        "reason": letter.reason,
+        "source": letter.source,
+        "table": found.table,
+        "output": letter.output,
+        "replayed": found.replayed,
+        "version": letter.version,
+        "origin": {
+            "topic": message.topic,
+            "topic_id": message.topic_id,
+            "partition": message.partition,
+            "offset": message.offset,
+            "timestamp": message.timestamp_ms,
+        },
+    }
+
+
+def _print_groups(letters: list[Found]) -> None:
+    groups: dict[tuple[str, str, str, str], list[Found]] = {}
+    for found in letters:
+        letter = found.letter
+        groups.setdefault((letter.source, letter.code, found.table or "", letter.output or ""), []).append(found)
+    table = Table("source", "code", "table", "only in", "letters", "replayed", "first", "last", "for example")
+    for key, group in sorted(groups.items()):
+        times = [found.timestamp_ms for found in group]
+        example = group[0]
+        table.add_row(
+            *key,
+            str(len(group)),
+            str(sum(found.replayed for found in group)),
+            _time(min(times)),
+            _time(max(times)),
+            f"{example.partition} {example.offset}",
+        )
+    if groups:
+        _console().print(table)
+    click.echo(f"letters={len(letters)} replayed={sum(found.replayed for found in letters)}")
+
+
+def _print_letter(found: Found) -> None:
+    letter, message = found.letter, found.letter.message
+    click.echo(
+        f"dead letter at partition {found.partition}, offset {found.offset}, written {_time(found.timestamp_ms)}"
+    )
+    click.echo(f"replayed: {'yes' if found.replayed else 'no'}")
+    for name, value in letter.ours:
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        click.echo(f"{name}: {text}")
+    if found.table:
+        click.echo(f"table: {found.table}")
+    for name, value in message.headers:
+        click.echo(f"header {name}: {'null' if value is None else f'{len(value)} bytes'}")
+    for what, body in (("key", message.key), ("value", message.value)):
+        click.echo(f"{what}: " + "\n".join(preview(body)))
+
+
+def _write_raw(found: Found, file: Path) -> None:
+    if found.letter.body_bytes is not None:
+        raise FatalError("the letter does not hold the body of its message, which did not fit; --raw writes nothing")
+    line, left_out = record_line(found.letter.message)
+    try:
+        file.write_bytes(line)
+    except OSError as error:
+        raise FatalError(f"cannot write {file}: {error.strerror}") from None
+    if left_out:
+        _say(f"headers that are not text have no place in a record file and were left out: {', '.join(left_out)}")
+
+
+def _print_report(report: Report, *, execute: bool) -> None:
+    counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
+    table = Table("source", "code", *counts, title=None if execute else "dry run: nothing is written")
+    for key, group in sorted(report.groups.items()):
+        table.add_row(*key, *(str(getattr(group, name)) for name in counts))
+    if report.groups:
+        _console().print(table)
+    for (source, code, now), count in sorted(report.still.items()):
+        click.echo(f"{source}: {count} of {code} stay dead as {now}")
+    for (output, code), count in sorted(report.refused.items()):
+        click.echo(f"{count} are missing in {output}, a new dead letter each: {code}")
+    for found, reason in report.impossible[:_NAMED]:
+        click.echo(f"partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
+    if len(report.impossible) > _NAMED:
+        click.echo(f"… and {len(report.impossible) - _NAMED} more")
+    totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
+    click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")
+
+
+def _console() -> Console:
+    """As wide as it needs to be where nobody looks: a program or a file gets whole names."""
+    console = Console()
+    return console if console.is_terminal else Console(width=300)

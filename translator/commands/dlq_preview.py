@@ -1,0 +1,64 @@
+"""What may be shown of a message: its structure and lengths, never a value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from translator.errors import quote
+
+FRAME_BYTES = 5
+"""As many as a frame of a schema registry has, and the mark of an enveloped message: no row begins earlier."""
+
+_MEMBERS = 200
+_DEPTH = 12
+_ITEMS = 2
+"""Items of an array that are shown; a message has thousands of rows of one structure."""
+
+
+def preview(value: bytes | None) -> list[str]:
+    """Lines that describe a value: of JSON names of members, types and lengths, of others the first bytes in hex."""
+    if value is None:
+        return ["null"]
+    try:
+        document = msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return [f"{len(value)} bytes, not JSON; they begin with {value[:FRAME_BYTES].hex(' ') or 'nothing'}"]
+    if not isinstance(document, (dict, list)):
+        return [f"{len(value)} bytes, JSON: {_kind(document)}"]
+    lines = list(_lines(document, 1))
+    more = [f"  … and {len(lines) - _MEMBERS} members more"] if len(lines) > _MEMBERS else []
+    return [f"{len(value)} bytes, JSON: {_kind(document)}", *lines[:_MEMBERS], *more]
+
+
+def _lines(node: Any, depth: int) -> Iterator[str]:
+    if depth > _DEPTH:
+        return
+    for name, member in _members(node):
+        yield f"{'  ' * depth}{name}: {_kind(member)}"
+        yield from _lines(member, depth + 1)
+
+
+def _members(node: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(node, dict):
+        yield from ((quote(name, 80)[1:-1], member) for name, member in node.items())
+    elif isinstance(node, list):
+        yield from ((f"[{number}]", member) for number, member in enumerate(node[:_ITEMS]))
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "boolean"
+        case int() | float():
+            return "number"
+        case str():
+            return f"string of {len(value)}"
+        case list():
+            return f"array of {len(value)}"
+        case _:
+            return f"object of {len(value)}"
