@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import yaml
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from translator.errors import ConfigError, unknown
+from translator.errors import ConfigError, ErrorCode, unknown
 from translator.message import DeclaredTable, Limits
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
@@ -259,6 +259,10 @@ class Settings(_Section):
     projections: tuple[Projection, ...] = ()
     sources: tuple[Source, ...] = Field(min_length=1)
     registry: Registry | None = None
+    on_error: dict[ErrorCode, Literal["dead_letter", "stop"]] = Field(
+        default_factory=dict,
+        description="By code, what a message does that cannot be translated. Default: it becomes a dead letter.",
+    )
     web: Web = Web()
     timing: Timing = Timing()
     limits: InputLimits = InputLimits()

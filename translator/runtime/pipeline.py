@@ -15,7 +15,7 @@ from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.envelope import TableSchema
-from translator.errors import ContradictionError, MessageError
+from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.guards import Guards
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
@@ -72,6 +72,8 @@ class Target(Struct, frozen=True):
     schemas: Destination
     metadata: Destination
     version: str
+    stops: frozenset[ErrorCode] = frozenset()
+    """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
 
 
 class Pipeline:
@@ -179,8 +181,18 @@ class Pipeline:
             case Learned():
                 batch.tally.learned += 1
             case DeadLetter(code=code):
+                self._stop_at(result)
                 batch.tally.dead[code] += 1
                 await self._bury(batch, translator, message, result, place, None)
+
+    def _stop_at(self, dead: DeadLetter) -> None:
+        """What the operator wants no dead letter of ends the process, before anything of the message is written.
+
+        Raises:
+            FatalError: it is of that kind.
+        """
+        if dead.code in self._target.stops:
+            raise FatalError(f"{dead.code}: {dead.reason}; on_error says stop")
 
     async def _bury(
         self,
@@ -226,6 +238,10 @@ class Pipeline:
 
         That is so for each output: one that cannot take them gets none, and the dead letter says why.
         """
+        if self._target.stops:
+            for _, records in encoded:
+                if isinstance(records, DeadLetter):
+                    self._stop_at(records)
         if schemas:
             await self._announce(schemas)
         for to, records in encoded:

@@ -199,7 +199,8 @@ class _Replay:
             outputs = tuple(to for to in target.outputs if output in (None, to.to.topic))
             self._pipelines[output] = Pipeline(
                 {},
-                msgspec.structs.replace(target, outputs=outputs),
+                # A letter that stays dead lies there already: there is nothing to stop for.
+                msgspec.structs.replace(target, outputs=outputs, stops=frozenset()),
                 world.catalog,
                 self._delivery,
                 world.contradictions,

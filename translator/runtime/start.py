@@ -159,6 +159,7 @@ def connect(settings: Settings) -> World:
         schemas=destinations[output.schemas_topic],
         metadata=destinations[output.metadata_topic],
         version=version,
+        stops=frozenset(code for code, policy in settings.on_error.items() if policy == "stop"),
     )
     waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
