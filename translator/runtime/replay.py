@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -28,7 +28,7 @@ from translator.runtime.transport import positive_murmur2
 from translator.settings import Settings
 
 AT_ONCE = 500
-"""Letters that are delivered before their marks are written; after a crash at most so many are replayed again."""
+"""Messages that are delivered before marks are written; after a crash at most so many are replayed again."""
 
 _PAUSE = 0.002
 
@@ -144,8 +144,9 @@ class _Replay:
                 self.report.impossible.append((found, reason))
             else:
                 possible.append(found)
-        for begin in range(0, len(possible), AT_ONCE):
-            await self._some(possible[begin : begin + AT_ONCE])
+        same = [list(twins) for _, twins in groupby(possible, key=lambda found: found.identity)]
+        for begin in range(0, len(same), AT_ONCE):
+            await self._some(same[begin : begin + AT_ONCE])
         if self._execute:
             await self._mark([Record(key.encode(), None, []) for key in self._dead.expired])
 
@@ -166,10 +167,9 @@ class _Replay:
             return unknown("output", letter.output, outputs)
         return None
 
-    async def _some(self, letters: Sequence[Found]) -> None:
-        """Replays letters in order; when all that came of them was delivered, they are marked."""
-        for _, same in groupby(letters, key=lambda found: found.identity):
-            first, *twins = same
+    async def _some(self, letters: Iterable[Sequence[Found]]) -> None:
+        """Replays letters in order, each with its twins; when all that came of them was delivered, they are marked."""
+        for first, *twins in letters:
             await self._delivery.room()
             await self._one(first, twins)
         await self._drain()

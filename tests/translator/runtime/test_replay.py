@@ -1,6 +1,7 @@
 """Replay on the real broker: what was poison becomes the events that it would have been, once, in order."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
@@ -57,6 +58,24 @@ def test_twice_writes_once(poisoned: Yard) -> None:
     again = poisoned.replay(settings)
     assert events == len(poisoned.read(settings.output.topic))
     assert (22, [("shop", "MALFORMED_JSON")]) == (again.before, list(again.groups))
+
+
+def test_after_a_crash_before_the_marks(poisoned: Yard) -> None:
+    """Letters whose marks were not written are replayed again: the same bytes, in the same order."""
+    settings = poisoned.settings(CLEAR)
+    before = len(poisoned.read(settings.output.topic))
+    poisoned.replay(settings)
+    marks = [record.key() for record in poisoned.read(settings.output.metadata_topic)]
+    poisoned.write(settings.output.metadata_topic, [Record(key, None, []) for key in marks])
+    poisoned.replay(settings)
+    events: dict[int, list[object]] = defaultdict(list)
+    for record in poisoned.read(settings.output.topic):
+        events[record.partition()].append(content(record))
+    assert before + 44 == sum(map(len, events.values()))
+    for written in events.values():
+        again = [event for place, event in enumerate(written) if event in written[:place]]
+        assert again == written[-len(again) :]
+        assert again == written[-2 * len(again) : -len(again)]
 
 
 def test_a_dry_run_writes_nothing(poisoned: Yard) -> None:
@@ -116,8 +135,9 @@ def test_letters_of_two_incarnations(yard: Yard) -> None:
     assert [True, True] == [scope.encode() in event.value() for scope, event in zip(scopes, events, strict=True)]
 
 
-def test_a_letter_that_was_written_twice(poisoned: Yard) -> None:
+def test_a_letter_that_was_written_twice(poisoned: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a crash a letter may lie there twice: its message is replayed once, and both are done."""
+    monkeypatch.setattr("translator.runtime.replay.AT_ONCE", 5)
     poisoned.translate(poisoned.settings(AMBIGUOUS))
     settings = poisoned.settings(CLEAR)
     events = len(poisoned.read(settings.output.topic))
