@@ -222,13 +222,10 @@ def _print_letter(found: Found) -> None:
 def _write_raw(found: Found, file: Path) -> None:
     if found.letter.body_bytes is not None:
         raise FatalError("the letter does not hold the body of its message, which did not fit; --raw writes nothing")
-    line, left_out = record_line(found.letter.message)
     try:
-        file.write_bytes(line)
+        file.write_bytes(record_line(found.letter.message))
     except OSError as error:
         raise FatalError(f"cannot write {file}: {error.strerror}") from None
-    if left_out:
-        _say(f"headers that are not text have no place in a record file and were left out: {', '.join(left_out)}")
 
 
 def _print_report(report: Report, *, execute: bool) -> None:

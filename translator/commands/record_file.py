@@ -54,31 +54,6 @@ def read_records(path: Path) -> Iterator[Message]:
             raise BadRecordFile(f"{path}: line {number} is not a record: {error}; {_HINT}") from None
 
 
-def record_line(message: Message) -> tuple[bytes, list[str]]:
-    """The line of a message, and the names of its headers that are not text: a line has no place for them."""
-    headers: list[tuple[str, str | None]] = []
-    left_out = []
-    for name, value in message.headers:
-        try:
-            headers.append((name, None if value is None else value.decode()))
-        except UnicodeDecodeError:
-            left_out.append(name)
-    line = {
-        "topic": message.topic,
-        "partition": message.partition,
-        "offset": message.offset,
-        "timestamp": message.timestamp_ms,
-        "key_base64": _encoded(message.key),
-        "value_base64": _encoded(message.value),
-        "headers": headers,
-    }
-    return msgspec.json.encode(line) + b"\n", left_out
-
-
-def _encoded(body: bytes | None) -> str | None:
-    return None if body is None else base64.b64encode(body).decode()
-
-
 def read_raw(path: Path, offset: int = 0) -> Message:
     """The whole file as the value of one message."""
     return Message("file", 0, offset, 0, None, _read(path))
