@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import yaml
@@ -25,6 +25,10 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=249)]
 # A name, or a pattern over names: `*` stands for any characters, `?` for one.
 TopicPattern = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249)]
+
+
+# Where a partition begins that the group never committed.
+Start: TypeAlias = Literal["earliest", "latest"] | AwareDatetime
 
 
 def is_pattern(topic: str) -> bool:
@@ -174,6 +178,7 @@ class Source(_Section):
         default=(),
         description="Those of the topics that carry metadata messages; read to their end before data flows.",
     )
+    start: Start | None = Field(default=None, description="Instead of the global `start`.")
     order: Literal["arrival", "native"] = Field(
         default="arrival",
         description="What orders the changes of a row: their place in the raw partition, or the source's own sequence.",
@@ -258,6 +263,10 @@ class Settings(_Section):
     output: Output = Output()
     projections: tuple[Projection, ...] = ()
     sources: tuple[Source, ...] = Field(min_length=1)
+    start: Start = Field(
+        default="earliest",
+        description="Where partitions without a committed offset begin: earliest, latest, or a time (ISO 8601).",
+    )
     registry: Registry | None = None
     on_error: dict[ErrorCode, Literal["dead_letter", "stop"]] = Field(
         default_factory=dict,

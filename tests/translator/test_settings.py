@@ -1,6 +1,7 @@
 """The configuration: what is wrong is told at the start, all of it, with the name that was meant."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -413,6 +414,26 @@ class TestFile:
         """A syntax error says line and column."""
         (found,) = mistakes("a: 1\nb: [1, 2\nc: 3\n")
         assert found.endswith("(line 3, column 2)")
+
+
+class TestStart:
+    def test_documented(self) -> None:
+        """The example for operators is valid: a source may differ from the others."""
+        page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+        (example,) = re.findall(r"^```yaml\n(start:\n?.*?)^```$", page, re.MULTILINE | re.DOTALL)
+        settings = parse('kafka: {bootstrap_servers: "localhost:9092"}\n' + example, {}, "config.yaml")
+        assert ("earliest", datetime(2026, 4, 13, 20, tzinfo=UTC)) == (settings.start, settings.sources[0].start)
+
+    @pytest.mark.parametrize("start", ["earliest", "latest", "2026-04-13T20:00:00+02:00"])
+    def test_words_and_times(self, start: str) -> None:
+        """Two words and any time with a zone."""
+        assert settings_with(start=start).start is not None
+        assert settings_with(sources=[source(start=start)]).sources[0].start is not None
+
+    @pytest.mark.parametrize("start", ["now", "2026-04-13T20:00:00", ""])
+    def test_others_are_mistakes(self, start: str) -> None:
+        """Another word, or a time without a zone, is said with its place."""
+        assert all(line.startswith("start") for line in mistakes_with(start=start))
 
 
 class TestRegistry:

@@ -13,7 +13,8 @@ from translator import settings as settings_module
 
 @click.command()
 @click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
-def run(config: Path) -> None:
+@click.option("--accept-gap", is_flag=True, help="Go on where records are gone that were not read yet, and record it.")
+def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until told to stop."""
     # As process 1 of a container a program without a handler of its own cannot be stopped while it starts; Faust sets
     # its handlers when it runs.
@@ -23,4 +24,4 @@ def run(config: Path) -> None:
     from translator.runtime import app, logs
 
     logs.configure(settings.log_format)
-    sys.exit(app.run(settings))
+    sys.exit(app.run(settings, accept_gap=accept_gap))

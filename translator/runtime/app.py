@@ -36,7 +36,9 @@ def create_app(world: World, datadir: str) -> faust.App:
     app.stop_seconds = settings.timing.rebalance
     stopper = FailStop(app, world.delivery)
     pipeline = world.pipeline
-    attach(app, Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget))
+    attach(
+        app, Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget), world.positions
+    )
     source_topics = app.topic(*sorted(world.subscribed), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
@@ -83,6 +85,18 @@ def create_app(world: World, datadir: str) -> faust.App:
             except Exception as error:
                 await stopper.die(error)
 
+    @app.task  # type: ignore[untyped-decorator]  # as above
+    async def look_at_topics() -> None:
+        """Ends the process when a topic was made again: its records would get the id of the old one."""
+        while not stopper.dead:
+            await asyncio.sleep(settings.timing.topic_refresh)
+            try:
+                await asyncio.to_thread(world.positions.look)
+            except RetryableError as error:
+                log.warning("looking at topics failed; it is tried again", error=str(error))
+            except Exception as error:
+                await stopper.die(error)
+
     if any(is_pattern(topic) for topic in settings.raw_topics):
 
         @app.task  # type: ignore[untyped-decorator]  # as above
@@ -122,7 +136,8 @@ async def _take_on_new(world: World) -> None:
     for text in doubtful:
         log.error("topic is not read", reason=text)
     if fresh:
-        take_on(world, fresh, await asyncio.to_thread(look_ahead, world, fresh))
+        ahead = await asyncio.to_thread(look_ahead, world, fresh)
+        take_on(world, fresh, ahead, lambda _: "earliest")  # whatever `start` says: nothing of them was there before us
         log.info("new topics", topics=sorted(fresh))
 
 
@@ -188,7 +203,7 @@ def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "stream_wait_empty": True,
         "broker_max_poll_records": 1000,
         "consumer_max_fetch_size": 1024 * 1024,
-        "consumer_auto_offset_reset": "earliest",
+        "consumer_auto_offset_reset": "none",  # the library would jump silently (positions)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
         "broker_request_timeout": max(60.0, timing.session),
@@ -232,9 +247,9 @@ def _credentials(kafka: Kafka) -> Any:
     return faust.SSLCredentials(context) if context is not None else None
 
 
-def run(settings: Settings) -> int:
+def run(settings: Settings, *, accept_gap: bool = False) -> int:
     """Runs the service until a signal (0) or an error (1)."""
-    world = prepare(settings)
+    world = prepare(settings, accept_gap=accept_gap)
     log.info("prepared", sources=len(world.translators), topics=len(world.subscribed))
     with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
         app = create_app(world, datadir)

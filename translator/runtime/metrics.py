@@ -58,6 +58,8 @@ class Metrics:
         self._refused = counter(
             "cdc_records_refused_total", "Raw records translated, but dead letters of a projection.", "output", "code"
         )
+        self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
+        self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )

@@ -27,12 +27,13 @@ from translator.runtime.contradictions import PREFIX, Contradictions
 from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
+from translator.runtime.positions import Known, Positions
 from translator.runtime.registry import SchemaRegistry, value_subject
 from translator.runtime.subscription import Subscribed, metadata_topics, subscribe
 from translator.runtime.topics import Reader, TopicFacts, Topics
 from translator.runtime.transport import positive_murmur2
 from translator.runtime.waits import FetchSchema, Waits
-from translator.settings import Settings, Source
+from translator.settings import Settings, Source, Start
 from translator.translate import Translator
 
 log = structlog.get_logger("translator")
@@ -48,6 +49,7 @@ class World(Struct):
     catalog: Catalog
     translators: dict[str, Translator]  # by source
     contradictions: Contradictions
+    positions: Positions
     reader: Reader
     delivery: Delivery
     metrics: Metrics
@@ -111,21 +113,24 @@ def avro_header(settings: Settings, topic: str) -> bytes:
     return confluent_header(schema_id)
 
 
-def prepare(settings: Settings) -> World:
+def prepare(settings: Settings, *, accept_gap: bool = False) -> World:
     """The world of the service: `connect`, and the raw topics that are there.
+
+    Args:
+        accept_gap: see `positions.Positions`.
 
     Raises:
         ConfigError: as `connect`, or two sources claim one topic.
         RetryableError: as `connect`, or there is no topic to read.
         ContradictionError: as `connect`.
     """
-    world = connect(settings)
+    world = connect(settings, accept_gap=accept_gap)
     subscribed = subscribe(settings, world.topics.names, log.warning)
-    take_on(world, subscribed, look_ahead(world, subscribed))
+    take_on(world, subscribed, look_ahead(world, subscribed), partial(configured_start, settings))
     return world
 
 
-def connect(settings: Settings) -> World:
+def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
 
     The world that it gives reads no raw topic.
@@ -163,8 +168,11 @@ def connect(settings: Settings) -> World:
     )
     waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
+    confirm = partial(delivery.confirm, output.metadata_topic)
+    positions = Positions(topics, settings.group, metrics, confirm, accept_gap=accept_gap)
     world = World(
-        *(settings, client, topics, {}, catalog, translators, contradictions, reader, delivery, metrics, waits),
+        *(settings, client, topics, {}, catalog, translators, contradictions, positions, reader, delivery, metrics),
+        waits,
         pipeline,
         set(),
         target,
@@ -197,7 +205,7 @@ def look_ahead(world: World, subscribed: Subscribed) -> Ahead:
     return Ahead(facts, metadata)
 
 
-def take_on(world: World, subscribed: Subscribed, ahead: Ahead) -> None:
+def take_on(world: World, subscribed: Subscribed, ahead: Ahead, start_of: Callable[[Source], Start]) -> None:
     """Makes raw topics ready to be read: what their metadata topics hold is learned before their data flows.
 
     The group reads these metadata messages as well, accounts for them and tells the other processes.
@@ -209,8 +217,15 @@ def take_on(world: World, subscribed: Subscribed, ahead: Ahead) -> None:
                 with suppress(MessageError):  # its dead letter is written when the group reads it
                     world.catalog.teach(translator, learned.key, learned.document)
         for topic in _of(source, subscribed):
-            world.pipeline.add(topic, Route(translator, ahead.facts[topic].id, positive_murmur2(topic)))
+            facts = ahead.facts[topic]
+            world.pipeline.add(topic, Route(translator, facts.id, positive_murmur2(topic)))
+            world.positions.add(topic, Known(source.name, facts, start_of(source)))
     world.subscribed.update(subscribed)
+
+
+def configured_start(settings: Settings, source: Source) -> Start:
+    """Where the topics of a source begin that are there when the process starts."""
+    return settings.start if source.start is None else source.start
 
 
 def _of(source: Source, subscribed: Subscribed) -> list[str]:

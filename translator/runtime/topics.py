@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
@@ -23,6 +25,11 @@ from translator.runtime.patience import wait_for
 from translator.settings import Settings
 
 _TIMEOUT = 20.0
+_ENDS: Mapping[str, OffsetSpec] = {
+    "earliest": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # the library left its type out
+    "latest": OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # as above
+}
+_SOON = 5.0  # of what is asked again when it is not answered
 
 
 class TopicFacts(Struct, frozen=True):
@@ -30,6 +37,13 @@ class TopicFacts(Struct, frozen=True):
 
     id: str
     partitions: int
+
+
+class Committed(Struct, frozen=True):
+    """An offset of a group, and what was written beside it."""
+
+    offset: int
+    note: str
 
 
 class Topics:
@@ -108,6 +122,65 @@ class Topics:
                 raise ConfigError(f"topic {name}: {_reason(error)}") from None
             facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
         return facts
+
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Ids of topics; those that do not exist are left out.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        found = {}
+        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_SOON).items():
+            try:
+                found[name] = str(future.result(_TIMEOUT).topic_id)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise RetryableError(f"topic {name}: {_reason(error)}") from None
+        return found
+
+    def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
+        """What a group has committed, of partitions for which it has; open transactions are waited for.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*where) for where in partitions])
+        (future,) = self._admin.list_consumer_group_offsets(
+            [asked], require_stable=True, request_timeout=_SOON
+        ).values()
+        found = {}
+        try:
+            for place in future.result(_TIMEOUT).topic_partitions:
+                if place.error is not None:
+                    raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
+                if place.offset >= 0:
+                    found[place.topic, place.partition] = Committed(place.offset, place.metadata or "")
+        except KafkaException as error:
+            raise RetryableError(f"offsets of group {group}: {_reason(error)}") from None
+        return found
+
+    def offsets(
+        self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """Offsets of partitions; -1 for a time after which there is no record.
+
+        Args:
+            at: milliseconds of a time, or one of the ends.
+            stable: `latest` is the end of what a reader of committed records may see by now.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
+        asked = {TopicPartition(*where): spec for where in partitions}
+        found = {}
+        for where, future in self._admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
+            try:
+                found[where.topic, where.partition] = int(future.result(_TIMEOUT).offset)
+            except KafkaException as error:
+                raise RetryableError(f"{where.topic}/{where.partition}: {_reason(error)}") from None
+        return found
 
     def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
         """`max.message.bytes` of each topic: how large a record batch may be there.

@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import faust
+from aiokafka.errors import CommitFailedError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from aiokafka.partitioner import murmur2
+from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from faust.types.tuples import ConsumerMessage
 from mode.utils.futures import notify
+
+from translator.errors import CdcError
+from translator.runtime.positions import Positions
 
 _PAUSED_SECONDS = 0.01
 
@@ -29,13 +34,40 @@ FETCH_WAIT_MS = 50
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """Two settings that Faust does not offer: it reads aborted records, and waits too long for idle partitions."""
+    """What Faust does not offer: committed records only, short waits for idle partitions, notes beside offsets.
+
+    Args:
+        note: what to commit beside an offset of a topic.
+    """
+
+    def __init__(self, *args: Any, note: Callable[[str], str], **kwargs: Any) -> None:
+        self._note = note
+        super().__init__(*args, **kwargs)
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        """As upstream, but for the note."""
+        mine = self.assignment()
+        noted = {
+            driver.ensure_aiokafka_TP(tp): OffsetAndMetadata(offset, self._note(tp.topic))
+            for tp, offset in offsets.items()
+            if tp in mine
+        }
+        try:
+            await self._ensure_consumer().commit(noted)
+        except CommitFailedError as error:
+            if "already rebalanced" not in str(error):
+                await self.crash(error)
+            return False
+        except Exception as error:
+            await self.crash(error)
+            return False
+        return True
 
 
 class Drain(NamedTuple):
@@ -57,6 +89,7 @@ class BatchConsumer(driver.Consumer):
     """Faust's consumer with one event per (partition, fetch) and offsets of its own; `attach` completes it."""
 
     drain: Drain
+    positions: Positions
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
@@ -64,7 +97,7 @@ class BatchConsumer(driver.Consumer):
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> Any:
-        return BatchConsumerThread(self, loop=self.loop, beacon=self.beacon)
+        return BatchConsumerThread(self, note=self.positions.note, loop=self.loop, beacon=self.beacon)
 
     def on_buffer_full(self, tp: TP) -> None:
         """Nothing: a full queue blocks the fetch loop, which is the back-pressure. Stock Faust sleeps a second here."""
@@ -134,6 +167,28 @@ class BatchConsumer(driver.Consumer):
             self.drain.failed(error)
             await asyncio.Event().wait()
 
+    async def perform_seek(self) -> None:
+        """Places what was assigned; upstream calls it after each assignment, before it lets records through.
+
+        A partition without a committed offset gets one first: where it begins is decided once. What cannot be placed
+        stops the process.
+        """
+        assigned = self.assignment()
+        if not assigned:
+            return
+        try:
+            found = await self.positions.find(assigned)
+        except CdcError as error:
+            await self._end(error)
+        if found.new and not await self._commit({TP(*where): offset for where, offset in found.new.items()}):
+            await asyncio.Event().wait()  # partitions move again: the next assignment asks anew, and cancels this
+        await self.seek_wait({TP(*where): offset for where, offset in found.offsets.items()})
+
+    async def _end(self, error: CdcError) -> NoReturn:
+        self.drain.failed(error)
+        await asyncio.Event().wait()
+        raise AssertionError
+
     async def resubscribe(self, topics: set[str]) -> bool:
         """Subscribes to other topics, which makes the group move its partitions; False: not now, they move already.
 
@@ -161,7 +216,10 @@ class BatchConsumer(driver.Consumer):
                 pass
             await asyncio.sleep(_PAUSED_SECONDS)
             return
-        fetched, _ = await self._wait_next_records(timeout)
+        try:
+            fetched, _ = await self._wait_next_records(timeout)
+        except (OffsetOutOfRangeError, NoOffsetForPartitionError) as error:
+            await self._end(await self.positions.lost(self.assignment(), f"reading stopped: {error!r}"))
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:
             return
@@ -180,7 +238,7 @@ class BatchConsumer(driver.Consumer):
 
     async def _seek_back(self) -> None:
         try:
-            await self.perform_seek()
+            await super().perform_seek()
         except Exception as error:  # as upstream: while partitions are moving any seek may fail, and the next one heals
             self.log.warning("seek while the flow is stopped: %r", error)
 
@@ -204,7 +262,7 @@ def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     )
 
 
-def attach(app: faust.App, drain: Drain) -> None:
+def attach(app: faust.App, drain: Drain, positions: Positions) -> None:
     """Gives a new app the batch transport, before anything asks it for its consumer."""
 
     class Consumer(BatchConsumer):
@@ -214,6 +272,7 @@ def attach(app: faust.App, drain: Drain) -> None:
         pass
 
     Consumer.drain = drain
+    Consumer.positions = positions
     Transport.Consumer = Consumer
     app.transport = Transport(app.conf.broker_consumer, app)
 

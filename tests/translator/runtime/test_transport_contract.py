@@ -11,10 +11,12 @@ import aiokafka
 import faust
 import mode
 import pytest
+from aiokafka.consumer.fetcher import Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.app.base import App
 from faust.events import Event
+from faust.tables.recovery import Recovery
 from faust.transport import consumer as faust_consumer
 from faust.transport.conductor import Conductor
 from faust.transport.drivers import aiokafka as driver
@@ -38,13 +40,16 @@ OVERRIDDEN = [
     (driver.Consumer, "_add_gap", "self, tp, offset_from, offset_to", True),
     (driver.Consumer, "on_partitions_revoked", "self, revoked", True),
     (driver.Consumer, "wait_empty", "self", True),
+    (driver.Consumer, "perform_seek", "self", True),
     (driver.Consumer, "getmany", "self, timeout", False),
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "self, transport", False),
+    (driver.AIOKafkaConsumerThread, "__init__", "self, consumer, **kwargs", False),
+    (driver.AIOKafkaConsumerThread, "_commit", "self, offsets", True),
 ]
 CALLED = [
     (driver.Consumer, "_wait_next_records", "self, timeout", True),
     (driver.Consumer, "_get_active_partitions", "self", False),
-    (driver.Consumer, "perform_seek", "self", True),
+    (driver.Consumer, "seek_wait", "self, partitions", True),
     (driver.Consumer, "stop_flow", "self", False),
     (driver.Consumer, "subscribe", "self, topics", True),
     (driver.AIOKafkaConsumerThread, "_ensure_consumer", "self", False),
@@ -129,6 +134,13 @@ def test_every_override_is_ours(name: str) -> None:
         (faust_consumer.Consumer, "_drain_messages", "callback(message), self.suspend_flow.wait()"),
         (faust_consumer.Consumer, "_wait_for_ack", "self._waiting_for_ack = asyncio.Future"),
         (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "RoundRobinPartitionAssignor"),
+        (driver.AIOKafkaConsumerThread, "commit", "self.call_thread(self._commit, offsets)"),
+        # Partitions are placed before records are let through, and a rebalance cuts a placing short.
+        (Recovery, "_resume_streams", "consumer.perform_seek(), timeout=self.app.conf.broker_request_timeout"),
+        (Recovery, "_wait", "self.signal_recovery_start in wait_result.done"),
+        # With auto_offset_reset "none" both are errors, not a silent jump.
+        (Fetcher, "_update_fetch_positions", "err = Errors.NoOffsetForPartitionError(tp)"),
+        (Fetcher, "_proc_fetch_request", "err = Errors.OffsetOutOfRangeError({tp: fetch_offset})"),
         (aiokafka.AIOKafkaConsumer, "start", "isolation_level=self._isolation_level"),
         (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
     ],

@@ -1,0 +1,217 @@
+"""Records that are gone before they were read, topics that are made again, and where a new partition begins."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from dev.broker import Broker
+from dev.stack import CANONICAL, Stack, wait_until
+from tests.integration._workers import Workers, dumps, identity
+from tests.translator.runtime._pipeline import CANAL_ROW
+from translator.codecs.avro import AvroCodec
+from translator.runtime.positions import GAP_PREFIX
+
+pytestmark = pytest.mark.integration
+
+METADATA = f"{CANONICAL}.metadata"
+
+
+def source(topic: str, **more: Any) -> dict[str, Any]:
+    return {"name": topic, "dialect": "canal", "topics": [topic], "options": {"profile": "oss"}, **more}
+
+
+def rows(begin: int, end: int) -> Iterator[bytes]:
+    for number in range(begin, end):
+        yield dumps(CANAL_ROW | {"data": [{"id": str(number), "name": "a"}], "id": number})
+
+
+def delete_before(broker: Broker, topic: str, offset: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    for future in admin.delete_records([TopicPartition(topic, 0, offset)]).values():
+        future.result(20)
+
+
+def make_again(broker: Broker, workers: Workers, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    admin.delete_topics([topic])[topic].result(20)
+    wait_until("the topic is gone", 20, lambda: topic not in admin.list_topics(timeout=10).topics)
+    workers.create(**{topic: 1})
+
+
+def commit(broker: Broker, topic: str, offset: int, note: str) -> None:
+    """As the group would have committed, while none of it runs."""
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "demo", "log_level": 0})
+    reader.commit(offsets=[TopicPartition(topic, 0, offset, note)], asynchronous=False)
+    reader.close()
+
+
+def wait_alone(workers: Workers) -> None:
+    """The group forgets a killed or crashed member after its session."""
+    wait_until("the group is empty", 60, lambda: workers.members() == 0)
+
+
+def marks(stack: Stack) -> dict[str, Any]:
+    found = {record.key().decode(): record.value() for record in stack.records(METADATA)}
+    return {key: msgspec.json.decode(value) for key, value in found.items() if key.startswith(GAP_PREFIX)}
+
+
+def test_records_that_retention_took(tmp_path: Path) -> None:
+    """The start ends with 1 and says all; with --accept-gap it goes on, once, and the gap is on record."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [source("raw")])
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        try:
+            workers.feed("raw", rows(0, 100))
+            workers.start()
+            workers.wait_committed("raw", 100)
+            assert 0 == stack.stop("translator")
+            workers.feed("raw", rows(100, 150))
+            delete_before(broker, "raw", 120)
+            assert 1 == stack.start("translator").wait(60)
+            for said in (
+                "topic raw partition 0: records were deleted before they were read",
+                "committed offset 100, earliest offset there is 120, end 150: 20 records are missing",
+                "translator run --accept-gap",
+            ):
+                assert workers.said(said), said
+            assert (100, 100, {}) == (workers.committed("raw"), len(workers.events()), marks(stack))
+            stack.start("translator", "--accept-gap")
+            workers.wait_committed("raw", 150)
+            assert workers.said("gap accepted")
+            assert 0 == stack.stop("translator")
+            offsets = [*range(100), *range(120, 150)]
+            assert [f"raw/raw/0/{offset}/0" for offset in offsets] == [identity(event) for event in workers.events()]
+            ((key, gap),) = marks(stack).items()
+            assert (f"{GAP_PREFIX}raw/0/{gap['topic_id']}/100", 120, 20) == (key, gap["earliest"], gap["missing"])
+            workers.feed("raw", rows(150, 160))
+            workers.start()
+            workers.wait_committed("raw", 160)
+        finally:
+            workers.close()
+
+
+def test_a_topic_that_was_made_again_while_nobody_read(tmp_path: Path) -> None:
+    """An offset that outlived its topic is a gap, beyond the end or not: never the place where the new one is read."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [source("raw")])
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        try:
+            workers.feed("raw", rows(0, 50))
+            workers.start()
+            workers.wait_committed("raw", 50)
+            assert 0 == stack.stop("translator")
+            reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "demo", "log_level": 0})
+            (left,) = reader.committed([TopicPartition("raw", 0)], timeout=20)
+            reader.close()
+            make_again(broker, workers, "raw")
+            workers.feed("raw", rows(1000, 1040))
+            commit(broker, "raw", 50, "")  # an older release noted nothing
+            assert 1 == stack.start("translator").wait(60)
+            assert workers.said("the topic ends before the committed offset")
+            wait_alone(workers)
+            commit(broker, "raw", 10, left.metadata)
+            assert 1 == stack.start("translator").wait(60)
+            assert workers.said("the topic was deleted and made again; committed offset 10")
+            wait_alone(workers)
+            assert 50 == len(workers.events())
+            stack.start("translator", "--accept-gap")
+            workers.wait_committed("raw", 40)
+            wait_until("all of the new one", 30, lambda: len(workers.events()) == 90, stack)
+            decoded = [AvroCodec().decode(event.value()) for event in workers.events()]
+            assert 2 == len({event.pos_scope for event in decoded})
+        finally:
+            workers.close()
+
+
+def test_a_topic_that_is_made_again_while_it_is_read(tmp_path: Path) -> None:
+    """The process ends with 1 and says so; no record of the new topic bears the id of the old one."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [source("raw")], timing={"topic_refresh": 1})
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        try:
+            workers.feed("raw", rows(0, 50))
+            process = stack.start("translator")
+            workers.wait_committed("raw", 50)
+            make_again(broker, workers, "raw")
+            workers.feed("raw", rows(1000, 1200))
+            assert 1 == process.wait(90)
+            assert workers.said("topic raw was deleted and made again since the start")
+            written = len(workers.events())
+            assert 50 == written
+            wait_alone(workers)
+            workers.start()
+            wait_until("the new one is read", 60, lambda: len(workers.events()) == 250, stack)
+            decoded = [AvroCodec().decode(event.value()) for event in workers.events()]
+            assert 1 == len({event.pos_scope for event in decoded[:50]})
+            assert 1 == len({event.pos_scope for event in decoded[50:]} - {decoded[0].pos_scope})
+        finally:
+            workers.close()
+
+
+def test_where_a_partition_begins(tmp_path: Path) -> None:
+    """Without a committed offset: at the beginning, at the end, or at a time; decided once, and committed."""
+    noon = datetime(2026, 4, 13, 12, tzinfo=UTC)
+    begins = {"early": None, "late": "latest", "timed": noon.isoformat(), "future": "2100-01-01T00:00:00Z"}
+    sources = [source(topic, **({"start": start} if start else {})) for topic, start in begins.items()]
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, sources)
+        (stack,) = workers.stacks
+        workers.create(**dict.fromkeys(begins, 1))
+        try:
+            producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+            at = int(noon.timestamp() * 1000)
+            for topic in begins:
+                for number, value in enumerate(rows(0, 10)):
+                    producer.produce(topic, value, partition=0, timestamp=at + (number - 4) * 1000)
+            assert 0 == producer.flush(30)
+            workers.start()
+            for topic in begins:
+                workers.wait_committed(topic, 10)
+            assert 0 == stack.stop("translator")
+            for topic in begins:
+                workers.feed(topic, rows(10, 12))
+            workers.start()
+            for topic in begins:
+                workers.wait_committed(topic, 12)
+            found: dict[str, list[int]] = {topic: [] for topic in begins}
+            for event in workers.events():
+                _, topic, _, offset, _ = identity(event).split("/")
+                found[topic].append(int(offset))
+            expected = {"early": range(12), "late": (10, 11), "timed": range(4, 12), "future": (10, 11)}
+            assert {topic: list(offsets) for topic, offsets in expected.items()} == found
+        finally:
+            workers.close()
+
+
+def test_records_that_retention_takes_while_they_are_read(tmp_path: Path) -> None:
+    """A stopped process that is overtaken by retention ends with 1 too, when it goes on."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [source("raw")])
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        try:
+            workers.feed("raw", rows(0, 10))
+            process = stack.start("translator")
+            workers.wait_committed("raw", 10)
+            # The broker is frozen only for the client: what it does not fetch meanwhile is deleted.
+            process.send_signal(19)
+            try:
+                time.sleep(1)
+                workers.feed("raw", rows(10, 60))
+                delete_before(broker, "raw", 40)
+            finally:
+                process.send_signal(18)
+            assert 1 == process.wait(90)
+            assert workers.said("topic raw partition 0: records were deleted before they were read")
+        finally:
+            workers.close()
