@@ -222,6 +222,11 @@ class Timing(_Section):
     rebalance: float = Field(default=60, gt=0)
     delivery: float = Field(default=40, gt=0)
     commit_interval: float = Field(default=1, gt=0)
+    stuck: float = Field(
+        default=60,
+        gt=0,
+        description="How long the event loop may stand; delivery and rebalance, beyond their own times.",
+    )
     metadata_wait: float = Field(
         default=10, ge=0, description="How long a message waits for metadata that has not come."
     )

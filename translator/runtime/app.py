@@ -21,6 +21,7 @@ from translator.runtime.lanes import Lanes
 from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
 from translator.runtime.subscription import added
 from translator.runtime.transport import Drain, attach, batches, resubscribe
+from translator.runtime.watchdog import Watchdog, Watched
 from translator.settings import Kafka, Settings, is_pattern
 
 log = structlog.get_logger("translator")
@@ -29,11 +30,12 @@ _FATAL_EXIT_SECONDS = 10
 _REAP_INTERVAL = 0.005
 
 
-def create_app(world: World, datadir: str) -> faust.App:
+def create_app(world: World, datadir: str) -> BoundedStopApp:
     """The Faust app over a prepared world."""
     settings = world.settings
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
+    app.watchdog = _watchdog(app, world)
     stopper = FailStop(app, world.delivery)
     pipeline = world.pipeline
     attach(
@@ -67,6 +69,7 @@ def create_app(world: World, datadir: str) -> faust.App:
     async def reap() -> None:
         while not stopper.dead:
             try:
+                app.turns += 1
                 delivery.reap()
             except Exception as error:
                 await stopper.die(error)
@@ -141,12 +144,31 @@ async def _take_on_new(world: World) -> None:
         log.info("new topics", topics=sorted(fresh))
 
 
+def _watchdog(app: BoundedStopApp, world: World) -> Watchdog:
+    timing = world.settings.timing
+    watched = [
+        Watched(timing.stuck, lambda: app.turns, "the event loop has not turned"),
+        Watched(
+            timing.delivery + timing.stuck, lambda: world.delivery.moved, "nothing was heard of records to deliver"
+        ),
+        Watched(
+            timing.rebalance + timing.stuck,
+            lambda: app.rebalancing_count if app.rebalancing else None,
+            "partitions have been moving",
+        ),
+    ]
+    return Watchdog(watched, timing.stuck)
+
+
 class BoundedStopApp(faust.App):
     """Ends within `stop_seconds`, delivered or not: a supervisor's grace period must be longer."""
 
     stop_seconds: float
+    watchdog: Watchdog
+    turns = 0  # of the event loop, as far as our own work sees them
 
     async def stop(self) -> None:
+        self.watchdog.retire(self.stop_seconds)
         exit_within(self.stop_seconds)
         await super().stop()
 
@@ -154,7 +176,7 @@ class BoundedStopApp(faust.App):
 class FailStop:
     """After an error nothing is produced, acknowledged or committed, and the process ends with code 1."""
 
-    def __init__(self, app: faust.App, delivery: Delivery) -> None:
+    def __init__(self, app: BoundedStopApp, delivery: Delivery) -> None:
         self._app = app
         self._delivery = delivery
         self.dead = False
@@ -172,6 +194,7 @@ class FailStop:
         self.dead = True
         log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
         self._delivery.die()
+        self._app.watchdog.retire(_FATAL_EXIT_SECONDS)
         exit_within(_FATAL_EXIT_SECONDS)
 
 
@@ -255,6 +278,7 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         app = create_app(world, datadir)
         worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
         worker.spinner = None
+        app.watchdog.start()
         try:
             worker.execute_from_commandline()  # always ends with SystemExit
         except SystemExit as end:

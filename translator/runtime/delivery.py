@@ -88,12 +88,23 @@ class Delivery:
         self._batches = 0
         self._records = 0
         self._since_poll = 0
+        self._reports = 0
         self._dead = False
 
     @property
     def batches(self) -> int:
         """Batches in flight."""
         return self._batches
+
+    @property
+    def events(self) -> int:
+        """Records with the producer whose reports have not been taken."""
+        return len(self._producer)
+
+    @property
+    def moved(self) -> int | None:
+        """Changes with each report that comes in; None while none is to come."""
+        return self._reports if self.events else None
 
     def begin(self, tally: Tally, acknowledge: Acknowledge) -> InFlight:
         """Takes a batch on; it is acknowledged in its turn."""
@@ -119,7 +130,7 @@ class Delivery:
         self._since_poll += len(records)
         if self._since_poll >= _POLL_EVERY:
             self._since_poll = 0
-            self._producer.poll(0)
+            self._reports += self._producer.poll(0)
 
     async def confirm(self, topic: str, record: Record) -> None:
         """Writes a keyed record to a compacted topic (partition 0) and returns when it is acknowledged.
@@ -151,7 +162,7 @@ class Delivery:
         """Lets reports come in and others work; after the end it does not return."""
         if self._dead:
             await asyncio.Event().wait()
-        self._producer.poll(0)
+        self._reports += self._producer.poll(0)
         await asyncio.sleep(_PAUSE)
 
     def reap(self) -> None:
@@ -160,7 +171,7 @@ class Delivery:
         Raises:
             FatalError: a record was not delivered; nothing is acknowledged any more.
         """
-        self._producer.poll(0)
+        self._reports += self._producer.poll(0)
         if self._dead:
             return
         for (topic, _), queue in self._queues.items():
