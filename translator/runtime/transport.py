@@ -94,6 +94,7 @@ class BatchConsumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
         self._accepted: dict[TP, int] = {}  # what the broker has accepted
+        self._placings = 0  # how often assigned partitions were placed
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> Any:
@@ -183,6 +184,7 @@ class BatchConsumer(driver.Consumer):
         if found.new and not await self._commit({TP(*where): offset for where, offset in found.new.items()}):
             await asyncio.Event().wait()  # partitions move again: the next assignment asks anew, and cancels this
         await self.seek_wait({TP(*where): offset for where, offset in found.offsets.items()})
+        self._placings += 1
 
     async def _end(self, error: CdcError) -> NoReturn:
         self.drain.failed(error)
@@ -216,9 +218,12 @@ class BatchConsumer(driver.Consumer):
                 pass
             await asyncio.sleep(_PAUSED_SECONDS)
             return
+        placings = self._placings
         try:
             fetched, _ = await self._wait_next_records(timeout)
         except (OffsetOutOfRangeError, NoOffsetForPartitionError) as error:
+            if not self.flow_active or placings != self._placings:
+                return  # asked for before the partitions were placed, and a seek leaves nothing of it
             await self._end(await self.positions.lost(self.assignment(), f"reading stopped: {error!r}"))
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:
