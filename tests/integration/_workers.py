@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from aiokafka import AIOKafkaConsumer
+from aiokafka.structs import OffsetAndMetadata
+from aiokafka.structs import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -96,3 +99,15 @@ def identity(record: Any) -> str:
 
 def dumps(document: Any) -> bytes:
     return json.dumps(document).encode()
+
+
+async def commit_noted(bootstrap: str, group: str, topic: str, partition: int, offset: int, note: str) -> None:
+    """As the service does: librdkafka's own client cannot write the end of a note."""
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+    await consumer.start()
+    try:
+        place = AIOTopicPartition(topic, partition)
+        consumer.assign([place])
+        await consumer.commit({place: OffsetAndMetadata(offset, note)})
+    finally:
+        await consumer.stop()

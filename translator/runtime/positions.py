@@ -28,6 +28,8 @@ GAP_PREFIX = "!gap/"
 """Of keys in the metadata topic: gaps that an operator accepted. No source has such a name."""
 
 _NOTE = "topic="
+# librdkafka copies what is noted beside an offset without its end; whoever reads it there needs one inside.
+_NOTE_END = "\0"
 _PATIENCE = 20.0  # of one look; Faust goes on without us after broker_request_timeout, which is at least 60 s
 
 Partition: TypeAlias = tuple[str, int]
@@ -112,7 +114,7 @@ class Positions:
 
     def note(self, topic: str) -> str:
         """What is committed beside an offset: which incarnation of the topic it belongs to."""
-        return f"{_NOTE}{self._known[topic].facts.id}"
+        return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> Found:
         """The places of partitions that were just assigned.
@@ -183,9 +185,10 @@ class Positions:
             if committed is None:
                 continue
             topic_id, offset = self._known[topic].facts.id, committed.offset
+            note, _, _ = committed.note.partition(_NOTE_END)
             missing = None
-            if committed.note.startswith(_NOTE) and committed.note != self.note(topic):
-                cause = "the topic was deleted and made again"
+            if note.startswith(_NOTE) and note != f"{_NOTE}{topic_id}":
+                cause = f"the topic was deleted and made again ({note}, now {topic_id})"
             elif offset > place.end:
                 cause = "the topic ends before the committed offset: it was made again, or lost records"
             elif offset < place.earliest:

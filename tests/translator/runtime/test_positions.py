@@ -5,10 +5,11 @@ import uuid
 
 import msgspec
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from dev.broker import Broker
+from tests.integration._workers import commit_noted
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.runtime.metrics import Metrics
@@ -22,6 +23,7 @@ class Bench:
     def __init__(self, broker: Broker, *, accept_gap: bool = False, start: str = "earliest") -> None:
         self.topic = f"positions-{uuid.uuid4().hex[:8]}"
         self.group = f"group-{self.topic}"
+        self.bootstrap = broker.bootstrap
         self.client = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
         self.admin = AdminClient(self.client)
         self.admin.create_topics([NewTopic(self.topic, 2, 1)])[self.topic].result(20)
@@ -40,10 +42,8 @@ class Bench:
         self.confirmed.append(record)
 
     def commit(self, partition: int, offset: int, note: str | None = None) -> None:
-        reader = Consumer({**self.client, "group.id": self.group})
         said = self.positions.note(self.topic) if note is None else note
-        reader.commit(offsets=[TopicPartition(self.topic, partition, offset, said)], asynchronous=False)
-        reader.close()
+        asyncio.run(commit_noted(self.bootstrap, self.group, self.topic, partition, offset, said))
 
     def delete_before(self, partition: int, offset: int) -> None:
         for future in self.admin.delete_records([TopicPartition(self.topic, partition, offset)]).values():
@@ -76,7 +76,7 @@ def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
         ),
         (3, "", "5 records are missing"),
         (21, None, "the topic ends before the committed offset"),
-        (10, "topic=another", "was deleted and made again; committed offset 10, earliest offset there is 8"),
+        (10, "topic=another\0", "was deleted and made again (topic=another, now "),
     ],
     ids=["deleted", "without a note", "beyond the end", "another topic's"],
 )
@@ -125,3 +125,11 @@ def test_a_topic_with_another_id(broker: Broker) -> None:
         bench.find()
     with pytest.raises(FatalError, match="deleted and made again since the start"):
         bench.positions.look()
+
+
+def test_notes_of_many_partitions_are_read_whole(broker: Broker) -> None:
+    """What was noted is no gap, however often and with whatever in memory it is read: the end of a note is in it."""
+    bench = Bench(broker)
+    for number in range(50):
+        bench.commit(number % 2, number % 20)
+        bench.find(number % 2)
