@@ -244,6 +244,20 @@ class Timing(_Section):
         return self
 
 
+class Bounds(_Section):
+    """How much may be under way in a process at once; beyond it, reading pauses."""
+
+    batches: int = Field(default=64, ge=1, description="Batches that are translated and not yet delivered.")
+    events: int = Field(
+        default=100_000, ge=1, description="Records handed to the producer and not yet delivered, of all outputs."
+    )
+    bytes: int = Field(
+        default=256 * 1024 * 1024,
+        ge=1024,
+        description="Raw records that wait for their turn, and once more, records that wait for delivery.",
+    )
+
+
 class InputLimits(_Section):
     """Bounds for all input, see message.Limits."""
 
@@ -279,6 +293,7 @@ class Settings(_Section):
     )
     web: Web = Web()
     timing: Timing = Timing()
+    bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = "auto"
 

@@ -18,6 +18,7 @@ from translator.errors import ConfigError, RetryableError
 from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
+from translator.runtime.pipeline import raw_bytes
 from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
 from translator.runtime.subscription import added
 from translator.runtime.transport import Drain, attach, batches, resubscribe
@@ -57,7 +58,14 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
         if tp in app.consumer.assignment():
             app.consumer.resume_partitions({tp})
 
-    lanes: Lanes[TP, Any] = Lanes(process, app.add_future, lambda tp: app.consumer.pause_partitions({tp}), resume)
+    lanes: Lanes[TP, Any] = Lanes(
+        process,
+        app.add_future,
+        lambda tp: app.consumer.pause_partitions({tp}),
+        resume,
+        lambda event: raw_bytes(event.value),
+        settings.bounds.bytes,
+    )
 
     @app.agent(source_topics, name="translate")
     async def translate(stream: Any) -> None:
@@ -74,6 +82,8 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
             except Exception as error:
                 await stopper.die(error)
             world.metrics.in_flight.set(delivery.batches)
+            world.metrics.events_in_flight.set(delivery.events)
+            world.metrics.bytes_waiting.set(lanes.bytes)
             world.metrics.waiting.set(world.waits.waiting)
             await asyncio.sleep(_REAP_INTERVAL)
 

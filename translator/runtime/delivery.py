@@ -17,9 +17,9 @@ from confluent_kafka import KafkaError, Producer
 from translator.codecs.record import RECORD_OVERHEAD, Record
 from translator.errors import FatalError
 from translator.runtime.metrics import Tally
+from translator.settings import Bounds
 
-MAX_BATCHES = 64
-MAX_RECORDS = 50_000
+DEFAULT_BOUNDS = Bounds()
 _POLL_EVERY = 256
 _PAUSE = 0.002
 
@@ -27,10 +27,13 @@ Acknowledge = Callable[[], object]
 Report = Callable[[KafkaError | None, Any], None]
 
 
-def producer_config(connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int]) -> dict[str, Any]:
+def producer_config(
+    connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int], bounds: Bounds = DEFAULT_BOUNDS
+) -> dict[str, Any]:
     """The settings of the idempotent producer (facts: docs/decisions/0001-delivery.md).
 
     Args:
+        bounds: of its queue; whatever they are, one record of the largest size has room.
         limits: `max.message.bytes` of the topics that are written. The broker applies it to a whole batch, and the
             producer has one size of batches for all topics: the smallest limit sets it. A record that is larger than
             that travels alone, up to the largest.
@@ -43,12 +46,30 @@ def producer_config(connection: Mapping[str, Any], delivery_seconds: float, limi
         "batch.size": min(1_000_000, min(limits) - RECORD_OVERHEAD),
         "batch.num.messages": 10_000,
         "compression.type": "lz4",
-        "queue.buffering.max.messages": 200_000,
-        "queue.buffering.max.kbytes": 524_288,
+        "queue.buffering.max.messages": bounds.events,
+        "queue.buffering.max.kbytes": max(bounds.bytes, 2 * max(limits)) // 1024,
         "delivery.timeout.ms": int(delivery_seconds * 1000),
         "partitioner": "murmur2_random",
         "message.max.bytes": max(limits),
     }
+
+
+# What to say of an error beside the library's own words, which name neither our setting nor what to look at.
+_CAUSES: Mapping[int, str] = {
+    KafkaError._MSG_TIMED_OUT: "not acknowledged within timing.delivery: no broker for its partition, or "
+    "fewer replicas in sync than its min.insync.replicas",
+    KafkaError._UNKNOWN_TOPIC: "the topic is gone",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
+    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at the start",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the user may not write there",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the user may not write as an idempotent producer",
+}
+
+
+def failure(topic: str, error: KafkaError) -> str:
+    """Why a record could not be written to a topic."""
+    cause = _CAUSES.get(error.code())
+    return f"cannot write to {topic}: {error.str()}" + (f" ({cause})" if cause else "")
 
 
 class InFlight:
@@ -60,18 +81,18 @@ class InFlight:
         self.tally = tally
         self.acknowledge = acknowledge
         self.closed = False  # everything of the batch was handed to the producer
-        self.error: KafkaError | None = None
+        self.error: str | None = None
         self._pending = 0
 
     def expect(self, records: int) -> None:
         """That many reports are to come."""
         self._pending += records
 
-    def delivered(self, error: KafkaError | None, _message: object) -> None:
+    def delivered(self, error: KafkaError | None, message: Any) -> None:
         """The report of one record."""
         self._pending -= 1
         if error is not None:
-            self.error = error
+            self.error = failure(message.topic(), error)
 
     @property
     def done(self) -> bool:
@@ -81,12 +102,12 @@ class InFlight:
 class Delivery:
     """The producer and the batches in flight."""
 
-    def __init__(self, producer: Producer, account: Callable[[Tally], None]) -> None:
+    def __init__(self, producer: Producer, account: Callable[[Tally], None], bounds: Bounds = DEFAULT_BOUNDS) -> None:
         self._producer = producer
         self._account = account
+        self._bounds = bounds
         self._queues: dict[tuple[str, int], deque[InFlight]] = {}
         self._batches = 0
-        self._records = 0
         self._since_poll = 0
         self._reports = 0
         self._dead = False
@@ -111,14 +132,12 @@ class Delivery:
         batch = InFlight(tally, acknowledge)
         self._queues.setdefault((tally.topic, tally.partition), deque()).append(batch)
         self._batches += 1
-        self._records += tally.records
         return batch
 
     def abandon(self, batch: InFlight) -> None:
         """Forgets the last batch of its partition: it is never acknowledged, whatever was sent of it comes again."""
         self._queues[batch.tally.topic, batch.tally.partition].remove(batch)
         self._batches -= 1
-        self._records -= batch.tally.records
 
     async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
         """Hands records to the producer; waits while its queue is full."""
@@ -144,7 +163,7 @@ class Delivery:
         while self._dead or not reports:
             await self._pause()
         if reports[0] is not None:
-            raise FatalError(f"cannot write to {topic}: {reports[0].str()}")
+            raise FatalError(failure(topic, reports[0]))
 
     def _accepted(self, topic: str, partition: int, record: Record, report: Report) -> bool:
         """Whether the producer took the record; false while its queue is full, and for ever after the end."""
@@ -178,17 +197,16 @@ class Delivery:
             while queue and (queue[0].done or queue[0].error is not None):
                 batch = queue[0]
                 if batch.error is not None:
-                    raise FatalError(f"delivery failed for a batch of {topic}: {batch.error.str()}")
+                    raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
                 queue.popleft()
                 self._batches -= 1
-                self._records -= batch.tally.records
                 self._account(batch.tally)
                 batch.acknowledge()
 
     async def room(self) -> None:
         """Waits until another batch may be taken on."""
         self.reap()
-        while self._batches > MAX_BATCHES or self._records > MAX_RECORDS:
+        while self._batches >= self._bounds.batches or self.events >= self._bounds.events:
             await asyncio.sleep(_PAUSE)
             self.reap()
 

@@ -63,6 +63,12 @@ class Metrics:
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )
+        self.events_in_flight = Gauge(
+            "cdc_events_in_flight", "Records with the producer, not yet reported on.", registry=self.registry
+        )
+        self.bytes_waiting = Gauge(
+            "cdc_bytes_waiting", "Bytes of raw records read and not yet translated.", registry=self.registry
+        )
         self.waiting = Gauge(
             "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
         )

@@ -321,6 +321,11 @@ class Pipeline:
         return learned
 
 
+def raw_bytes(records: Sequence[RawRecord]) -> int:
+    """Keys and values of a batch."""
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
+
+
 def _schema_record(schema: TableSchema) -> Record:
     return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])
 

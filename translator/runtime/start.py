@@ -151,8 +151,8 @@ def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics)
     limits = topics.max_message_bytes(settings.written_topics)
-    producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
-    delivery = Delivery(producer, metrics.account)
+    producer = Producer(producer_config(client, settings.timing.delivery, limits.values(), settings.bounds))
+    delivery = Delivery(producer, metrics.account, settings.bounds)
     output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)
     reader = Reader(client, {name: facts[name] for name in compacted})

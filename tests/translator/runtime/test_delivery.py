@@ -6,14 +6,15 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError
-from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.delivery import Delivery, failure, producer_config
 from translator.runtime.metrics import Tally
+from translator.settings import Bounds
 
 
 @pytest.fixture
@@ -201,3 +202,44 @@ def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, 
     asyncio.run(scenario())
     for future in admin.delete_topics(names).values():
         future.result(20)
+
+
+@pytest.mark.parametrize("bounds", [Bounds(batches=2), Bounds(events=2)], ids=["batches", "events"])
+def test_there_is_room_again_when_something_was_delivered(
+    topic: str, broker: Broker, accounted: list[Tally], bounds: Bounds
+) -> None:
+    """At a bound nothing is taken on; a delivery makes room."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000], bounds)
+    delivery = Delivery(Producer(config | {"linger.ms": 500}), accounted.append, bounds)
+
+    async def scenario() -> None:
+        await asyncio.wait_for(delivery.room(), 10)
+        batches = [delivery.begin(Tally("s", "raw", number, records=1), lambda: None) for number in range(2)]
+        for batch in batches:
+            await delivery.send(batch, topic, 0, [record(1)])
+        room = asyncio.create_task(delivery.room())
+        await asyncio.sleep(0.01)
+        assert (False, 2, 2) == (room.done(), delivery.batches, delivery.events)
+        assert delivery.moved is not None
+        for batch in batches:
+            batch.closed = True
+        await asyncio.wait_for(room, 20)
+
+    asyncio.run(scenario())
+    assert delivery.batches < bounds.batches
+
+
+def test_one_record_of_the_largest_size_always_has_room() -> None:
+    """A producer whose queue is smaller than a record would never take it."""
+    config = producer_config({}, 20, [10_000, 5_000_000], Bounds(bytes=1024))
+    assert config["queue.buffering.max.kbytes"] * 1024 > 5_000_000 + 10_000
+    assert 100_000 == config["queue.buffering.max.messages"]
+
+
+def test_the_reason_names_topic_and_cause() -> None:
+    """What an operator looks at, beside the library's own words; an error without a known cause stands alone."""
+    said = failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert said.startswith("cannot write to cdc.canonical: ")
+    assert said.endswith(" (the user may not write there)")
+    unknown = KafkaError(KafkaError.INVALID_TIMESTAMP)
+    assert f"cannot write to t: {unknown.str()}" == failure("t", unknown)

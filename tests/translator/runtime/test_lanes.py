@@ -12,7 +12,7 @@ Batch = tuple[str, int]
 class Bench:
     """Lanes whose processing can be held per partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = 1_000_000) -> None:
         self.done: list[Batch] = []
         self.fetching: dict[str, bool] = {}
         self.gates: dict[str, asyncio.Event] = {}
@@ -22,6 +22,8 @@ class Bench:
             self._start,
             lambda partition: self.fetching.update({partition: False}),
             lambda partition: self.fetching.update({partition: True}),
+            size=lambda batch: 10,
+            max_bytes=max_bytes,
         )
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -78,5 +80,31 @@ def test_a_full_lane_is_not_fetched_for_until_it_is_empty() -> None:
         assert bench.fetching["p"] is True
         assert FULL + 1 == len(bench.done)
         bench.close()
+
+    asyncio.run(scenario())
+
+
+def test_bytes_are_bounded_over_all_lanes() -> None:
+    """What waits and what is being processed counts; a put waits for room, and a single batch may be larger."""
+
+    async def scenario() -> None:
+        bench = Bench(max_bytes=25)
+        gate = bench.gates["p"] = asyncio.Event()
+        await bench.lanes.put("p", ("p", 0))
+        await bench.settle()  # it is being processed
+        await bench.lanes.put("q", ("q", 0))
+        await bench.settle()
+        await bench.lanes.put("p", ("p", 1))
+        third = asyncio.create_task(bench.lanes.put("p", ("p", 2)))
+        await bench.settle()
+        assert (False, 20) == (third.done(), bench.lanes.bytes)
+        gate.set()
+        await third
+        await bench.settle()
+        assert (4, 0) == (len(bench.done), bench.lanes.bytes)
+        bench.close()
+        alone = Bench(max_bytes=1)
+        await asyncio.wait_for(alone.lanes.put("p", ("p", 0)), 10)
+        alone.close()
 
     asyncio.run(scenario())

@@ -1,0 +1,155 @@
+"""The outputs are away for a while: memory stays bounded, nothing is lost, and what does not pass is said."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from dev.broker import LOOPBACK, Broker
+from dev.jars import broker_jars
+from dev.java import find_java
+from dev.stack import Stack, wait_until
+from tests.integration._workers import Workers, dumps, identity
+from tests.translator.runtime._pipeline import CANAL_ROW
+
+pytestmark = pytest.mark.integration
+
+SOURCE = {"name": "raw", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
+GAUGES = ("cdc_batches_in_flight", "cdc_events_in_flight", "cdc_bytes_waiting")
+FETCH = 1024 * 1024  # a batch is one fetch: the bound of bytes is kept to within one
+
+
+def rows(begin: int, end: int, width: int = 1) -> Iterator[bytes]:
+    """Rows that do not compress."""
+    noise = random.Random(1)
+    for number in range(begin, end):
+        name = noise.randbytes(width // 2).hex()
+        yield dumps(CANAL_ROW | {"data": [{"id": str(number), "name": name}], "id": number})
+
+
+def quota(broker: Broker, change: str, value: str) -> None:
+    """Sets or removes how many bytes a second librdkafka's producers may write."""
+    class_path = os.pathsep.join(map(str, broker_jars()))
+    where = ["--bootstrap-server", broker.bootstrap, "--alter", "--entity-type", "clients", "--entity-name", "rdkafka"]
+    command = [find_java().executable, "-cp", class_path, "kafka.admin.ConfigCommand", *where, change, value]
+    subprocess.run(command, check=True, capture_output=True, cwd=broker.directory)
+
+
+def gauges(stack: Stack) -> dict[str, float]:
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+    except OSError:
+        return {}
+    return {family.name: family.samples[0].value for family in text_string_to_metric_families(text) if family.samples}
+
+
+def offsets(workers: Workers) -> list[int]:
+    return [int(identity(event).split("/")[3]) for event in workers.events()]
+
+
+def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
+    """While little is delivered, what is under way stays within `bounds`; then all arrives, once, in order."""
+    bounds = {"batches": 5, "events": 700, "bytes": 1_500_000}
+    count = 5_000
+    with Broker() as broker:
+        timing = {"delivery": 90, "rebalance": 120}
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing=timing, bounds=bounds)
+        (stack,) = workers.stacks
+        workers.create(raw=2)
+        try:
+            for partition in (0, 1):
+                workers.feed("raw", rows(0, count, width=1000), partition)
+            quota(broker, "--add-config", "producer_byte_rate=50000")
+            workers.start()
+            wait_until("reading is held", 60, lambda: gauges(stack).get("cdc_events_in_flight", 0) >= 500, stack)
+            seen = []
+            for _ in range(40):
+                seen.append(gauges(stack))
+                time.sleep(0.1)
+            most = {name: max(found[name] for found in seen) for name in GAUGES}
+            assert 0 < most["cdc_batches_in_flight"] <= bounds["batches"] + 2, "one more for each partition"
+            assert 500 <= most["cdc_events_in_flight"] <= bounds["events"]
+            assert 0 < most["cdc_bytes_waiting"] <= bounds["bytes"] + FETCH
+            assert len(workers.events()) < count, "it was slow all the while"
+            quota(broker, "--delete-config", "producer_byte_rate")
+            for partition in (0, 1):
+                workers.wait_committed("raw", count, partition)
+            assert 0 == stack.stop("translator")
+            places = [tuple(map(int, identity(event).split("/")[2:4])) for event in workers.events()]
+            for partition in (0, 1):
+                expected = [(partition, offset) for offset in range(count)]
+                assert expected == [place for place in places if place[0] == partition]
+        finally:
+            workers.close()
+
+
+def test_a_broker_that_is_away_during_work(tmp_path: Path) -> None:
+    """Killed and started again: the same process goes on, nothing is lost, nothing out of order."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing={"delivery": 100, "rebalance": 120, "session": 30})
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        count = 30_000
+        feeding = threading.Thread(target=workers.feed, args=("raw", slow(count)))
+        try:
+            process = stack.start("translator")
+            feeding.start()
+            workers.wait_committed("raw", 2_000)
+            broker.kill()
+            time.sleep(15)
+            assert process.poll() is None
+            broker.start()
+            feeding.join()
+            workers.wait_committed("raw", count)
+            assert process.poll() is None, "it went on by itself"
+            assert 0 == stack.stop("translator")
+            found = offsets(workers)
+            first = list(dict.fromkeys(found))
+            assert list(range(count)) == first
+        finally:
+            feeding.join()
+            workers.close()
+
+
+def slow(count: int) -> Iterator[bytes]:
+    """Rows for some seconds, so that there is always something in flight."""
+    for number, row in enumerate(rows(0, count)):
+        if number % 200 == 0:
+            time.sleep(0.05)
+        yield row
+
+
+def test_a_broker_that_hangs(tmp_path: Path) -> None:
+    """A broker that holds its connections and does not answer ends the process with 1 within the configured times."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing={"delivery": 5, "rebalance": 10, "stuck": 5})
+        (stack,) = workers.stacks
+        workers.create(raw=1)
+        feeding = threading.Thread(target=workers.feed, args=("raw", slow(30_000)))
+        try:
+            process: Any = stack.start("translator")
+            feeding.start()
+            workers.wait_committed("raw", 2_000)
+            os.kill(broker.pid, signal.SIGSTOP)
+            try:
+                assert 1 == process.wait(60)
+            finally:
+                os.kill(broker.pid, signal.SIGCONT)
+            assert workers.said('"event": "stopping"')
+            feeding.join()
+            workers.start()
+            workers.wait_committed("raw", 30_000)
+            assert list(range(30_000)) == list(dict.fromkeys(offsets(workers)))
+        finally:
+            feeding.join()
+            workers.close()
