@@ -99,6 +99,15 @@ def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
     assert ("INVALID_FIELD", "$.afterImages") == refused(compose("UPDATE", fields=fields(v=253), **images))
 
 
+def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
+    """The first record that shows text in a column of bytes is read twice; its event is that of the second reading."""
+    dialect = DtsAvro(Setup("src"), {})
+    value = compose("UPDATE", fields=fields(v=252), beforeImages=[integer(5)], afterImages=[text("x")])
+    outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for _ in range(2)]
+    assert outcomes[0] == outcomes[1]
+    assert (None, {"v": "5"}, {"v": "x"}) == (row_of(value).issues, row_of(value).before, row_of(value).after)
+
+
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of layouts is bounded, and forgetting changes no outcome."""
     for module in ("layout", "rows"):

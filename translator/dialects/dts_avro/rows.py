@@ -62,8 +62,7 @@ class RowReader:
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))
         layout = self._layout(record, fields)
-        findings = Findings()
-        layout, old, new = self._row(layout, images, findings)
+        layout, old, new, findings = self._row(layout, images)
         head = head_of(record, extras=self._options.extras)
         sent = images.before if images.after is None else images.after
         # By position, in the order of the fields: this runs once a row, and by keyword it takes four times as long.
@@ -144,18 +143,20 @@ class RowReader:
 
     # -- the images
 
-    def _row(self, layout: Layout, images: _Images, findings: Findings) -> tuple[Layout, _Canonical, _Canonical]:
-        """The layout by which the images were read, and both of them."""
+    def _row(self, layout: Layout, images: _Images) -> tuple[Layout, _Canonical, _Canonical, Findings]:
+        """The layout by which the images were read, both of them, and what is to be said about their values."""
         if not layout.contradicted:
+            findings = Findings()
             try:
                 old, new = self._read(layout, images, findings)
-                return layout, old, new
+                return layout, old, new, findings
             except Contrary:
                 layout.contradicted = True
         sent = [image for image in (images.before, images.after) if image is not None]
         layout = self._layouts.for_row(layout, sent)
+        findings = Findings()  # those of a layout that was given up are of types that the row does not have
         old, new = self._read(layout, images, findings)
-        return layout, old, new
+        return layout, old, new, findings
 
     def _read(self, layout: Layout, images: _Images, findings: Findings) -> tuple[_Canonical, _Canonical]:
         before, after, raw, others = images.before, images.after, images.after_raw, images.others
