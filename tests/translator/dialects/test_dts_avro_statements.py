@@ -139,11 +139,29 @@ def test_a_truncate_that_does_not_agree_stays_text(sql: str, name: str | None, s
 
 
 @pytest.mark.parametrize(
-    "sql", ["TRUNCATE orders CASCADE", "TRUNCATE TABLE orders PARTITION (p0)", "DROP TABLE orders"]
+    ("sql", "source"),
+    [
+        ("TRUNCATE orders CASCADE", POSTGRESQL),
+        ("TRUNCATE ONLY orders", POSTGRESQL),
+        ("truncate table orders restart identity", POSTGRESQL),
+        ("TRUNCATE TABLE orders PARTITION (p0)", POSTGRESQL),
+        ("truncate table orders drop storage", ORACLE),
+        ("ALTER TABLE orders TRUNCATE PARTITION p0", MYSQL),
+        ("/*!50000 TRUNCATE TABLE orders */", MYSQL),
+        ("TRUNCATE TABLE orders; DROP TABLE items", MYSQL),
+        ("TRUNCATE TABLE orders IMMEDIATE", ("DB2", "11")),
+    ],
 )
-def test_a_truncate_that_is_anything_more_stays_text(sql: str) -> None:
-    """What is not understood to its end empties no table."""
-    assert other_of(ddl(sql, "db.public.orders", POSTGRESQL)).kind == "schema"
+def test_a_truncate_that_is_anything_more_stays_text(sql: str, source: tuple[str, str]) -> None:
+    """What is not understood to its end empties no table, but consumers are told that rows may be gone."""
+    change = other_of(ddl(sql, "db.public.orders", source))
+    assert (Ddl("DDL", sql), ["STATEMENT_NOT_APPLIED"]) == (change.ddl, change.notes)
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE orders", "ALTER TABLE orders ADD truncated int", "GRANT x TO y"])
+def test_what_is_no_truncate_is_not_noted(sql: str) -> None:
+    """A word that only begins so is another word."""
+    assert other_of(ddl(sql, "db.public.orders", POSTGRESQL)).notes is None
 
 
 @given(st.text(min_size=1, max_size=40), st.sampled_from([MYSQL, ORACLE, POSTGRESQL, SQL_SERVER]))

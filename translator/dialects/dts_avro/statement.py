@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -35,6 +36,9 @@ _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL":
 
 _MAX_PARTS = 3
 
+_speaks_of_truncate = re.compile(r"(?i)\btruncate\b").search
+"""Of a text that is not understood (CASCADE, ONLY, a partition, two statements): rows may be gone."""
+
 T = TypeVar("T", RowChange, OtherChange)
 
 
@@ -52,7 +56,7 @@ def statement(record: Record, head: Head) -> Change:
     empties = read is not None and read.truncates
     if empties and len(names) == 1 and (table := _table(names[0], where, default)) is not None:
         return _placed(RowChange("t", table, head.writer), head)
-    notes = [STATEMENT_NOT_APPLIED] if empties else []
+    notes = [STATEMENT_NOT_APPLIED] if empties or (read is None and _speaks_of_truncate(sql)) else []
     if where.table is not None and names and not any(_agrees(name, where.table) for name in names):
         notes.append(SQL_NAMES_ANOTHER_TABLE)
     tables = None if read is None else [_full(name, names, where, default) for name in names]
