@@ -60,6 +60,17 @@ def test_transaction_and_place_join_halves_that_lie_apart() -> None:
     assert [r.tx for r in rows] == [Tx("1.2.3", n) for n in (1, 2)]
 
 
+def test_idx_tells_the_place_where_seq_does_not() -> None:
+    """`idx` is `seq/size`: halves that lie apart join by it as they do by `seq`."""
+    objects = [
+        half(which, {"ID": n, "A": which}, trans="1.2.3", idx=f"{n}/2") for which in ("BEFORE", "AFTER") for n in (1, 2)
+    ]
+    rows = [change for change in changes(QUEST, value(*objects)) if isinstance(change, RowChange)]
+    assert [(r.before, r.after, r.tx) for r in rows] == [
+        ({"ID": str(n), "A": "BEFORE"}, {"ID": str(n), "A": "AFTER"}, Tx("1.2.3", n, 2, n == 2)) for n in (1, 2)
+    ]
+
+
 def test_a_pair_may_change_its_key() -> None:
     """The transaction names the row, so the configured key may differ between its halves."""
     translator = Translator("s", dialect(KEYED), Limits())
@@ -97,6 +108,13 @@ def test_their_order_joins_halves_that_nothing_contradicts() -> None:
             "$[0].meta.op",
         ),
         (QUEST, [half("BEFORE", {"A": 1}, trans="1"), half("AFTER", {"A": 1}, trans="2")], "$[0].meta.op"),
+        (QUEST, [half("BEFORE", {"A": 1}, seq=1), half("AFTER", {"A": 1}, seq=2)], "$[0].meta.op"),
+        (QUEST, [half("BEFORE", {"A": 1}, idx="1/2"), half("AFTER", {"A": 1}, idx="2/2")], "$[0].meta.op"),
+        (
+            QUEST,
+            [half("BEFORE", {"A": 1}, trans="1", idx="1/2"), half("AFTER", {"A": 1}, trans="1", idx="2/2")],
+            "$[0].meta.op",
+        ),
         (dialect(KEYED), [half("BEFORE", {"ID": 1}), half("AFTER", {"ID": 2})], "$[0].meta.op"),
         (dialect(KEYED), [half("BEFORE", {"A": 1}), half("AFTER", None)], "$[0].meta.op"),
     ],

@@ -60,17 +60,25 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 def _in_transaction(part: Part) -> tuple[str, ...]:
     """Table, transaction and place in it, which name one operation; () when the part does not tell them all."""
-    trans, seq = part.meta.get("trans"), part.meta.get("seq")
+    trans, seq = part.meta.get("trans"), _seq(part)
     if trans is None or seq is None:
         return ()
-    return (repr(part.table.name), str(trans), str(seq))
+    return (repr(part.table.name), str(trans), seq)
+
+
+def _seq(part: Part) -> str | None:
+    """Place in the transaction: `seq`, or what `idx` says of it (section 2)."""
+    seq, idx = part.meta.get("seq"), part.meta.get("idx")
+    if seq is None and isinstance(idx, str):
+        seq = idx.partition("/")[0]
+    return None if seq is None else str(seq)
 
 
 def _are_one(first: Part, second: Part) -> bool:
     """Whether two halves, side by side, are those of one row.
 
     The row address says so, or the configured key. With neither, it takes the order of the two words, and that
-    nothing names another row.
+    nothing names another row or another place in the transaction.
     """
     if second.place != first.place + 1 or first.table.name != second.table.name:
         return False
@@ -83,7 +91,7 @@ def _are_one(first: Part, second: Part) -> bool:
     one, two = _key(first), _key(second)
     if one is not None and two is not None:
         return one == two
-    return first.operation == BEFORE and not first.table.key
+    return first.operation == BEFORE and not first.table.key and _seq(first) == _seq(second)
 
 
 def _key(part: Part) -> list[object] | None:
