@@ -41,6 +41,9 @@ CONFIGURED = DeclaredTable("shop.*", key=("a",))
         (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":["z"]}'}, {}),
         (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":[]}'}, {}),
         (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": "[" * 100_000}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":["a"],"PRIMARY":["b"]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"uk":["a"],"\\u0075k":["b"]}'}, {}),
+        (("primary", ("a",), None), {"pk_uk_info": ' {"PRIMARY" : ["a"], "u\\":k":["b"]}'}, {}),
     ],
 )
 def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from translator.dialects._json import check_distinct
 from translator.dialects._rows import Converters
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.dts_avro.bare import bare_reader
@@ -150,7 +151,8 @@ def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[st
         return {}
     try:
         indexes = _INDEXES.decode(pk_uk_info)
-    except (msgspec.DecodeError, RecursionError):
+        check_distinct(pk_uk_info.encode(), indexes, members=len(indexes))
+    except (msgspec.DecodeError, RecursionError, MessageError):
         return None
     known = set(names)
     sound = all(
