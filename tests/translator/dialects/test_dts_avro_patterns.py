@@ -228,6 +228,26 @@ def test_too_many_columns_are_read_without_a_pattern() -> None:
     assert (None, None) == (reader.read(value).after_raw, reader.read(value).after_raw)
 
 
+def test_patterns_of_all_tables_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many wide tables: the room that a pattern takes comes back when its table changes, or is forgotten."""
+    monkeypatch.setattr("translator.dialects.dts_avro.reader.MAX_COMPILED_COLUMNS", 4)
+    monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 3)
+    reader = RecordReader(LIMITS)
+
+    def patterns(table: str, columns: int) -> list[bool]:
+        numbers = fields(**{f"c{n}": 3 for n in range(columns)})
+        value = compose("INSERT", fields=numbers, afterImages=[integer(1)] * columns, objectName=f"shop.{table}")
+        records = [reader.read(value) for _ in range(3)]
+        assert as_fastavro(records[0]) == as_fastavro(records[2])
+        return [record.after_raw is not None for record in records]
+
+    some, none = [False, True, True], [False, False, False]
+    assert [some, none] == [patterns("a", 3), patterns("b", 2)]
+    assert [some, some] == [patterns("a", 1), patterns("c", 3)]  # a has other columns now
+    assert none == patterns("b", 1)
+    assert some == patterns("d", 4)  # a fourth table: all others are forgotten
+
+
 def test_a_quiet_table_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most tables of a large source never need one."""
     monkeypatch.setattr(tables, "AFTER", 3)

@@ -24,7 +24,7 @@ from translator.dialects.dts_avro.primitives import (
 )
 from translator.dialects.dts_avro.record import Fields, Image, Raw, Record
 from translator.dialects.dts_avro.refusal import Refusals
-from translator.dialects.dts_avro.tables import Table
+from translator.dialects.dts_avro.tables import MAX_COMPILED_COLUMNS, Room, Table
 from translator.message import Limits
 
 TABLES = 4096
@@ -42,6 +42,7 @@ class RecordReader:
         self._max_items = limits.columns
         self._refusals = Refusals(limits.columns)
         self._tables: dict[str | None, Table] = {}
+        self._room = Room(MAX_COMPILED_COLUMNS)
 
     def read(self, value: bytes) -> Record:
         """The record in these bytes, all of them.
@@ -101,9 +102,13 @@ class RecordReader:
         fields, at = self._fields(data, at)
         if not isinstance(fields, Fields):
             return fields, None, at
-        if len(self._tables) >= TABLES:
+        if known is not None:
+            known.forget()
+        elif len(self._tables) >= TABLES:
+            for table in self._tables.values():
+                table.forget()
             self._tables.clear()
-        table = self._tables[name] = Table(fields)
+        table = self._tables[name] = Table(fields, self._room)
         return fields, table, at
 
     def _fields(self, data: bytes, at: int) -> tuple[Fields | str | None, int]:

@@ -15,7 +15,10 @@ from translator.dialects.dts_avro.patterns import UNCHECKED, branch_of, image_pa
 from translator.dialects.dts_avro.record import Fields, Image, Raw
 
 _MAX_COLUMNS = 256
-"""Compiling takes half a millisecond a column."""
+"""Compiling takes up to some milliseconds a column."""
+
+MAX_COMPILED_COLUMNS = 4_096
+"""Of all tables of a reader: a column of text takes some 15 KB in a pattern. Further tables are read without one."""
 
 AFTER = 16
 """Images of a table before a pattern is made of them: most tables of a large source are quiet."""
@@ -24,11 +27,31 @@ _MAX_COMPILED = 4
 _MIN_TRIES = 64
 
 
+class Room:
+    """How many columns may still go into patterns."""
+
+    def __init__(self, columns: int) -> None:
+        self._left = columns
+
+    def take(self, columns: int) -> bool:
+        """Whether there is room for them; then it is taken."""
+        if columns > self._left:
+            return False
+        self._left -= columns
+        return True
+
+    def give_back(self, columns: int) -> None:
+        """They are in no pattern any more."""
+        self._left += columns
+        re.purge()  # it keeps the last patterns that were compiled
+
+
 class Table:
     """A table as its records showed it so far."""
 
-    def __init__(self, fields: Fields) -> None:
+    def __init__(self, fields: Fields, room: Room) -> None:
         self.fields = fields
+        self._room = room
         self._branches: list[set[int]] = [set() for _ in fields.columns]
         self._match: Callable[[bytes, int], re.Match[bytes] | None] | None = None
         self._kinds: tuple[int, ...] = ()
@@ -47,7 +70,7 @@ class Table:
         found = self._match(data, at)
         if found is None:
             if self._tries >= _MIN_TRIES and self._found * 2 < self._tries:  # long texts, perhaps: no use in trying
-                self._match, self._compiled = None, _MAX_COMPILED
+                self.forget()
             return None
         self._found += 1
         groups = found.groups()
@@ -70,7 +93,16 @@ class Table:
         if self._images >= AFTER and (new or self._match is None):
             self._compile()
 
+    def forget(self) -> None:
+        """Has no pattern from now on."""
+        if self._match is not None:
+            self._room.give_back(len(self._branches))
+        self._match, self._compiled = None, _MAX_COMPILED
+
     def _compile(self) -> None:
+        if self._match is None and not self._room.take(len(self._branches)):
+            self.forget()
+            return
         self._compiled += 1
         pattern, self._kinds = image_pattern(self._branches)
         self._match = re.compile(pattern, re.DOTALL).match
