@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -108,8 +109,9 @@ class Layouts:
             columns.append(Column(name, type_, native=native))
             readers.append(cell_readers(type_, shape.reading, open_kind=is_open and index not in shape.contrary))
         key, kind, notes = self._key(shape, declared, names)
+        places = {name: place for place, name in enumerate(key, start=1)}
         keyed = [
-            msgspec.structs.replace(column, key=key.index(column.name) + 1) if column.name in key else column
+            msgspec.structs.replace(column, key=places[column.name]) if column.name in places else column
             for column in columns
         ]
         table = shape.table
@@ -163,8 +165,9 @@ def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[st
 
 def _distinct(columns: Sequence[tuple[str, int]]) -> tuple[str, ...]:
     names = tuple(name for name, _ in columns)
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+    counts = Counter(names)
+    if len(counts) != len(names):
+        twice = next(name for name in names if counts[name] > 1)
         raise MessageError(ErrorCode.INVALID_FIELD, f"column {quote(twice)} is named twice", path="$.fields")
     return names
 
