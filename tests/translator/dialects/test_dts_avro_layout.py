@@ -54,6 +54,24 @@ def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: di
     assert expected[:2] == (change.schema.key_kind, change.schema.key_columns)
 
 
+@pytest.mark.parametrize(
+    ("noted", "before", "tags"),
+    [
+        (False, [A, B], TWO_KEYS),
+        (False, [A, B], {}),
+        (False, None, {}),
+        (True, None, TWO_KEYS),
+        (True, [NONE, B], TWO_KEYS),
+        (True, [NONE, NONE], TWO_KEYS),
+        (False, [NONE, B], {"pk_uk_info": '{"PRIMARY":["b"]}'}),
+    ],
+)
+def test_an_update_that_does_not_tell_its_old_key_is_noted(noted: bool, before: Any, tags: dict[str, str]) -> None:
+    """If such an update changed the key, the row of the old one stays with whoever follows the events."""
+    change = row_of(compose("UPDATE", fields=COLUMNS, beforeImages=before, afterImages=[A, B], tags=tags))
+    assert (["KEY_OLD_UNKNOWN"] if noted else None) == change.notes
+
+
 def test_the_schema_lists_every_column() -> None:
     """Names in order of `fields`, types by number, the source's names of the types."""
     columns = fields(id=8, name=253, mystery=4242)

@@ -44,6 +44,7 @@ _INIT = "INIT"
 _INIT_FROM_BEFORE = "INIT_FROM_BEFORE"
 _MONGODB_DOCUMENT = "MONGODB_DOCUMENT"
 _NULL_BY_NAME = "EMPTY_OBJECT_NULL"
+_KEY_OLD_UNKNOWN = "KEY_OLD_UNKNOWN"
 
 
 class RowReader:
@@ -65,6 +66,8 @@ class RowReader:
         layout, old, new, findings = self._row(layout, images)
         head = head_of(record, extras=self._options.extras)
         sent = images.before if images.after is None else images.after
+        if operation.op == "u" and (old is None or len(old) < len(layout.names)) and _lacks_key(layout, old):
+            notes = [*notes, _KEY_OLD_UNKNOWN]
         # By position, in the order of the fields: this runs once a row, and by keyword it takes four times as long.
         return RowChange(
             operation.op,
@@ -206,6 +209,11 @@ class RowReader:
 
 _DIGITS: Mapping[str, int] = {"micros": 6, "nanos": 9}
 _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
+
+
+def _lacks_key(layout: Layout, old: _Canonical) -> bool:
+    """Whether an update does not tell the key that its row had: if that changed, nobody can tell."""
+    return bool(layout.key_columns) and (old is None or not old.keys() >= set(layout.key_columns))
 
 
 def _withheld(layout: Layout, image: Image) -> list[str]:
