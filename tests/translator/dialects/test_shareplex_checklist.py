@@ -94,6 +94,7 @@ ACCEPT: Mapping[str, Tests] = {
     "idx is seq/size, fills in what is missing, last of a transaction": (
         "dialects.test_shareplex_meta::test_idx_and_counts_complete_each_other",
         "dialects.test_shareplex_meta::test_counts_without_a_transaction_are_extras",
+        "dialects.test_shareplex_pairs::test_idx_tells_the_place_where_seq_does_not",
     ),
     "case kept; columns may be called like words of meta": (
         "dialects.test_shareplex::test_columns_may_be_called_like_meta_words",
@@ -201,7 +202,18 @@ def test_every_subset_of_meta_is_read(preset: str) -> None:
         meta = {name: WHOLE_META[name] for n, name in enumerate(names) if chosen >> n & 1}
         change = row(reader, body("ins", meta=meta, data={"ID": 1}))
         assert (change.after, change.pos_native) == ({"ID": "1"}, meta.get("scn"))
-        assert (change.tx is not None, change.writer.server) == ("trans" in meta, meta.get("host"))
+        assert change.writer.server == meta.get("host")
+        seq, size = (1 if name in meta or "idx" in meta else None for name in ("seq", "size"))
+        counts = (seq, size and 11, False if seq and size else None)
+        tx = change.tx
+        assert (tx and (tx.id, tx.seq, tx.size, tx.last)) == (("7.0.411499", *counts) if "trans" in meta else None)
+        for name, instant, micros in (
+            ("time", change.ts_commit_us, 1_497_623_074_000_000),
+            ("posttime", change.ts_capture_us, 1_497_623_632_000_000),
+        ):
+            told = micros if name in meta and preset == "dts" else None
+            assert instant == told
+            assert (name in (change.ext or {})) == (name in meta and told is None)
         kept = change.ext or {}
         for name in ("userid", "rowid", "queue", "source", "changeid"):
             assert kept.get(name) == (str(meta[name]) if name in meta else None)
