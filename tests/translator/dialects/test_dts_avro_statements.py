@@ -119,6 +119,12 @@ def test_a_truncate_of_the_named_table_empties_it(
     assert (1_697_526_120_000_000, "72469@78", "v3") == (change.ts_commit_us, change.pos_native, change.writer.variant)
 
 
+def test_a_truncate_of_a_part_empties_no_table() -> None:
+    """Under `logical_names` the events' table has other parts, whose rows are still there."""
+    change = other_of(ddl("TRUNCATE TABLE orders", "shop.orders"), logical_names=True)
+    assert (["STATEMENT_NOT_APPLIED"], ORDERS) == (change.notes, change.table)
+
+
 @pytest.mark.parametrize(
     ("sql", "name", "source"),
     [

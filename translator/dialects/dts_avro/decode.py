@@ -64,7 +64,10 @@ class DtsAvro:
             return Skip(SKIPPED[operation])
         if operation in TRANSACTIONS and not self._options.transactions:
             return Skip("transaction_mark")
-        return Changes([_OTHERS[operation](record, head_of(record, extras=self._options.extras))])
+        head = head_of(record, extras=self._options.extras)
+        if operation in STATEMENTS:
+            return Changes([statement(record, head, whole_tables=not self._options.logical_names)])
+        return Changes([_MARKS[operation](record, head)])
 
     def learn(self, key: str, document: bytes) -> object:
         """Nothing: every record describes itself."""
@@ -97,10 +100,9 @@ def _mark(kind: str, record: Record, head: Head, ts_commit_us: int | None, notes
     )
 
 
-_OTHERS = {
-    **dict.fromkeys(STATEMENTS, statement),
+_MARKS = {
     **dict.fromkeys(TRANSACTIONS, _transaction),
     **dict.fromkeys(PROGRESS, _progress),
 }
 
-OPERATIONS = frozenset({*ROWS, *SKIPPED, *_OTHERS})
+OPERATIONS = frozenset({*ROWS, *SKIPPED, *STATEMENTS, *_MARKS})

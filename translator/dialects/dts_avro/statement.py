@@ -42,8 +42,12 @@ _speaks_of_truncate = re.compile(r"(?i)\btruncate\b").search
 T = TypeVar("T", RowChange, OtherChange)
 
 
-def statement(record: Record, head: Head) -> Change:
+def statement(record: Record, head: Head, *, whole_tables: bool) -> Change:
     """The announcement of a statement, or the truncate of the table that the record names.
+
+    Args:
+        whole_tables: whether a table of the source is one of the events; else it is a part (`logical_names`), and its
+            truncate empties no table.
 
     Raises:
         MessageError: there is no text, or objectName is none.
@@ -54,7 +58,7 @@ def statement(record: Record, head: Head) -> Change:
     names = [] if read is None else [_folded(name, sql, record.source_type) for name in read.tables]
     default = where.db if where.table is None and record.source_type in MYSQL_FAMILY else None
     empties = read is not None and read.truncates
-    if empties and len(names) == 1 and (table := _table(names[0], where, default)) is not None:
+    if whole_tables and empties and len(names) == 1 and (table := _table(names[0], where, default)) is not None:
         return _placed(RowChange("t", table, head.writer), head)
     notes = [STATEMENT_NOT_APPLIED] if empties or (read is None and _speaks_of_truncate(sql)) else []
     if where.table is not None and names and not any(_agrees(name, where.table) for name in names):
