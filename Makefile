@@ -20,7 +20,7 @@ demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_
 	@$(BIN)/python -m dev.demo $(DEMO_ARGS)
 
 test: lint ## Lint, types, then every test, with a real broker and a real Spark (TEST_ARGS passes through).
-	@$(BIN)/pytest $(TEST_ARGS)
+	@dev/test.sh $(TEST_ARGS)
 
 lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from dev.writers import Raw
 CHANGES = 4200
 SEED = 20220320
 KILL_TRANSLATOR_AFTER = 3000  # records that the process has accounted for
-SECONDS = 240
+SECONDS = 900  # of each step: a bound for what hangs, not a measure
 
 Coordinates = tuple[str, int, int]
 
