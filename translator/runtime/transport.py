@@ -94,6 +94,7 @@ class BatchConsumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
         self._accepted: dict[TP, int] = {}  # what the broker has accepted
+        self._placed: dict[TP, int] = {}  # where the assigned partitions begin
         self._placings = 0  # how often assigned partitions were placed
         super().__init__(*args, **kwargs)
 
@@ -150,6 +151,7 @@ class BatchConsumer(driver.Consumer):
         await super().on_partitions_revoked(revoked)
         self._next.clear()
         self._accepted.clear()
+        self._placed.clear()
         self.drain.given_up()
 
     async def wait_empty(self) -> None:
@@ -183,7 +185,8 @@ class BatchConsumer(driver.Consumer):
             await self._end(error)
         if found.new and not await self._commit({TP(*where): offset for where, offset in found.new.items()}):
             await asyncio.Event().wait()  # partitions move again: the next assignment asks anew, and cancels this
-        await self.seek_wait({TP(*where): offset for where, offset in found.offsets.items()})
+        self._placed = {TP(*where): offset for where, offset in found.offsets.items()}
+        await self.seek_wait(self._placed)
         self._placings += 1
 
     async def _end(self, error: CdcError) -> NoReturn:
@@ -242,8 +245,13 @@ class BatchConsumer(driver.Consumer):
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
+        """What was fetched while the flow stood still is fetched again, from where the partitions begin.
+
+        A fetch that began before a rebalance may end after the partitions were placed, and take their first records.
+        Upstream seeks to the committed offsets then, but never to offset 0: the records would be lost.
+        """
         try:
-            await super().perform_seek()
+            await self.seek_wait(self._placed)
         except Exception as error:  # as upstream: while partitions are moving any seek may fail, and the next one heals
             self.log.warning("seek while the flow is stopped: %r", error)
 
