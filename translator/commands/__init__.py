@@ -14,6 +14,7 @@ from translator.commands.capture import capture
 from translator.commands.check import check
 from translator.commands.diff import diff
 from translator.commands.dlq import dlq
+from translator.commands.explain import explain
 from translator.commands.learn import learn
 from translator.commands.retranslate import retranslate
 from translator.commands.run import run
@@ -27,7 +28,7 @@ def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
-for command in (run, translate, check, learn, dlq, audit, capture, retranslate, diff):
+for command in (run, translate, check, explain, learn, dlq, audit, capture, retranslate, diff):
     cli.add_command(command)
 
 

@@ -1,0 +1,110 @@
+"""`translator explain`: what the service makes of one raw record, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from translator import settings as settings_module
+from translator.codecs.json import JsonCodec
+from translator.commands.dlq_preview import preview
+from translator.dead_letter import DeadLetter
+from translator.envelope import ChangeEvent
+from translator.errors import ConfigError
+from translator.message import Learned, Message, Skip
+from translator.translate import Events
+
+if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
+    from translator.runtime.again import Answer
+
+_EVENT_FACTS = (
+    *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
+    *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
+)
+"""What is told of an event: nothing out of a row."""
+
+
+@click.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--values", is_flag=True, help="Print the events whole, as JSON; they hold row data.")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(0))
+@click.argument("offset", type=click.IntRange(0))
+def explain(config: Path, values: bool, topic: str, partition: int, offset: int) -> None:
+    """Say how one raw record is read: its form, its events with the decisions in them, or why there are none.
+
+    It is translated now, with this configuration and what the service has learned; the topics written are not asked
+    (`audit` does). A message that Canal's continuity check or native order would judge by others is read alone.
+    """
+    settings = settings_module.load(config)
+    from translator.runtime.again import Again
+    from translator.runtime.ranges import records_of
+
+    def say(text: str) -> None:
+        click.echo(f"translator: {text}", err=True)
+
+    again = Again(settings, say)
+    try:
+        source = again.translator(topic)
+        message = next(records_of(settings, topic, partition, offset, 1, say), None)
+        if message is None or message.offset != offset:
+            raise ConfigError(f"no record at {topic}/{partition}, offset {offset}: compacted, or part of a transaction")
+        answer = again.translate(message)
+    finally:
+        again.close()
+    for line in _record(message, source.source, source.dialect.name):
+        click.echo(line)
+    for line in _outcome(answer, values=values):
+        click.echo(line)
+
+
+def _record(message: Message, source: str, dialect: str) -> Iterator[str]:
+    yield f"record: {message.topic}/{message.partition} offset {message.offset}, timestamp {message.timestamp_ms}"
+    yield f"source: {source} ({dialect})"
+    yield f"key: {'none' if message.key is None else f'{len(message.key)} bytes'}"
+    yield f"headers: {', '.join(name for name, _ in message.headers) or 'none'}"
+    value, *members = preview(message.value)
+    yield f"value: {value}"
+    yield from members
+
+
+def _outcome(answer: Answer, *, values: bool) -> Iterator[str]:
+    match answer.outcome:
+        case DeadLetter(code=code, reason=reason):
+            yield f"outcome: dead letter {code}: {reason}"
+        case Skip(reason=reason):
+            yield f"outcome: skipped, {reason}"
+        case Learned(key=key):
+            yield f"outcome: learned, metadata {key}"
+        case Events(events=events):
+            yield f"outcome: translated, {len(events)} events"
+    if answer.events is None:
+        return
+    for n, (event, record) in enumerate(zip(answer.events.events, answer.records, strict=True)):
+        yield f"event {n}: {event.kind} {_table(event)}, {len(record.value or b'')} bytes"
+        for name, fact in _facts(event):
+            yield f"  {name}: {fact}"
+        if values:
+            (whole,) = JsonCodec().encode(event)
+            yield f"  {(whole.value or b'').decode()}"
+
+
+def _table(event: ChangeEvent) -> str:
+    return ".".join(part for part in (event.db, event.schema, event.table) if part) or "of no table"
+
+
+def _facts(event: ChangeEvent) -> Iterator[tuple[str, str]]:
+    for name in _EVENT_FACTS:
+        fact: Any = getattr(event, name)
+        if fact is not None:
+            yield name, fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
+    for image in ("before", "after"):
+        text: str | None = getattr(event, image)
+        if text is not None:
+            yield f"{image} columns", ", ".join(json.loads(text))
+    for issue in event.issues or ():
+        yield "issue", f"{issue.col} {issue.code}"
