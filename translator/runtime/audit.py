@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from translator.dead_letter import DeadLetter
+from translator.dead_letter import DeadLetter, read_dead_letter
 from translator.message import Learned, Skip
 from translator.runtime.again import Again, Answer
 from translator.runtime.ledger import Entry, Found, Ledger, digest, event, letter
@@ -100,6 +100,8 @@ class Origin(Struct, frozen=True):
     n: int | None
     content: bytes
     """The digest of an event; the code of a dead letter."""
+    refused: bool = False
+    """A dead letter of a message that only a projection lacks."""
 
 
 Known: TypeAlias = Mapping[tuple[str, str, int], int]
@@ -188,13 +190,12 @@ def _parts(
 
 
 def _entries(
-    report: Report, known: Known, records: Iterable[Any], origin_of: Callable[[Any], Origin]
+    report: Report, known: Known, records: Iterable[Any], origin_of: Callable[[Any], Origin | None]
 ) -> Iterator[Entry]:
     """The entries of the raw partitions that are checked; what belongs to none is counted."""
     for record in records:
-        try:
-            origin = origin_of(record)
-        except (KeyError, ValueError):
+        origin = origin_of(record)
+        if origin is None:
             report.nameless.add(record.offset(), f"{record.topic()}/{record.partition()} names no raw record")
             continue
         raw = known.get((origin.source, origin.topic, origin.partition))
@@ -202,22 +203,28 @@ def _entries(
             report.foreign += 1
         elif origin.n is not None:
             yield event(raw, origin.offset, origin.n, origin.content, record.partition())
-        elif "cdc-error-output" not in dict(record.headers()):  # there only a projection lacks the message
+        elif not origin.refused:
             yield letter(raw, origin.offset, origin.content, record.partition())
 
 
-def _of_event(record: Any) -> Origin:
+def _of_event(record: Any) -> Origin | None:
     headers = record.headers() or []
-    source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
-    return Origin(source, topic, int(partition), int(offset), int(n), digest(record.key(), record.value(), headers))
+    try:
+        source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
+        numbers = int(partition), int(offset), int(n)
+    except (KeyError, ValueError):
+        return None
+    return Origin(source, topic, *numbers, digest(record.key(), record.value(), headers))
 
 
-def _of_letter(record: Any) -> Origin:
-    # The last of a name is ours: the raw record's own headers come before it, and may have the same names.
-    headers = dict(record.headers() or [])
-    source, topic = headers["cdc-error-source"].decode(), headers["cdc-origin-topic"].decode()
-    partition, offset = int(headers["cdc-origin-partition"]), int(headers["cdc-origin-offset"])
-    return Origin(source, topic, partition, offset, None, headers["cdc-error-code"])
+def _of_letter(record: Any) -> Origin | None:
+    found = read_dead_letter(record.key(), record.value(), record.headers() or ())
+    if found is None:
+        return None
+    message, refused = found.message, found.output is not None
+    return Origin(
+        found.source, message.topic, message.partition, message.offset, None, found.code.encode(), refused=refused
+    )
 
 
 # -- what should have been

@@ -4,10 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from tests.translator.commands._bench import Bench, row
+from tests.translator.commands._bench import TIMES, Bench, row
 from translator.codecs.record import Record
+from translator.dead_letter import DeadLetter, dead_letter_record
+from translator.errors import ErrorCode
 from translator.message import Message
 
 
@@ -125,15 +128,19 @@ def test_what_is_invented(shop: Bench) -> None:
     assert 0 == account(report)["lost"]["count"]
 
 
-def test_gaps_are_no_loss(shop: Bench) -> None:
-    """Offsets of markers and of aborted transactions hold no record; an event of one is invented."""
+def in_transaction(shop: Bench, value: bytes, *, commit: bool) -> None:
     producer = Producer({**shop.client, "transactional.id": shop.name})
     producer.init_transactions(20)
-    for value, end in ((row(1), producer.commit_transaction), (row(2), producer.abort_transaction)):
-        producer.begin_transaction()
-        producer.produce(shop.raw, value, partition=0)
-        producer.flush(20)
-        end(20)
+    producer.begin_transaction()
+    producer.produce(shop.raw, value, b"k", partition=0)
+    producer.flush(20)
+    (producer.commit_transaction if commit else producer.abort_transaction)(20)
+
+
+def test_gaps_are_no_loss(shop: Bench) -> None:
+    """Offsets of markers and of aborted transactions hold no record; an event of one is invented."""
+    in_transaction(shop, row(1), commit=True)
+    in_transaction(shop, row(2), commit=False)
     shop.feed([row(3)])
     shop.serve()
     code, report = audited(shop)
@@ -165,11 +172,72 @@ def test_a_dead_letter_that_was_replayed(shop: Bench) -> None:
     """Its record is translated, and said to be both."""
     shop.feed([row(1)])
     shop.serve()
-    origin = [("cdc-origin-topic", shop.raw.encode()), ("cdc-origin-partition", b"0"), ("cdc-origin-offset", b"0")]
-    ours: Any = [("cdc-error-source", b"shop"), ("cdc-error-code", b"SCHEMA_MISSING"), *origin]
-    shop.feed([row(1)], shop.read(shop.canonical)[0].partition(), shop.dead_letters, ours)
+    message = Message(shop.raw, 0, 0, TIMES, None, row(1))
+    letter = dead_letter_record(message, DeadLetter(ErrorCode.SCHEMA_MISSING, "s"), "shop", "0", 1_000_000)
+    shop.feed([row(1)], shop.read(shop.canonical)[0].partition(), shop.dead_letters, letter.headers)
     code, report = audited(shop)
     assert (0, 1, 1, {}) == (code, *(account(report)[name] for name in ("translated", "revived", "dead")))
+
+
+def test_a_message_that_was_a_dead_letter_before(shop: Bench) -> None:
+    """Headers of an old letter, which only a projection needed, came with the message: they say nothing of ours."""
+    of_old = DeadLetter(ErrorCode.UNSUPPORTED_SHAPE, "of old")
+    old = dead_letter_record(Message("old", 0, 5, 0, None, b"{]"), of_old, "other", "0", 1_000_000, "projection")
+    shop.feed([b"{]"], headers=old.headers)
+    shop.serve()
+    code, report = audited(shop)
+    assert (0, {"MALFORMED_JSON": 1}) == (code, account(report)["dead"]), account(report)["lost"]
+
+
+def test_a_letter_of_a_projection(shop: Bench) -> None:
+    """Its message is not dead, so that the record is lost where its events are; what is no letter is named."""
+    shop.feed([row(1)])
+    shop.serve(lambda _message, _records: [])
+    refused = DeadLetter(ErrorCode.TOO_LARGE, "t")
+    letter = dead_letter_record(Message(shop.raw, 0, 0, TIMES, None, row(1)), refused, "shop", "0", 1_000_000, "beside")
+    shop.feed([row(1)], 0, shop.dead_letters, letter.headers)
+    shop.feed([row(1)], 0, shop.dead_letters, letter.headers[1:])
+    code, report = audited(shop)
+    assert (1, 1, {}) == (code, account(report)["lost"]["count"], account(report)["dead"])
+    assert f"{shop.dead_letters}/0 names no raw record" == report["nameless"]["first"][0]["what"]
+
+
+def test_what_compaction_took(shop: Bench) -> None:
+    """An event whose raw record is not there is no invention, where Kafka may have taken the record away."""
+    alteration = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, shop.raw, incremental_configs=[alteration])
+    shop.admin.incremental_alter_configs([topic])[topic].result(20)
+    in_transaction(shop, row(2), commit=False)
+    shop.feed([row(1)], key=b"k")
+    shop.serve()
+    place = shop.read(shop.canonical)[0].partition()
+    shop.feed([b"?"], place, shop.canonical, [("cdc-id", f"shop/{shop.raw}/0/0/0".encode())])
+    code, report = audited(shop)
+    assert (0, 1, 0) == (code, account(report)["compacted"], account(report)["invented"]["count"])
+    assert f"{shop.raw}/0: compacted=1" in shop.run("audit").stdout.splitlines()
+
+
+def test_what_lies_in_another_partition(shop: Bench) -> None:
+    """As after the canonical topic got more partitions: the record is translated, and counted as misplaced."""
+    shop.feed([row(1), row(2)])
+    shop.serve(lambda message, records: records if message.offset else [])
+    elsewhere = (shop.read(shop.canonical)[0].partition() + 1) % 3
+    for n in range(2):
+        shop.feed([b"?"], elsewhere, shop.canonical, [("cdc-id", f"shop/{shop.raw}/0/0/{n}".encode())])
+    code, report = audited(shop)
+    assert (0, 2, 1) == (code, *(account(report)[name] for name in ("translated", "misplaced")))
+
+
+def test_a_beginning_that_was_deleted(shop: Bench) -> None:
+    """What lay there counts as lost, and a warning says which topic lacks it."""
+    shop.feed([row(1), row(2)])
+    shop.serve()
+    place = TopicPartition(shop.canonical, shop.read(shop.canonical)[0].partition(), 2)
+    shop.admin.delete_records([place])[place].result(20)
+    code, report = audited(shop)
+    assert [f"{shop.canonical}/{place.partition} begins at offset 2"] == report["short"]
+    assert (1, [0]) == (code, [finding["offset"] for finding in account(report)["lost"]["first"]])
+    assert f"{report['short'][0]}: what was deleted before counts as lost" in shop.run("audit").stderr
 
 
 @pytest.mark.parametrize(
