@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 from msgspec import Struct, field
 
 from translator.codecs.record import Record
+from translator.dead_letter import read_dead_letter
 from translator.errors import unknown
 from translator.runtime.dead_letters import Dead, Found, Wanted, look
 from translator.runtime.delivery import Delivery, InFlight, producer_config
@@ -86,13 +87,19 @@ class _Delivery(Delivery):
 
     async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
         if topic == self._dead_letters:
-            records = [record for record in records if "cdc-error-output" in dict(record.headers)]
+            records = [record for record in records if _names_projection(record)]
         if self._write:
             await super().send(batch, topic, partition, records)
 
     async def confirm(self, topic: str, record: Record) -> None:
         if self._write:
             await super().confirm(topic, record)
+
+
+def _names_projection(record: Record) -> bool:
+    headers: list[Any] = record.headers  # those of a dead letter are bytes
+    letter = read_dead_letter(record.key, record.value, headers)
+    return letter is not None and letter.output is not None
 
 
 def replay(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> Report:

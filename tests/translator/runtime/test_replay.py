@@ -27,7 +27,8 @@ def yard(broker: Broker) -> Iterator[Yard]:
 @pytest.fixture
 def poisoned(yard: Yard) -> Yard:
     """Two partitions with poison among what can be read; translated by the wrong configuration."""
-    yard.feed(0, update(1), update(2, both=False), update(3), b"{]", headers=[("h", b"\xff")])
+    of_old = [("h", b"\xff"), ("cdc-error-output", b"a projection of old")]
+    yard.feed(0, update(1), update(2, both=False), update(3), b"{]", headers=of_old)
     yard.feed(2, *(update(row) for row in range(10, 30)))
     yard.translate(yard.settings(AMBIGUOUS))
     return yard
