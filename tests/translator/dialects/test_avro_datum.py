@@ -128,6 +128,22 @@ def test_what_fastavro_lets_through(schema: Any, data: bytes) -> None:
     assert "$.n" == path_of(data, schema) or data == b"\x00"
 
 
+@pytest.mark.parametrize("number", [-(2**63), -65, -64, -1, 3, 63, 64, 2**63 - 1])
+@pytest.mark.parametrize(
+    ("what", "type_"),
+    [
+        ("union index", ["null", "int", "string"]),
+        ("enum ordinal", {"type": "enum", "name": "E", "symbols": ["A", "B", "C"]}),
+    ],
+)
+def test_an_index_that_is_none(number: int, what: str, type_: Any) -> None:
+    """A small one is named, for a later schema may have it; any other may be a value in the wrong place."""
+    with pytest.raises(MessageError) as caught:
+        reader(record(("n", type_))).read(written({"n": number}, LONG))
+    named = str(number) if -64 <= number <= 63 else "outside -64 to 63"
+    assert f"not a record of its schema: {what} {named}; allowed: 0 to 2" == caught.value.reason
+
+
 def test_long_within_its_bounds() -> None:
     """Both ends of 64 bits are numbers."""
     for number in (-(2**63), 2**63 - 1):

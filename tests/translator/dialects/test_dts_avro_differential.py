@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.translator.dialects._dts_avro import BRANCHES, as_fastavro
 from tests.translator.dialects.dts_avro_composer import cases, encode
-from translator.dialects.dts_avro.primitives import Damage, read_long
+from translator.dialects._avro_primitives import Damage, read_long
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.dialects.dts_avro.record import EMPTY_OBJECT
 from translator.dialects.dts_avro.scan import compile_scan

@@ -7,9 +7,10 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from translator.dialects.dts_avro.primitives import (
+from translator.dialects._avro_primitives import (
     Damage,
     int_end,
+    read_index,
     read_int,
     read_long,
     read_text,
@@ -165,9 +166,7 @@ def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int]
 
 def _shortest(data: bytes, at: int) -> tuple[Cell, int]:
     """The cell with its indexes in one byte each, and where it ends as it was sent."""
-    index, start = read_long(data, at)
-    if 2 * index not in BRANCHES:
-        raise Damage("union index")
+    index, start = read_index(data, at, len(BRANCHES))
     if 2 * index == EMPTY_OBJECT:
         ordinal, end = _read_symbol(data, start)
         return bytes([EMPTY_OBJECT, 2 * ordinal]), end
@@ -212,9 +211,7 @@ def _read_double(data: bytes, at: int) -> tuple[float, int]:
 
 
 def _read_component(data: bytes, at: int) -> tuple[int | None, int]:
-    index, at = read_long(data, at)
-    if index not in (0, 1):
-        raise Damage("union index")
+    index, at = read_index(data, at, 2)
     return read_int(data, at) if index else (None, at)
 
 
@@ -226,10 +223,7 @@ def _read_date_time(data: bytes, at: int) -> tuple[Payload, int]:
 
 
 def _read_symbol(data: bytes, at: int) -> tuple[int, int]:
-    ordinal, at = read_long(data, at)
-    if ordinal not in (0, 1):
-        raise Damage("enum ordinal")
-    return ordinal, at
+    return read_index(data, at, 2)
 
 
 _SIZED_TEXT: Mapping[str, _Reader] = {"type": read_text, "value": read_text}

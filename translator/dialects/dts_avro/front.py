@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from translator.dialects.dts_avro.patterns import HEAD
-from translator.dialects.dts_avro.primitives import (
+from translator.dialects._avro_primitives import (
     Damage,
     check_block,
     read_count,
@@ -16,6 +15,7 @@ from translator.dialects.dts_avro.primitives import (
     read_long,
     read_text,
 )
+from translator.dialects.dts_avro.patterns import HEAD
 from translator.dialects.dts_avro.schema import OPERATIONS, SOURCE_TYPES
 
 Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]

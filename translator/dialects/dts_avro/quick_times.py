@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta, timezone
 from functools import lru_cache
 
+from translator.dialects._avro_primitives import int_end, read_int, read_long, read_text
 from translator.dialects.dts_avro import times
-from translator.dialects.dts_avro.primitives import int_end, read_int, read_long, read_text
 from translator.dialects.dts_avro.record import Cell
 from translator.dialects.dts_avro.values import CellReader, Reading
 from translator.message import Scalar

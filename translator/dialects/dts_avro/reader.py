@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from itertools import compress
 from operator import ne
 
-from translator.dialects.dts_avro.cells import read_cells, read_cells_like
-from translator.dialects.dts_avro.front import kept_long, read_head, read_tags
-from translator.dialects.dts_avro.primitives import (
+from translator.dialects._avro_primitives import (
     LONG_BYTES,
     Damage,
     check_block,
@@ -22,6 +20,8 @@ from translator.dialects.dts_avro.primitives import (
     read_int,
     read_text,
 )
+from translator.dialects.dts_avro.cells import read_cells, read_cells_like
+from translator.dialects.dts_avro.front import kept_long, read_head, read_tags
 from translator.dialects.dts_avro.record import Fields, Image, Raw, Record
 from translator.dialects.dts_avro.refusal import Refusals
 from translator.dialects.dts_avro.tables import MAX_COMPILED_COLUMNS, Room, Table

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from translator.dialects.dts_avro.primitives import read_long, read_text
+from translator.dialects._avro_primitives import read_long, read_text
 
 Cell: TypeAlias = bytes
 """One value of an image: the index of its union branch in one byte, and the payload in the encoding of Avro."""

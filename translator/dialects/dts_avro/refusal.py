@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from translator.dialects.dts_avro.primitives import TRUNCATED, Damage, TooMany, read_long
+from translator.dialects._avro_primitives import TRUNCATED, Damage, TooMany, read_long
 from translator.dialects.dts_avro.scan import compile_scan
 from translator.dialects.dts_avro.schema import LAST_FIELD_OF_V3, V2
 from translator.errors import ErrorCode, MessageError

@@ -8,20 +8,22 @@ walk refuses all of that and names the place; after it fastavro has only the tex
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
-from translator.dialects.dts_avro.primitives import (
-    TRUNCATED,
+from translator.dialects._avro_primitives import (
     Damage,
+    Scan,
     TooMany,
+    double_end,
+    enum_scan,
     int_end,
+    null_end,
     read_long,
+    record_scan,
     sized_end,
     sized_start,
+    union_scan,
 )
-
-Scan: TypeAlias = Callable[[bytes, int], int]
-"""Takes the bytes and where a value starts, returns where it ends; beyond the last byte when the value is cut off."""
 
 
 def compile_scan(schema: Any, max_items: int) -> Scan:
@@ -29,23 +31,15 @@ def compile_scan(schema: Any, max_items: int) -> Scan:
     return _Compiler(max_items).scan(schema)
 
 
-def _null(data: bytes, at: int) -> int:
-    return at
-
-
 def _long(data: bytes, at: int) -> int:
     return at + 1 if data[at] < 0x80 else read_long(data, at)[1]
 
 
-def _double(data: bytes, at: int) -> int:
-    return at + 8
-
-
 _PRIMITIVES: dict[str, Scan] = {
-    "null": _null,
+    "null": null_end,
     "int": int_end,
     "long": _long,
-    "double": _double,
+    "double": double_end,
     "bytes": sized_end,
     "string": sized_end,
 }
@@ -57,14 +51,14 @@ class _Compiler:
         self._named: dict[str, Scan] = {}
         self._composites: dict[str, Callable[[dict[str, Any]], Scan]] = {
             "record": self._record,
-            "enum": self._enum,
+            "enum": lambda schema: enum_scan(len(schema["symbols"])),
             "array": self._array,
             "map": self._map,
         }
 
     def scan(self, schema: Any) -> Scan:
         if isinstance(schema, list):
-            return _union([self.scan(branch) for branch in schema])
+            return union_scan([self.scan(branch) for branch in schema])
         if isinstance(schema, str):
             return _PRIMITIVES.get(schema) or self._named[schema]
         made = self._composites[schema["type"]](schema)
@@ -73,31 +67,7 @@ class _Compiler:
         return made
 
     def _record(self, schema: dict[str, Any]) -> Scan:
-        fields = [(field["name"], self.scan(field["type"])) for field in schema["fields"]]
-
-        def record(data: bytes, at: int) -> int:
-            name = ""
-            try:
-                for name, scan in fields:  # noqa: B007 - the handlers need the field that was reached
-                    at = scan(data, at)
-            except IndexError:
-                damage = Damage(TRUNCATED)
-                damage.names.append(name)
-                raise damage from None
-            except Damage as damage:
-                damage.names.append(name)
-                raise
-            return at
-
-        return record
-
-    def _enum(self, schema: dict[str, Any]) -> Scan:
-        read = _index("enum ordinal", len(schema["symbols"]))
-
-        def enum(data: bytes, at: int) -> int:
-            return read(data, at)[1]
-
-        return enum
+        return record_scan([(field["name"], self.scan(field["type"])) for field in schema["fields"]])
 
     def _array(self, schema: dict[str, Any]) -> Scan:
         item = self.scan(schema["items"])
@@ -142,34 +112,3 @@ def _blocks(data: bytes, at: int, item: Scan, max_items: int) -> int:
             at = item(data, at)
         if end is not None and end != at:
             raise Damage("a block that does not end where it says")
-
-
-def _index(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
-    def read(data: bytes, at: int) -> tuple[int, int]:
-        number, end = read_long(data, at)
-        if not 0 <= number < count:
-            # A new word of a later schema is a small number; a large one may be a value that stands in the wrong place.
-            named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
-            raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")
-        return number, end
-
-    return read
-
-
-_NEAR = 64
-"""Numbers that take one byte."""
-
-
-def _union(branches: list[Scan]) -> Scan:
-    read = _index("union index", len(branches))
-    # Zigzag doubles: an index below 64 is one byte, and then this table saves the arithmetic.
-    by_byte = {2 * number: branch for number, branch in enumerate(branches[:64])}
-
-    def union(data: bytes, at: int) -> int:
-        branch = by_byte.get(data[at])
-        if branch is not None:
-            return branch(data, at + 1)
-        number, end = read(data, at)
-        return branches[number](data, end)
-
-    return union

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from translator.dialects._avro_datum import Damage, read_long
+from translator.dialects._avro_primitives import TRUNCATED, Damage, TooMany, check_block, read_count, sized_start
 from translator.dialects.qlik.frame import MAGIC, MAX_SCHEMA_ID_CHARS, check_schema_id, read_type
 from translator.errors import ErrorCode, MessageError
 from translator.message import Limits
@@ -29,7 +29,7 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
     """
     name = "type"
     try:
-        kind, at = _text(value, len(MAGIC))
+        kind, at = _sized(value, len(MAGIC))
         name = "headers"
         at = _skip_headers(value, at)
         name = "messageSchemaId"
@@ -39,8 +39,7 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
         name = "message"
         message, at = _sized(value, at)
     except (Damage, IndexError) as error:
-        reason = error.reason if isinstance(error, Damage) else _TRUNCATED
-        raise MessageError(ErrorCode.MALFORMED_AVRO, f"no envelope: {reason}", path=f"$.{name}") from None
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"no envelope: {_reason(error)}", path=f"$.{name}") from None
     if at < len(value):
         raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} bytes after the envelope")
     if schema_text is not None and len(schema_text) > limits.schema_text_bytes:
@@ -52,20 +51,17 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
     return Envelope(read_type(_decoded(kind, "type")), _schema_id(schema_id), schema_text or None, message)
 
 
-_TRUNCATED = "the bytes end inside a value"
+def _reason(error: Damage | IndexError) -> str:
+    if isinstance(error, TooMany):
+        return "more entries than bytes"
+    return error.reason if isinstance(error, Damage) else TRUNCATED
 
 
 def _sized(value: bytes, at: int) -> tuple[bytes, int]:
-    length, start = read_long(value, at)
-    if length < 0:
-        raise Damage("a negative length")
-    end = start + length
+    start, end = sized_start(value, at)
     if end > len(value):
-        raise Damage(_TRUNCATED)
+        raise Damage(TRUNCATED)
     return value[start:end], end
-
-
-_text = _sized
 
 
 def _optional(value: bytes, at: int) -> tuple[bytes | None, int]:
@@ -85,19 +81,12 @@ def _skip_headers(value: bytes, at: int) -> int:
         return at + 1
     at += 1
     while True:
-        count, at = read_long(value, at)
-        if count == 0:
+        count, at, end = read_count(value, at, len(value))
+        if not count:
             return at
-        end = None
-        if count < 0:
-            size, at = read_long(value, at)
-            count, end = -count, at + size
-        if count > len(value):
-            raise Damage("more entries than bytes")
         for _ in range(2 * count):
             at = _sized(value, at)[1]
-        if end is not None and end != at:
-            raise Damage("a block that does not end where it says")
+        check_block(count, at, end, len(value))
 
 
 def _schema_id(raw: bytes | None) -> str | None:

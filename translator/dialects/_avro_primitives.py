@@ -1,4 +1,4 @@
-"""The scalars of Avro's binary encoding, read strictly, and the word for bytes that are none.
+"""Avro's binary encoding, read strictly: scalars, what walks over any schema share, and the word for what is none.
 
 All readers take the bytes and where a value begins, and say where it ends: beyond the last byte when it is cut off,
 so that the next read raises IndexError.
@@ -6,9 +6,17 @@ so that the next read raises IndexError.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from translator.errors import quote
+
+Scan: TypeAlias = Callable[[bytes, int], int]
+"""Takes the bytes and where a value starts, returns where it ends; beyond the last byte when the value is cut off."""
+
 
 class Damage(Exception):
-    """The bytes are no datum of the schema. `path` leads to the place."""
+    """The bytes are no datum of the schema. `names` lead to the place, from the inside."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -18,7 +26,7 @@ class Damage(Exception):
     @property
     def path(self) -> str:
         """Where: a JSON path from `$`."""
-        return "$" + "".join(f".{name}" for name in reversed(self.names))
+        return "$" + "".join(f".{quote(name)[1:-1]}" for name in reversed(self.names))
 
 
 class TooMany(Damage):
@@ -122,3 +130,76 @@ def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
         raise Damage("a block that does not end where it says")
     if items > max_items:
         raise TooMany("items")
+
+
+# -- walks, which build nothing
+
+
+def null_end(data: bytes, at: int) -> int:
+    """Where a null ends."""
+    return at
+
+
+def double_end(data: bytes, at: int) -> int:
+    """Where a double ends."""
+    return at + 8
+
+
+def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
+    """The walk over a record with these fields; it names the one in which the damage is."""
+
+    def record(data: bytes, at: int) -> int:
+        name = ""
+        try:
+            for name, scan in fields:  # noqa: B007 - the handlers need the field that was reached
+                at = scan(data, at)
+        except IndexError:
+            damage = Damage(TRUNCATED)
+            damage.names.append(name)
+            raise damage from None
+        except Damage as damage:
+            damage.names.append(name)
+            raise
+        return at
+
+    return record
+
+
+def union_scan(branches: Sequence[Scan]) -> Scan:
+    """The walk over a union."""
+    read = index_reader("union index", len(branches))
+    # Zigzag doubles: an index below 64 is one byte, and then this table saves the arithmetic.
+    by_byte = {2 * number: branch for number, branch in enumerate(branches[:64])}
+
+    def union(data: bytes, at: int) -> int:
+        branch = by_byte.get(data[at])
+        if branch is not None:
+            return branch(data, at + 1)
+        number, end = read(data, at)
+        return branches[number](data, end)
+
+    return union
+
+
+def enum_scan(symbols: int) -> Scan:
+    """The walk over an enum of so many symbols."""
+    read = index_reader("enum ordinal", symbols)
+    return lambda data, at: read(data, at)[1]
+
+
+def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
+    """As `read_index`, with words for an index that is none."""
+
+    def read(data: bytes, at: int) -> tuple[int, int]:
+        number, end = read_long(data, at)
+        if not 0 <= number < count:
+            # A new word of a later schema is a small number; a large one may be a value that stands in the wrong place.
+            named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
+            raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")
+        return number, end
+
+    return read
+
+
+_NEAR = 64
+"""Numbers that take one byte."""
