@@ -12,11 +12,12 @@ from msgspec import Struct, field
 from translator.catalog import Catalog
 from translator.codecs.record import Record, record_size
 from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
-from translator.message import Learning, Versioned
+from translator.message import Learning, Message, Versioned
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX
 from translator.runtime.delivery import producer_config
-from translator.runtime.start import build_translators, raw_message
+from translator.runtime.ranges import messages_of
+from translator.runtime.start import build_translators
 from translator.runtime.subscription import resolve
 from translator.runtime.topics import Reader, Topics
 from translator.settings import Settings
@@ -74,7 +75,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         backlog = Backlog(translator.source, mine)
         if mine:
             say(f"reading {', '.join(mine)}")
-            keys = _read(backlog, Reader(client, topics.describe(mine)), translator, catalog, limits[name])
+            keys = _read(backlog, messages_of(client, topics.describe(mine)), translator, catalog, limits[name])
             backlog.lessons = [_lesson(translator.source, key, catalog, written) for key in sorted(keys)]
         backlogs.append(backlog)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
@@ -110,12 +111,14 @@ def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Transla
     return written
 
 
-def _read(backlog: Backlog, reader: Reader, translator: Translator, catalog: Catalog, limit: int) -> set[str]:
+def _read(
+    backlog: Backlog, messages: Iterable[Message], translator: Translator, catalog: Catalog, limit: int
+) -> set[str]:
     """The keys that a source's topics teach."""
     keys = set()
-    for record in reader.to_end():
+    for message in messages:
         backlog.records += 1
-        learned = translator.lesson(raw_message(record))
+        learned = translator.lesson(message)
         if learned is None:
             continue
         backlog.messages += 1
@@ -126,7 +129,6 @@ def _read(backlog: Backlog, reader: Reader, translator: Translator, catalog: Cat
             keys.add(learned.key)
         except MessageError:
             backlog.refused += 1
-    reader.close()
     return keys
 
 

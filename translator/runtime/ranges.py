@@ -1,4 +1,4 @@
-"""Parts of topics: single partitions from one offset to another, read without joining a group."""
+"""Topics and parts of them, single partitions from one offset to another, read without joining a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.message import Message
 from translator.runtime import connection
-from translator.runtime.topics import TopicFacts, Topics
+from translator.runtime.topics import Reader, TopicFacts, Topics
 from translator.settings import Settings
 
 _TIMEOUT = 20.0
@@ -161,6 +161,19 @@ def records_of(
                     return
     finally:
         partitions.close()
+
+
+def messages_of(client: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> Iterator[Message]:
+    """Every record that these topics hold now.
+
+    Raises:
+        FatalError: a topic cannot be read.
+    """
+    reader = Reader(client, facts)
+    record: Any
+    for record in reader.to_end():
+        yield message_of(record, facts[record.topic()].id)
+    reader.close()
 
 
 def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Place]:

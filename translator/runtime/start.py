@@ -28,6 +28,7 @@ from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
 from translator.runtime.positions import Known, Positions
+from translator.runtime.ranges import messages_of
 from translator.runtime.registry import SchemaRegistry, value_subject
 from translator.runtime.subscription import Subscribed, metadata_topics, subscribe
 from translator.runtime.topics import Reader, TopicFacts, Topics
@@ -199,9 +200,7 @@ def look_ahead(world: World, subscribed: Subscribed) -> Ahead:
     metadata = {}
     for source in world.settings.sources:
         if names := metadata_topics(source, _of(source, subscribed)):
-            reader = Reader(world.client, {name: facts[name] for name in names})
-            metadata[source.name] = [raw_message(record) for record in reader.to_end()]
-            reader.close()
+            metadata[source.name] = list(messages_of(world.client, {name: facts[name] for name in names}))
     return Ahead(facts, metadata)
 
 
@@ -279,8 +278,3 @@ async def restore(world: World) -> None:
         record = Record(f"{source}/{key}".encode(), world.catalog.document(source, key), [])
         await world.delivery.confirm(world.settings.output.metadata_topic, record)
         world.outdated.discard((source, key))
-
-
-def raw_message(record: Any) -> Message:
-    """A record of a raw topic, for what it teaches: its time and the id of its topic do not matter."""
-    return Message(record.topic(), record.partition(), record.offset(), 0, record.key(), record.value())
