@@ -19,6 +19,7 @@ from translator.dead_letter import DeadLetter
 from translator.errors import ConfigError, MessageError, unknown
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime import connection
+from translator.runtime.metadata import document_of
 from translator.runtime.start import avro_header, build_codecs, build_translators, fetch_schema
 from translator.runtime.subscription import resolve
 from translator.runtime.topics import Reader, TopicFacts, Topics
@@ -72,10 +73,10 @@ class Again:
         name = self.settings.output.metadata_topic
         reader = Reader(self.client, {name: self.facts(name)})
         for record in reader.to_end():
-            source, _, key = (record.key() or b"").decode().partition("/")
-            document = record.value()
-            if document is None or source not in self._by_source:
-                continue  # a source that is no longer configured, or the mark of a contradiction
+            found = document_of(record, self._by_source)
+            if found is None:
+                continue
+            source, key, document = found
             try:
                 self.catalog.teach(self._by_source[source], key, document)
             except MessageError as error:

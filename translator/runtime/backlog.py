@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import Producer
 from msgspec import Struct, field
 
-from translator.catalog import Catalog
+from translator.catalog import Catalog, Named
 from translator.codecs.record import Record, record_size
-from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
+from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.message import Learning, Message, Versioned
 from translator.runtime import connection
-from translator.runtime.contradictions import PREFIX
-from translator.runtime.delivery import producer_config
+from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.metadata import document_of, document_record
 from translator.runtime.ranges import messages_of
 from translator.runtime.start import build_translators
 from translator.runtime.subscription import resolve
@@ -80,7 +80,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         backlogs.append(backlog)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
     fresh = [(backlog.source, lesson.key) for backlog in backlogs for lesson in backlog.lessons if not lesson.known]
-    _write(producer, name, [_record(source, key, catalog.document(source, key)) for source, key in fresh])
+    asyncio.run(_write(producer, name, [document_record(*named, catalog.document(*named)) for named in fresh]))
     return backlogs
 
 
@@ -97,16 +97,15 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
     }
 
 
-def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Translator]) -> dict[str, bytes]:
+def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Translator]) -> dict[Named, bytes]:
     """What the metadata topic holds of these sources, by its key; the catalog learns it."""
-    written: dict[str, bytes] = {}
+    written: dict[Named, bytes] = {}
     for record in reader.to_end():
-        name, value = (record.key() or b"").decode(), record.value()
-        source, _, key = name.partition("/")
-        if value is not None and source in translators and not name.startswith(PREFIX):
-            written[name] = value
+        if found := document_of(record, translators):
+            source, key, document = found
+            written[source, key] = document
             with suppress(MessageError):  # an earlier release took it
-                catalog.teach(translators[source], key, value)
+                catalog.teach(translators[source], key, document)
     reader.close()
     return written
 
@@ -123,7 +122,7 @@ def _read(
             continue
         backlog.messages += 1
         try:
-            if record_size(_record(translator.source, learned.key, learned.document)) > limit:
+            if record_size(document_record(translator.source, learned.key, learned.document)) > limit:
                 raise MessageError(ErrorCode.TOO_LARGE, "metadata")
             catalog.teach(translator, learned.key, learned.document)
             keys.add(learned.key)
@@ -132,29 +131,12 @@ def _read(
     return keys
 
 
-def _record(source: str, key: str, document: bytes | None) -> Record:
-    return Record(f"{source}/{key}".encode(), document, [])
-
-
-def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[str, bytes]) -> Lesson:
+def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[Named, bytes]) -> Lesson:
     found = catalog.lookup(source)(key)
     subject, version = (found.subject, str(found.version[0])) if isinstance(found, Versioned) else ("", "")
-    return Lesson(key, subject, version, written.get(f"{source}/{key}") == catalog.document(source, key))
+    return Lesson(key, subject, version, written.get((source, key)) == catalog.document(source, key))
 
 
-def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
-    errors: list[KafkaError] = []
-
-    def report(error: KafkaError | None, _message: Any) -> None:
-        if error is not None:
-            errors.append(error)
-
-    for record in records:
-        while True:
-            try:
-                producer.produce(topic, record.value, record.key, 0, on_delivery=report)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    if producer.flush() or errors:
-        raise FatalError(f"cannot write to {topic}: {errors[0].str() if errors else 'not delivered'}")
+async def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
+    delivery = Delivery(producer, lambda _: None)
+    await asyncio.gather(*(delivery.confirm(topic, record) for record in records))

@@ -20,6 +20,7 @@ from translator.guards import Guards
 from translator.message import Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
+from translator.runtime.metadata import document_record
 from translator.runtime.metrics import Tally
 from translator.runtime.waits import Leaving, Waits
 from translator.translate import RUN, Events, Result, Translator
@@ -299,7 +300,7 @@ class Pipeline:
 
         What cannot be told, or cannot be announced, is not learned here either: the message is a dead letter.
         """
-        record = Record(f"{translator.source}/{learned.key}".encode(), learned.document, [])
+        record = document_record(translator.source, learned.key, learned.document)
         if too_large := self._too_large(translator, message, [record], self._target.metadata):
             return too_large
         announced = translator.announcement(message, learned) if learned.announces else None

@@ -17,7 +17,6 @@ from translator.catalog import Catalog, Named
 from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
-from translator.codecs.record import Record
 from translator.envelope import schema_text
 from translator.errors import ConfigError, MessageError
 from translator.message import Message, Setup
@@ -25,6 +24,7 @@ from translator.native_order import NativeOrder
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX, Contradictions
 from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.metadata import document_of, document_record
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
 from translator.runtime.positions import Known, Positions
@@ -258,10 +258,11 @@ def take_in(world: World, record: Any) -> None:
     if key.startswith(PREFIX):
         world.contradictions.check(key, record.value())
         return
-    source, _, learned_key = key.partition("/")
-    if source in world.translators:  # a source that is no longer configured leaves its metadata behind
+    found = document_of(record, world.translators)
+    if found is not None:  # a source that is no longer configured leaves its metadata behind
+        source, learned_key, document = found
         try:
-            newest = world.catalog.teach(world.translators[source], learned_key, record.value())
+            newest = world.catalog.teach(world.translators[source], learned_key, document)
         except MessageError as error:  # an earlier release took it; the messages that need it say so
             world.catalog.refuse(source, learned_key, error)
             log.warning("metadata refused", source=source, id=learned_key, reason=error.reason)
@@ -275,6 +276,6 @@ async def restore(world: World) -> None:
     Two processes that learn two documents of one id at the same time may write them in either order.
     """
     for source, key in sorted(world.outdated):
-        record = Record(f"{source}/{key}".encode(), world.catalog.document(source, key), [])
+        record = document_record(source, key, world.catalog.document(source, key))
         await world.delivery.confirm(world.settings.output.metadata_topic, record)
         world.outdated.discard((source, key))

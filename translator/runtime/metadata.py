@@ -1,0 +1,28 @@
+"""Metadata documents in the metadata topic, by source and key. Marks lie there too, under keys of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, NamedTuple
+
+from translator.codecs.record import Record
+
+
+class Document(NamedTuple):
+    """What a source has learned under a key."""
+
+    source: str
+    key: str
+    document: bytes
+
+
+def document_record(source: str, key: str, document: bytes | None) -> Record:
+    """As it is written."""
+    return Record(f"{source}/{key}".encode(), document, [])
+
+
+def document_of(record: Any, sources: Container[str]) -> Document | None:
+    """What a record of the metadata topic teaches these sources; a mark nothing, for no source is named like one."""
+    source, _, key = (record.key() or b"").decode().partition("/")
+    document = record.value()
+    return Document(source, key, document) if document is not None and source in sources else None
