@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, taught
-from translator.dialects.qlik.metadata import TYPES
+from translator.dialects.qlik.document import TYPES
 from translator.envelope import Issue
 from translator.message import DeclaredTable, RowChange
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
+from translator.dialects.qlik.document import encode_document, read_document
 from translator.dialects.qlik.frame import (
     CONFLUENT_AVRO,
     DATA,
@@ -22,13 +23,7 @@ from translator.dialects.qlik.frame import (
 )
 from translator.dialects.qlik.headers import CHANGE_SEQUENCE, OPERATIONS, READ, HeaderRules, Headers, read_headers
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, row_of_text
-from translator.dialects.qlik.metadata import (
-    Metadata,
-    announcement,
-    compile_document,
-    encode_document,
-    read_document,
-)
+from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
 from translator.dialects.qlik.row_schema import Reading, WriterSchema, WriterSchemas
 from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
 from translator.dialects.qlik.sections import MessageFormat, Splitter
