@@ -18,6 +18,7 @@ from translator.commands.explain import explain
 from translator.commands.learn import learn
 from translator.commands.retranslate import retranslate
 from translator.commands.run import run
+from translator.commands.schema import schema
 from translator.commands.translate import translate
 from translator.errors import CdcError, ConfigError
 
@@ -28,7 +29,7 @@ def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
-for command in (run, translate, check, explain, learn, dlq, audit, capture, retranslate, diff):
+for command in (run, translate, check, explain, learn, dlq, audit, capture, retranslate, diff, schema):
     cli.add_command(command)
 
 

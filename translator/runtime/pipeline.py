@@ -223,7 +223,7 @@ class Pipeline:
         new = [schema for schema in events.schemas if schema is not None and not known(schema)]
         if not new:
             return {}
-        schemas = {schema.topic_key: _schema_record(schema) for schema in new}
+        schemas = {schema.topic_key: schema_record(schema) for schema in new}
         return self._too_large(translator, message, schemas.values(), self._target.schemas) or schemas
 
     async def _write(
@@ -327,7 +327,8 @@ def raw_bytes(records: Sequence[RawRecord]) -> int:
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
-def _schema_record(schema: TableSchema) -> Record:
+def schema_record(schema: TableSchema) -> Record:
+    """As it lies in the schemas topic."""
     return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])
 
 

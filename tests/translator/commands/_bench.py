@@ -117,7 +117,7 @@ class Bench:
         again.close()
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "translator", command, "-c", str(self.config), *arguments]
+        line = [sys.executable, "-m", "translator", *command.split(), "-c", str(self.config), *arguments]
         return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
 
     def read(self, topic: str) -> list[Any]:

@@ -1,0 +1,98 @@
+"""`translator schema`: the table schemas that events name, and the metadata that was learned."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from translator import settings as settings_module
+from translator.envelope import TableSchema
+from translator.errors import ConfigError
+
+if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
+    from translator.runtime.known import Known
+
+
+@click.group()
+def schema() -> None:
+    """What is known of tables: schemas that events name, and learned metadata."""
+
+
+@schema.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.option("--table", "pattern", default="*", help="Only tables whose db.schema.table matches, with * and ?.")
+@click.option("--metadata", is_flag=True, help="The learned metadata documents instead of the schemas.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
+    """List the schemas of the schemas topic, or the documents of the metadata topic, by key."""
+    known = _look(config)
+    rows = _documents(known) if metadata else _schemas(known, pattern)
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row, ensure_ascii=False))
+    elif rows:
+        table = Table(*rows[0])
+        for row in rows:
+            table.add_row(*map(str, row.values()))
+        console = Console()
+        (console if console.is_terminal else Console(width=300)).print(table)
+
+
+@schema.command()
+@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@click.argument("key")
+def show(config: Path, key: str) -> None:
+    """Show one schema or document whole, by the key that `ls` gives, or a schema by its id alone."""
+    known = _look(config)
+    if key in known.metadata:
+        click.echo(known.metadata[key][1].decode(errors="replace"))
+        return
+    found = {name: schema for name, (_, schema) in known.schemas.items() if key in (name, schema.id)}
+    if not found:
+        raise ConfigError(f"{key!r} is neither in the schemas topic nor in the metadata topic; `schema ls` lists both")
+    for schema in found.values():  # tables with the same columns share an id
+        click.echo(msgspec.json.format(msgspec.json.encode(schema)).decode())
+
+
+def _look(config: Path) -> Known:
+    settings = settings_module.load(config)
+    from translator.runtime.known import look
+
+    return look(settings, lambda text: click.echo(f"translator: {text}", err=True))
+
+
+def _schemas(known: Known, pattern: str) -> list[dict[str, str | int]]:
+    return [
+        {
+            "key": key,
+            "columns": len(schema.columns),
+            "key columns": ", ".join(schema.key_columns),
+            "key kind": schema.key_kind,
+            "since": _time(time),
+        }
+        for key, (time, schema) in sorted(known.schemas.items())
+        if fnmatchcase(_name(schema), pattern)
+    ]
+
+
+def _documents(known: Known) -> list[dict[str, str | int]]:
+    return [
+        {"key": key, "bytes": len(document), "since": _time(time)}
+        for key, (time, document) in sorted(known.metadata.items())
+    ]
+
+
+def _name(schema: TableSchema) -> str:
+    return ".".join(part for part in (schema.db, schema.schema, schema.table) if part)
+
+
+def _time(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
