@@ -98,35 +98,27 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
             except Exception as error:
                 await stopper.die(error)
 
+    has_patterns = any(is_pattern(topic) for topic in settings.raw_topics)
+
     @app.task  # type: ignore[untyped-decorator]  # as above
     async def look_at_topics() -> None:
-        """Ends the process when a topic was made again: its records would get the id of the old one."""
+        """Ends the process when a topic was made again, for its records would get the id of the old one; takes on
+        topics that match a pattern and were not there before.
+        """
+        reading = set(world.subscribed)
         while not stopper.dead:
             await asyncio.sleep(settings.timing.topic_refresh)
             try:
                 await asyncio.to_thread(world.positions.look)
-            except RetryableError as error:
-                log.warning("looking at topics failed; it is tried again", error=str(error))
-            except Exception as error:
-                await stopper.die(error)
-
-    if any(is_pattern(topic) for topic in settings.raw_topics):
-
-        @app.task  # type: ignore[untyped-decorator]  # as above
-        async def look_for_topics() -> None:
-            """Takes on topics that match a pattern and were not there before."""
-            reading = set(world.subscribed)
-            while not stopper.dead:
-                await asyncio.sleep(settings.timing.topic_refresh)
-                try:
+                if has_patterns:
                     await _take_on_new(world)
                     wanted = set(world.subscribed)
                     if wanted != reading and await resubscribe(app, wanted):
                         reading = wanted
-                except (RetryableError, ConfigError) as error:  # no broker answers, or a topic is gone already
-                    log.warning("looking for topics failed; it is tried again", error=str(error))
-                except Exception as error:
-                    await stopper.die(error)
+            except (RetryableError, ConfigError) as error:  # no broker answers, or a new topic is gone already
+                log.warning("looking at topics failed; it is tried again", error=str(error))
+            except Exception as error:
+                await stopper.die(error)
 
     def ready() -> str | None:
         if stopper.dead:

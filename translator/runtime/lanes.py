@@ -39,7 +39,7 @@ class Lanes(Generic[P, B]):
         self._start = start
         self._pause = pause
         self._resume = resume
-        self._lanes: dict[P, asyncio.Queue[B]] = {}
+        self._lanes: dict[P, asyncio.Queue[tuple[B, int]]] = {}
         self._paused: set[P] = set()
         self._size = size
         self._max_bytes = max_bytes
@@ -64,15 +64,14 @@ class Lanes(Generic[P, B]):
         if lane is None:
             lane = self._lanes[partition] = asyncio.Queue()
             self._start(self._work(partition, lane))
-        lane.put_nowait(batch)
+        lane.put_nowait((batch, size))
         if lane.qsize() >= FULL and partition not in self._paused:
             self._paused.add(partition)
             self._pause(partition)
 
-    async def _work(self, partition: P, lane: asyncio.Queue[B]) -> None:
+    async def _work(self, partition: P, lane: asyncio.Queue[tuple[B, int]]) -> None:
         while True:
-            batch = await lane.get()
-            size = self._size(batch)
+            batch, size = await lane.get()
             self._waiting -= 1
             self._freed.set()
             if lane.empty() and partition in self._paused:
