@@ -216,7 +216,7 @@ class Web(_Section):
 
 
 class Timing(_Section):
-    """Times in seconds. They must hold: heartbeat <= session/3, delivery < rebalance, rebalance < grace period."""
+    """Times in seconds. They must hold: delivery < rebalance < the grace period of the pod."""
 
     session: float = Field(default=30, gt=0)
     rebalance: float = Field(default=60, gt=0)
@@ -231,7 +231,9 @@ class Timing(_Section):
         default=10, ge=0, description="How long a message waits for metadata that has not come."
     )
     topic_refresh: float = Field(
-        default=60, gt=0, description="How often topics are looked for that match a pattern of `topics`."
+        default=60,
+        gt=0,
+        description="How often topics are looked at: whether one was made again, or a new one matches a pattern.",
     )
     broker_wait: float = Field(
         default=120, ge=0, description="How long the start waits for brokers that do not answer; for the registry, too."

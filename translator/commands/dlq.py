@@ -58,7 +58,9 @@ def _filters(command: Command) -> Command:
         click.option("--limit", type=click.IntRange(min=1), help="Only the first so many, in the order of replay."),
         click.option("--until", type=_Time(), help="Only letters written before this time."),
         click.option("--since", type=_Time(), help="Only letters written at this time or later."),
-        click.option("--table", "tables", multiple=True, help="Only of this table, where messages name theirs."),
+        click.option(
+            "--table", "tables", multiple=True, help="Only of this table, where messages name theirs; repeatable."
+        ),
         click.option("--topic", "topics", multiple=True, help="Only of this raw topic; repeatable."),
         click.option("--source", "sources", multiple=True, help="Only of this source; repeatable."),
         click.option("--code", "codes", multiple=True, help="Only with this code; repeatable."),
