@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -61,7 +62,6 @@ SETTINGS = {
 }
 
 JVM_OPTIONS = (
-    "-Xmx512m",
     "-XX:+UseSerialGC",  # smallest and quickest to start
     "-Djava.net.preferIPv4Stack=true",
     "-Dorg.apache.logging.log4j.level=INFO",  # without a configuration file log4j says errors only
@@ -80,10 +80,20 @@ class Broker(Server):
     """A broker that can be stopped, killed and started again on the same directory and port.
 
     `bootstrap`, `directory` and `pid` are what tests ask for. Its own directory is kept when something went wrong.
+
+    Args:
+        settings: of Kafka, put over ours.
     """
 
     name = "broker"
     error = BrokerError
+    heap = "512m"
+
+    def __init__(
+        self, port: int | None = None, directory: Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(port, directory)
+        self._given = dict(settings or {})
 
     @property
     def bootstrap(self) -> str:
@@ -96,7 +106,8 @@ class Broker(Server):
             # be exchanged, clients hold its address; it is waited for.
             port = self.port or free_port()
             try:
-                self._start_once(port, controller_port=free_port())
+                self._begin(port)
+                self._finish(port)
             except PortTakenError:
                 if attempt == PORT_ATTEMPTS:
                     raise
@@ -109,34 +120,47 @@ class Broker(Server):
         """End it as a power cut would (SIGKILL); its data stay for another start()."""
         self._end(signal.SIGKILL)
 
-    def _start_once(self, port: int, controller_port: int) -> None:
+    def _begin(self, port: int) -> None:
+        """Launches the process, which does not answer yet."""
         if not _is_free(port):  # Kafka finds out too, four seconds later
             raise PortTakenError(f"port {port} of {LOOPBACK} is taken by another process; name another, or none")
-        self._write_settings(port, controller_port)
+        settings = SETTINGS | self._settings(port) | self._given
+        self._settings_file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         # The log starts anew, so that an old "address in use" is not read as today's; the last run's is kept.
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
         if not (self.directory / "data" / "meta.properties").exists():
             self._format()
         self._launch(self._java("kafka.Kafka", self._settings_file))
+
+    def _finish(self, port: int) -> None:
+        """Waits until the process answers, and ends it if it does not."""
         try:
             self._wait_until_it_answers(f"{LOOPBACK}:{port}")
         except BaseException:
             self._end(signal.SIGKILL)
             raise
 
-    def _write_settings(self, port: int, controller_port: int) -> None:
-        settings = SETTINGS | {
+    def _settings(self, port: int) -> dict[str, str]:
+        """What SETTINGS leave open."""
+        controller_port = free_port()
+        return {
+            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+            **self._places(port, controller_port),
+        }
+
+    def _places(self, port: int, controller_port: int) -> dict[str, str]:
+        return {
             "log.dirs": str(self.directory / "data"),
             "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
             "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
-            "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
         }
-        self._settings_file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def _cluster_id(self) -> str:
+        return new_cluster_id()
 
     def _format(self) -> None:
-        # Kafka wants a UUID in URL-safe base64; a leading dash would be read as an option.
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+        cluster = self._cluster_id()
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings_file)
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory, check=False)
         if done.returncode != 0:
@@ -145,7 +169,8 @@ class Broker(Server):
 
     def _java(self, main_class: str, *arguments: str | Path) -> list[str]:
         class_path = os.pathsep.join(map(str, broker_jars()))
-        return [str(find_java().executable), *JVM_OPTIONS, "-cp", class_path, main_class, *map(str, arguments)]
+        options = [f"-Xmx{self.heap}", *JVM_OPTIONS]
+        return [str(find_java().executable), *options, "-cp", class_path, main_class, *map(str, arguments)]
 
     def _wait_until_it_answers(self, bootstrap: str) -> None:
         process = self._running()
@@ -168,6 +193,11 @@ class Broker(Server):
     @property
     def _settings_file(self) -> Path:
         return self.directory / "server.properties"
+
+
+def new_cluster_id() -> str:
+    """What Kafka wants: a UUID in URL-safe base64; a leading dash would be read as an option."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def free_port() -> int:

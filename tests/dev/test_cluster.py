@@ -1,0 +1,71 @@
+"""Three brokers replicate, one of them may go, and leaders and coordinators move."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.cluster import NODES, Cluster
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        yield running
+
+
+def test_a_record_survives_its_leader(cluster: Cluster) -> None:
+    """What all replicas in sync have is there when the leader was killed, under another leader."""
+    _create(cluster, "kept")
+    _write(cluster, "kept", b"1")
+    first = cluster.leader("kept", 0)
+    first.kill()
+    _write(cluster, "kept", b"2")
+    assert first is not cluster.leader("kept", 0)
+    first.start()
+    cluster.wait_in_sync(["kept"])
+    cluster.elect_preferred(["kept"])
+    assert first is cluster.leader("kept", 0)
+    assert [b"1", b"2"] == _read(cluster, "kept")
+
+
+def test_the_coordinator_moves(cluster: Cluster) -> None:
+    """A group has a coordinator, and another one when that node is stopped."""
+    _create(cluster, "grouped")
+    reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "moving", "log_level": 0})
+    reader.commit(offsets=[TopicPartition("grouped", 0, 0)], asynchronous=False)
+    first = cluster.coordinator("moving")
+    first.stop()
+    reader.commit(offsets=[TopicPartition("grouped", 0, 1)], asynchronous=False)
+    assert first is not cluster.coordinator("moving")
+    reader.close()
+    first.start()
+    cluster.wait_in_sync(["__consumer_offsets"])
+
+
+def _create(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+    cluster.wait_in_sync([topic])
+    assert NODES == len(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].replicas)
+
+
+def _write(cluster: Cluster, topic: str, value: bytes) -> None:
+    failures = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
+    assert 0 == producer.flush(60)
+    assert [None] == failures
+
+
+def _read(cluster: Cluster, topic: str) -> list[bytes]:
+    reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "log_level": 0})
+    reader.assign([TopicPartition(topic, 0, 0)])
+    found: list[bytes] = []
+    while len(found) < reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1]:
+        found += [record.value() for record in reader.consume(10, 1.0)]
+    reader.close()
+    return found
