@@ -1,0 +1,205 @@
+"""The fault matrix as a table: what happens, on which brokers, how much of it in the long form and in the short one.
+
+The long form (`make chaos`) has all of `MATRIX`. The short form, inside `make test`, has to be quick: a start of a
+worker costs seconds, a start of three brokers more. So it runs `SHORT`, three cases that do several things to one set
+of workers. Every line of the matrix says which of them stands for it (`short`), or why none does (`only_long`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tests.chaos import scenarios
+from tests.chaos.run import Run
+
+Brokers = Literal[1, 3]
+
+PIPELINE = ("poll", "translate", "produce", "report", "commit")
+LEARNING = ("learn-read", "learn-taught", "learn-told")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of a case.
+
+    Args:
+        messages: at least; as long as faults happen more are fed, `rate` a second.
+        head: which part of them is there before the workers start.
+        parameters: of the scenario.
+    """
+
+    parameters: Mapping[str, Any]
+    messages: int = 100_000
+    rate: float = 1500
+    head: float = 0.3
+
+
+@dataclass(frozen=True)
+class Case:
+    """One line of the matrix.
+
+    Args:
+        faults: what happens, in words.
+        brokers: how many; three are one cluster.
+        short: the case of the short form that stands for it.
+    """
+
+    name: str
+    faults: str
+    scenario: Callable[..., None]
+    size: Size
+    brokers: Brokers = 1
+    input: str = "canal"
+    transactional: bool = False
+    raw_config: dict[str, str] = field(default_factory=dict)
+    output_config: dict[str, str] = field(default_factory=dict)
+    short: str | None = None
+    only_long: str = ""
+
+
+def _kills_at(stage: str, text: str) -> Case:
+    size = Size({"stages": (stage,), "rounds": 5})
+    return Case(f"kill-{stage}", f"SIGKILL {text}", scenarios.kills, size, short="short-kills")
+
+
+MATRIX: tuple[Case, ...] = (
+    _kills_at("poll", "after poll"),
+    _kills_at("translate", "after translate"),
+    _kills_at("produce", "after produce, before the report"),
+    _kills_at("report", "after the report, before commit"),
+    _kills_at("commit", "when the commit is about to be sent"),
+    Case(
+        "kill-learning",
+        "SIGKILL before, in and after learning metadata",
+        scenarios.kills,
+        Size({"stages": LEARNING, "rounds": 3}),
+        input="qlik",
+        short="short-kills",
+    ),
+    Case(
+        "sigterm",
+        "SIGTERM",
+        scenarios.terminations,
+        Size({"rounds": 5}),
+        only_long="tests/integration stop workers in order all the time",
+    ),
+    Case(
+        "sigstop",
+        "SIGSTOP for 14 s, session 6 s, two workers",
+        scenarios.freezes,
+        Size({"rounds": 3, "seconds": 14}),
+        short="short-mixed",
+    ),
+    Case("scale", "1 to 3 to 1 workers", scenarios.scale, Size({"rounds": 2}), short="short-mixed"),
+    Case(
+        "churn",
+        "a worker added or removed every 20 s for 5 minutes",
+        scenarios.churn,
+        Size({"seconds": 300, "every": 20}, rate=500),
+        only_long="it takes five minutes; short-mixed adds and removes one",
+    ),
+    Case(
+        "broker-kill",
+        "the broker SIGKILLed, back within timing.delivery",
+        scenarios.broker_kills,
+        Size({"rounds": 3, "down": 2}),
+        short="short-mixed",
+    ),
+    Case(
+        "broker-outage",
+        "the broker SIGKILLed, away for longer than timing.delivery",
+        scenarios.broker_kills,
+        Size({"rounds": 2, "down": 25}),
+        only_long="it waits for nothing but the end of timing.delivery; below-min-isr does in the short form",
+    ),
+    Case(
+        "leader-change",
+        "leaders of raw and canonical partitions SIGKILLed, and moved back",
+        scenarios.leader_changes,
+        Size({"rounds": 4}),
+        brokers=3,
+        short="short-cluster",
+    ),
+    Case(
+        "coordinator-move",
+        "the group's coordinator stopped or SIGKILLed",
+        scenarios.coordinator_moves,
+        Size({"rounds": 4}),
+        brokers=3,
+        short="short-cluster",
+    ),
+    Case(
+        "below-min-isr",
+        "canonical topic below min.insync.replicas for 60 s",
+        scenarios.below_min_isr,
+        Size({"seconds": 60}),
+        brokers=3,
+        output_config={"min.insync.replicas": "3"},
+        short="short-cluster",
+    ),
+    Case(
+        "topic-recreated",
+        "the raw topic deleted and made again under the running worker",
+        scenarios.made_again,
+        Size({"rounds": 2}, messages=50_000),
+        only_long="tests/integration/test_gap.py has it",
+    ),
+    Case(
+        "poison",
+        "1 % of the messages unreadable; SIGKILL at every stage",
+        scenarios.kills,
+        Size({"stages": PIPELINE, "rounds": 1}),
+        input="poisoned",
+        short="short-mixed",
+    ),
+    Case(
+        "compacted",
+        "gaps in offsets by compaction; SIGKILL at every stage",
+        scenarios.compacted_then_kills,
+        Size({"stages": PIPELINE, "rounds": 1}, head=0.6),
+        raw_config={"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"},
+        only_long="the broker compacts when it likes; short-kills has gaps, by transactions",
+    ),
+    Case(
+        "transactional",
+        "gaps in offsets by transactions, one in five aborted; SIGKILL at every stage",
+        scenarios.kills,
+        Size({"stages": PIPELINE, "rounds": 1}),
+        transactional=True,
+        short="short-kills",
+    ),
+)
+
+SHORT: tuple[Case, ...] = (
+    Case(
+        "short-kills",
+        "SIGKILL at every stage, out of transactional input",
+        scenarios.kills,
+        Size({"stages": (*PIPELINE, "learn-taught"), "rounds": 1}, messages=15_000, rate=600),
+        input="qlik",
+        transactional=True,
+    ),
+    Case(
+        "short-mixed",
+        "1 to 2 workers, SIGSTOP, broker SIGKILL, 2 to 1 workers; poison",
+        scenarios.mixed,
+        Size({"stop": 8, "down": 1}, messages=20_000, rate=600),
+        input="poisoned",
+    ),
+    Case(
+        "short-cluster",
+        "canonical topic below min.insync.replicas, then the coordinator stopped",
+        scenarios.mixed_cluster,
+        Size({"seconds": 14}, messages=15_000, rate=600),
+        brokers=3,
+        output_config={"min.insync.replicas": "3"},
+    ),
+)
+
+CASES = {case.name: case for case in (*MATRIX, *SHORT)}
+
+BROKER_SETTINGS = {"log.cleaner.backoff.ms": "500"}  # compaction as soon as there is something to compact
+
+__all__ = ["BROKER_SETTINGS", "CASES", "MATRIX", "SHORT", "Case", "Run", "Size"]

@@ -1,0 +1,122 @@
+"""What a group has committed, over time: when faults may happen, and how long it took after each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.chaos.messages import PARTITIONS
+
+Offsets = dict[int, int]
+"""By partition."""
+
+_PAUSE = 0.2
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment from which recovery is counted."""
+
+    what: str
+    at: float
+    committed: Offsets
+
+
+@dataclass
+class Sample:
+    """What was committed, and where the raw topic ended."""
+
+    at: float
+    committed: Offsets
+    ends: Offsets
+
+
+@dataclass
+class Progress:
+    """Asks the brokers a few times a second."""
+
+    bootstrap: str
+    group: str
+    topic: str
+    samples: list[Sample] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="progress", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join(30)
+
+    def committed(self) -> Offsets:
+        return self.samples[-1].committed if self.samples else dict.fromkeys(range(PARTITIONS), 0)
+
+    def mark(self, what: str) -> None:
+        """Says that a fault has just happened, or that an outage has just ended."""
+        self.marks.append(Mark(what, time.monotonic(), self.committed()))
+
+    def wait(self, what: str, partitions: int = PARTITIONS, seconds: float = 120) -> None:
+        """Returns when that many partitions have commits that they had not when this was called.
+
+        Raises:
+            AssertionError: they have not within that time.
+        """
+        before = self.committed()
+        deadline = time.monotonic() + seconds
+        while sum(offset > before[number] for number, offset in self.committed().items()) < partitions:
+            assert time.monotonic() < deadline, f"{what}: no progress within {seconds:g} s"
+            time.sleep(0.05)
+
+    def recovery(self, mark: Mark) -> float | None:
+        """Seconds from a mark until every partition that had more to come had a new commit; None: never."""
+        last = self.committed()
+        waiting = {number for number, offset in mark.committed.items() if last[number] > offset}
+        if not waiting:
+            return None
+        for sample in self.samples:
+            if sample.at > mark.at and all(sample.committed[number] > mark.committed[number] for number in waiting):
+                return sample.at - mark.at
+        return None
+
+    def slowest(self) -> float | None:
+        """The longest recovery; where one fault struck before the last was over, it counts from the later one."""
+        found = []
+        for mark, following in zip(self.marks, [*self.marks[1:], None], strict=True):
+            seconds = self.recovery(mark)
+            if seconds is not None and (following is None or mark.at + seconds < following.at):
+                found.append(seconds)
+        return max(found, default=None)
+
+    def commit_ages(self) -> list[tuple[float, float]]:
+        """(time, seconds for which the oldest record that is not committed has been there), by partition the worst."""
+        ages = []
+        first = dict.fromkeys(range(PARTITIONS), 0)  # by partition, the sample in which the end was first beyond
+        for now in self.samples:
+            worst = 0.0
+            for number, committed in now.committed.items():
+                while self.samples[first[number]].ends.get(number, 0) <= committed:
+                    if self.samples[first[number]] is now:
+                        break
+                    first[number] += 1
+                else:
+                    worst = max(worst, now.at - self.samples[first[number]].at)
+            ages.append((now.at, worst))
+        return ages
+
+    def _run(self) -> None:
+        client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+        reader = Consumer(client | {"group.id": self.group, "enable.auto.commit": False})
+        places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
+        while not self._ended.wait(_PAUSE):
+            try:
+                found = {place.partition: max(place.offset, 0) for place in reader.committed(places, timeout=3)}
+                ends = {place.partition: reader.get_watermark_offsets(place, timeout=3)[1] for place in places}
+            except KafkaException:
+                continue
+            self.samples.append(Sample(time.monotonic(), found, ends))
+        reader.close()

@@ -1,0 +1,54 @@
+"""Outcomes as rows of the table in docs/reliability.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from tests.chaos.cases import CASES
+from tests.chaos.run import Outcome
+
+_NAMES = (
+    *("case", "what happens", "delivery", "messages", "faults", "lost", "duplicates", "not identical"),
+    *("order violations", "recovery", "result"),
+)
+COLUMNS = f"| {' | '.join(_NAMES)} |\n|{'---|' * len(_NAMES)}"
+
+
+def row(outcome: Outcome) -> str:
+    """One line; the recovery is the longest of all faults."""
+    verdict = outcome.verdict
+    counted = [
+        *(f"{verdict.messages:,}".replace(",", " "), len(outcome.faults), verdict.lost, verdict.duplicates),
+        *(verdict.different, verdict.disorder),
+    ]
+    if outcome.error:
+        counted[2:] = ["?"] * 4
+    recovery = "-" if outcome.recovery is None else f"{outcome.recovery:.1f} s"
+    result = "passed" if outcome.good else "**failed**"
+    if verdict.invented:
+        result += f", {verdict.invented} invented"
+    cells = [outcome.case, CASES[outcome.case].faults, outcome.delivery, *counted, recovery, result]
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def store(page: Path, outcome: Outcome) -> None:
+    """Puts a row in the place of the one of the same case and delivery in a page."""
+    begin = f"| {outcome.case} |"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    new = row(outcome)
+    places = [
+        number for number, line in enumerate(lines) if line.startswith(begin) and f"| {outcome.delivery} |" in line
+    ]
+    if places:
+        lines[places[0]] = new
+    else:
+        (heading,) = [number for number, line in enumerate(lines) if line == COLUMNS.splitlines()[1]]
+        lines.insert(heading + 1, new)
+    page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def ends(outcome: Outcome) -> str:
+    """The exit codes of all workers, counted."""
+    codes = Counter(code for of_one in outcome.codes.values() for code in of_one)
+    return ", ".join(f"{count} times {code}" for code, count in sorted(codes.items()))

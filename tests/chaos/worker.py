@@ -1,0 +1,119 @@
+"""A worker under a supervisor that starts it again whenever it ends, as in production."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_PAUSE = 0.3
+_STOP_SECONDS = 60.0
+
+Death = tuple[str, int]
+"""Stage and number of `tests.chaos.launcher`."""
+
+
+class Worker:
+    """One translator process at a time.
+
+    Args:
+        deaths: each start takes the next of them, until none is left.
+        on_kill: called when a process has killed itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: Path,
+        deaths: Iterable[Death] = (),
+        on_kill: Callable[[str], None] = lambda _: None,
+        arguments: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.codes: list[int] = []
+        self.killed = 0
+        self._config = config
+        self._deaths = deque(deaths)
+        self._on_kill = on_kill
+        self._arguments = arguments
+        self._keep = True
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread = threading.Thread(target=self._supervise, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def log(self) -> Path:
+        return self._config.with_suffix(".log")
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs; waits for one."""
+        while (process := self._process) is None or process.poll() is not None:
+            time.sleep(0.02)
+        return process.pid
+
+    def _supervise(self) -> None:
+        # The path names this checkout: what is installed may be another.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        while self._keep:
+            die = self._deaths.popleft() if self._deaths else None
+            options = ["--die", f"{die[0]}:{die[1]}"] if die else []
+            command = [sys.executable, "-m", "tests.chaos.launcher", *options, "run", *self._arguments]
+            with self.log.open("ab") as log:
+                self._process = subprocess.Popen(
+                    [*command, "-c", self._config],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self._config.parent,
+                    env=environment,
+                )
+            code = self._process.wait()
+            self.codes.append(code)
+            if code == -signal.SIGKILL and die:
+                self._on_kill(f"SIGKILL at {die[0]} {die[1]}")
+                self.killed += 1
+            if self._keep:
+                time.sleep(_PAUSE)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def wait_killed(self, times: int, seconds: float = 180) -> None:
+        """Returns when it has killed itself so often."""
+        deadline = time.monotonic() + seconds
+        while self.killed < times:
+            assert time.monotonic() < deadline, f"{self.name} did not reach its stage; exit codes {self.codes}"
+            time.sleep(0.05)
+
+    def wait_ended(self, times: int, seconds: float = 180) -> None:
+        """Returns when it has ended so often."""
+        deadline = time.monotonic() + seconds
+        while len(self.codes) < times:
+            assert time.monotonic() < deadline, f"{self.name} did not end; exit codes {self.codes}"
+            time.sleep(0.05)
+
+    def stop(self) -> int:
+        """Ends it in order, for good; returns the exit code."""
+        self._keep = False
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.terminate()
+        self._thread.join(_STOP_SECONDS)
+        if self._thread.is_alive():
+            self.kill()
+        return self.codes[-1]
+
+    def kill(self) -> None:
+        """Ends it at once, for good."""
+        self._keep = False
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+        self._thread.join(10)
