@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -34,7 +35,6 @@ SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     # A topic that a test forgot to create must be an error, as it is in production.
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
@@ -68,6 +68,22 @@ JVM_OPTIONS = (
 )
 
 
+@dataclass(frozen=True)
+class Extra:
+    """What a broker has beside its plain listener, see `dev.secured`.
+
+    `listeners`: their security protocols by name; each gets a port of its own.
+    """
+
+    listeners: Mapping[str, str]
+    settings: Mapping[str, str]
+    format_options: tuple[str, ...] = ()
+    jvm_options: tuple[str, ...] = ()
+
+
+PLAIN = Extra({}, {})
+
+
 class BrokerError(ServerError):
     """The broker does not run."""
 
@@ -90,14 +106,24 @@ class Broker(Server):
     heap = "512m"
 
     def __init__(
-        self, port: int | None = None, directory: Path | None = None, settings: Mapping[str, str] | None = None
+        self,
+        port: int | None = None,
+        directory: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        extra: Extra = PLAIN,
     ) -> None:
         super().__init__(port, directory)
         self._given = dict(settings or {})
+        self._extra = extra
+        self._ports: dict[str, int] = {}
 
     @property
     def bootstrap(self) -> str:
         return f"{LOOPBACK}:{self._settled_port()}"
+
+    def address(self, listener: str) -> str:
+        """The bootstrap address of one of the extra listeners."""
+        return f"{LOOPBACK}:{self._ports[listener]}"
 
     def start(self) -> None:
         self._refuse_if_running("stop() or kill()")
@@ -105,6 +131,8 @@ class Broker(Server):
             # Between asking for a free port and using it somebody else may take it: ask again. A settled port cannot
             # be exchanged, clients hold its address; it is waited for.
             port = self.port or free_port()
+            if self.port is None:
+                self._ports = {name: free_port() for name in self._extra.listeners}
             try:
                 self._begin(port)
                 self._finish(port)
@@ -150,18 +178,22 @@ class Broker(Server):
         }
 
     def _places(self, port: int, controller_port: int) -> dict[str, str]:
+        advertised = [f"{name}://{LOOPBACK}:{number}" for name, number in {"PLAINTEXT": port, **self._ports}.items()]
+        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **self._extra.listeners}
         return {
+            **self._extra.settings,
             "log.dirs": str(self.directory / "data"),
-            "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+            "listeners": ",".join([*advertised, f"CONTROLLER://{LOOPBACK}:{controller_port}"]),
+            "advertised.listeners": ",".join(advertised),
+            "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
         }
 
     def _cluster_id(self) -> str:
         return new_cluster_id()
 
     def _format(self) -> None:
-        cluster = self._cluster_id()
-        command = self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings_file)
+        options: list[str | Path] = ["-t", self._cluster_id(), "-c", self._settings_file, *self._extra.format_options]
+        command = self._java("kafka.tools.StorageTool", "format", *options)
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.directory, check=False)
         if done.returncode != 0:
             self.log.write_text(done.stdout + done.stderr)
@@ -169,7 +201,7 @@ class Broker(Server):
 
     def _java(self, main_class: str, *arguments: str | Path) -> list[str]:
         class_path = os.pathsep.join(map(str, broker_jars()))
-        options = [f"-Xmx{self.heap}", *JVM_OPTIONS]
+        options = [f"-Xmx{self.heap}", *JVM_OPTIONS, *self._extra.jvm_options]
         return [str(find_java().executable), *options, "-cp", class_path, main_class, *map(str, arguments)]
 
     def _wait_until_it_answers(self, bootstrap: str) -> None:
