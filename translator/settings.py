@@ -12,13 +12,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
-from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
 
 from translator.errors import ConfigError, ErrorCode, unknown
 from translator.message import DeclaredTable, Limits
+from translator.services import Kafka as Kafka
+from translator.services import Registry as Registry
+from translator.services import Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 # Kafka has no topics named `.` and `..`.
@@ -41,80 +43,7 @@ def matches(topic: str, entry: str) -> bool:
     return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Kafka(_Section):
-    """How to reach the brokers; the consumer and the producer are both derived from it."""
-
-    bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    sasl_username: str | None = None
-    sasl_password: SecretStr | None = None
-    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
-    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
-    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
-
-    @model_validator(mode="after")
-    def _complete(self) -> Kafka:
-        needs_login = self.security_protocol.startswith("SASL")
-        login = (self.sasl_mechanism, self.sasl_username, self.sasl_password)
-        if needs_login and None in login:
-            raise ValueError("SASL needs sasl_mechanism, sasl_username and sasl_password")
-        if not needs_login and login != (None, None, None):
-            raise ValueError("sasl_* is set but security_protocol is not SASL_SSL or SASL_PLAINTEXT")
-        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
-            raise ValueError("ssl_certificate_file and ssl_key_file come together")
-        files = (self.ssl_ca_file, self.ssl_certificate_file)
-        if not self.security_protocol.endswith("SSL") and files != (None, None):
-            raise ValueError("ssl_* is set but security_protocol is not SSL or SASL_SSL")
-        return self
-
-
-class Registry(_Section):
-    """A schema registry with Confluent's API; where there is one, Avro records begin with the id it gives."""
-
-    url: str = Field(description="Root of its API, or several of one registry separated by commas.")
-    auto_register: bool = Field(
-        default=True, description="Register the schema where it is not yet; false: only look up its id."
-    )
-    username: str | None = Field(default=None, pattern="^[^:]+$", description="Of HTTP basic authentication.")
-    password: SecretStr | None = None
-    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
-    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
-    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
-
-    @model_validator(mode="after")
-    def _complete(self) -> Registry:
-        schemes = {_checked_scheme(url.strip()) for url in self.url.split(",")}
-        if (self.username is None) != (self.password is None):
-            raise ValueError("username and password come together")
-        if (self.ssl_certificate_file is None) != (self.ssl_key_file is None):
-            raise ValueError("ssl_certificate_file and ssl_key_file come together")
-        if "https" not in schemes and (self.ssl_ca_file, self.ssl_certificate_file) != (None, None):
-            raise ValueError("ssl_* is set but url is not https://")
-        return self
-
-
-def _checked_scheme(url: str) -> str:
-    """The scheme of a URL for the registry. Its errors do not quote the URL: somebody may have put a password there."""
-    try:
-        parts = urlsplit(url)
-        parts.port  # noqa: B018 - it is read only when asked for
-    except ValueError:
-        raise ValueError("url is not a URL") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("url must begin with http:// or https:// and name a host")
-    if parts.username is not None:
-        raise ValueError("url holds a user name or password; they belong into username and password")
-    if parts.query or parts.fragment:
-        raise ValueError("url ends with its path: no ? and no #")
-    return parts.scheme
-
-
-class Topics(_Section):
+class Topics(Section):
     """Whether the topics written by the translator are created or only checked."""
 
     create: bool = True
@@ -124,7 +53,7 @@ class Topics(_Section):
     replication_factor: int = Field(default=1, ge=1)
 
 
-class Output(_Section):
+class Output(Section):
     """Where events go. The other topics are named after the canonical one."""
 
     topic: TopicName = "cdc.canonical"
@@ -145,7 +74,7 @@ class Output(_Section):
         return f"{self.topic}.dlq"
 
 
-class Projection(_Section):
+class Projection(Section):
     """A further topic that gets the same events in another form, for readers that do not know the envelope."""
 
     topic: TopicName
@@ -153,7 +82,7 @@ class Projection(_Section):
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 
-class Table(_Section):
+class Table(Section):
     """A declared table, see message.DeclaredTable."""
 
     table: str = Field(description="Pattern over the table's name as the source writes it, with * and ?.")
@@ -164,7 +93,7 @@ class Table(_Section):
         return DeclaredTable(self.table, self.key, self.columns)
 
 
-class Source(_Section):
+class Source(Section):
     """One replication task and the raw topics that it writes."""
 
     name: Name
@@ -208,14 +137,14 @@ class Source(_Section):
         return self
 
 
-class Web(_Section):
+class Web(Section):
     """Probes and metrics: /livez, /readyz, /metrics."""
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=0, le=65535)
 
 
-class Timing(_Section):
+class Timing(Section):
     """Times in seconds. They must hold: delivery < rebalance < the grace period of the pod."""
 
     session: float = Field(default=30, gt=0)
@@ -246,7 +175,7 @@ class Timing(_Section):
         return self
 
 
-class Bounds(_Section):
+class Bounds(Section):
     """How much may be under way in a process at once; beyond it, reading pauses."""
 
     batches: int = Field(default=64, ge=1, description="Batches that are translated and not yet delivered.")
@@ -260,7 +189,7 @@ class Bounds(_Section):
     )
 
 
-class InputLimits(_Section):
+class InputLimits(Section):
     """Bounds for all input, see message.Limits."""
 
     value_bytes: int = Field(default=Limits().value_bytes, ge=1)
@@ -275,7 +204,7 @@ class InputLimits(_Section):
         return Limits(**self.model_dump())
 
 
-class Settings(_Section):
+class Settings(Section):
     """`translator run -c FILE`."""
 
     group: Name = Field(default="cdc-translator", description="Consumer group; also the name of the Faust app.")

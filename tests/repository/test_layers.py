@@ -21,7 +21,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dialects": CORE,
     "codecs": CORE,
     # The options of a dialect stand beside the dialect; Limits and the like are types of the core.
-    "settings": frozenset({"errors", "message", "envelope", "dialects"}),
+    "services": frozenset(),
+    "settings": frozenset({"errors", "message", "envelope", "dialects", "services"}),
     "dead_letter": CORE | {"codecs"},
     "native_order": frozenset({"errors", "message", "envelope"}),
     "translate": CORE | {"dialects", "codecs", "dead_letter", "native_order"},
@@ -38,7 +39,7 @@ PURE = CORE | {"dialects", "codecs", "dead_letter", "native_order", "translate",
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})
-STREAM_MODULES = frozenset({"translator.runtime.app", "translator.runtime.transport"})
+STREAM_MODULES = frozenset({"translator.runtime.app", "translator.runtime.tokens", "translator.runtime.transport"})
 
 DECISIONS_WITHOUT_SPARK = frozenset({"spark_sink.evolve"})
 

@@ -186,6 +186,17 @@ class TestEnvironment:
 
 
 LOGIN = {"sasl_mechanism": "SCRAM-SHA-512", "sasl_username": "u", "sasl_password": "correct horse"}
+TOKENS = {
+    "sasl_mechanism": "OAUTHBEARER",
+    "oauth_token_url": "https://identity/token",
+    "oauth_client_id": "u",
+    "oauth_client_secret": "correct horse",
+}
+CERTIFICATE = {"ssl_certificate_file": "c.pem", "ssl_key_file": "k.pem"}
+
+
+def without(given: dict[str, str], name: str) -> dict[str, str]:
+    return {other: value for other, value in given.items() if other != name}
 
 
 class TestSecurity:
@@ -195,9 +206,13 @@ class TestSecurity:
             {},
             {"security_protocol": "SSL"},
             {"security_protocol": "SSL", "ssl_ca_file": "ca.pem"},
-            {"security_protocol": "SSL", "ssl_certificate_file": "c.pem", "ssl_key_file": "k.pem"},
+            {"security_protocol": "SSL", **CERTIFICATE},
+            {"security_protocol": "SSL", **CERTIFICATE, "ssl_key_password": "correct horse"},
             {"security_protocol": "SASL_PLAINTEXT", **LOGIN},
             {"security_protocol": "SASL_SSL", "ssl_ca_file": "ca.pem", **LOGIN},
+            {"security_protocol": "SASL_SSL", **LOGIN, **CERTIFICATE},
+            {"security_protocol": "SASL_SSL", **TOKENS},
+            {"security_protocol": "SASL_SSL", **TOKENS, "oauth_scope": "a b", "oauth_ca_file": "ca.pem"},
         ],
     )
     def test_complete(self, kafka: dict[str, str]) -> None:
@@ -208,24 +223,58 @@ class TestSecurity:
     @pytest.mark.parametrize(
         ("kafka", "reason"),
         [
+            ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL needs sasl_mechanism"),
             *[
                 (
-                    {"security_protocol": "SASL_SSL", **{name: LOGIN[name] for name in LOGIN if name != left_out}},
-                    "SASL needs sasl_mechanism, sasl_username and sasl_password",
+                    {"security_protocol": "SASL_SSL", **without(given, name)},
+                    f"sasl_mechanism {given['sasl_mechanism']} needs {name}",
                 )
-                for left_out in LOGIN
+                for given in (LOGIN, TOKENS)
+                for name in given
+                if name != "sasl_mechanism"
             ],
-            (LOGIN, "sasl_* is set but security_protocol is not SASL_SSL or SASL_PLAINTEXT"),
-            ({"security_protocol": "SSL", "sasl_username": "u"}, "sasl_* is set but security_protocol is not SASL"),
-            ({"security_protocol": "SSL", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
             (
-                {"security_protocol": "SSL", "ssl_certificate_file": "c"},
-                "ssl_certificate_file and ssl_key_file come together",
+                {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"},
+                "needs oauth_token_url, oauth_client_id and oauth_client_secret",
             ),
-            ({"ssl_ca_file": "ca.pem"}, "ssl_* is set but security_protocol is not SSL or SASL_SSL"),
+            (
+                {"security_protocol": "SASL_SSL", **TOKENS, "sasl_password": "correct horse"},
+                "sasl_password set, but not for sasl_mechanism OAUTHBEARER",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **LOGIN, "oauth_scope": "a", "oauth_ca_file": "c"},
+                "oauth_scope and oauth_ca_file set, but not for sasl_mechanism SCRAM-SHA-512",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "identity/token"},
+                "oauth_token_url must begin with http:// or https:// and name a host",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "https://u:correct horse@identity"},
+                "they belong into oauth_client_id and oauth_client_secret",
+            ),
+            (
+                {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "http://i", "oauth_ca_file": "c"},
+                "oauth_ca_file set, but oauth_token_url is not https://",
+            ),
+            (
+                LOGIN,
+                "sasl_mechanism, sasl_username and sasl_password set, "
+                "but security_protocol is not SASL_SSL or SASL_PLAINTEXT",
+            ),
+            (
+                {"security_protocol": "SSL", "sasl_username": "u"},
+                "sasl_username set, but security_protocol is not SASL_SSL or SASL_PLAINTEXT",
+            ),
+            *[
+                ({"security_protocol": "SSL", **without(CERTIFICATE, name)}, "ssl_key_file come together")
+                for name in CERTIFICATE
+            ],
+            ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password needs ssl_key_file"),
+            ({"ssl_ca_file": "ca.pem"}, "ssl_ca_file set, but security_protocol is not SSL or SASL_SSL"),
             (
                 {"security_protocol": "SASL_PLAINTEXT", "ssl_ca_file": "ca.pem", **LOGIN},
-                "ssl_* is set but security_protocol is not SSL or SASL_SSL",
+                "ssl_ca_file set, but security_protocol is not SSL or SASL_SSL",
             ),
         ],
     )
@@ -234,6 +283,14 @@ class TestSecurity:
         (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", **kafka})
         assert found.startswith("kafka: ")
         assert reason in found
+        assert "correct horse" not in found
+
+    @pytest.mark.parametrize("given", [LOGIN, TOKENS])
+    def test_an_empty_secret_is_none(self, given: dict[str, str]) -> None:
+        """A variable that is set to nothing is no password."""
+        name = next(name for name in given if name.endswith(("password", "secret")))
+        (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", "security_protocol": "SASL_SSL", **given, name: ""})
+        assert found.startswith(f"kafka.{name}: ")
 
     def test_secret_is_not_shown(self) -> None:
         """A password is in no printed form of the settings."""

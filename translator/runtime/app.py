@@ -11,6 +11,7 @@ from typing import Any
 
 import faust
 import structlog
+from faust.auth import OAuthCredentials
 from faust.types import TP
 from faust.types.auth import AuthProtocol
 
@@ -21,6 +22,7 @@ from translator.runtime.lanes import Lanes
 from translator.runtime.pipeline import raw_bytes
 from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
 from translator.runtime.subscription import added
+from translator.runtime.tokens import Tokens
 from translator.runtime.transport import Drain, attach, batches, resubscribe
 from translator.runtime.watchdog import Watchdog, Watched
 from translator.settings import Kafka, Settings, is_pattern
@@ -260,16 +262,20 @@ def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _credentials(kafka: Kafka) -> Any:
     context = connection.ssl_context(kafka)
-    if kafka.sasl_mechanism is not None:
+    credentials: Any
+    if kafka.sasl_mechanism is None:
+        return faust.SSLCredentials(context) if context is not None else None
+    if kafka.sasl_mechanism == "OAUTHBEARER":
+        credentials = OAuthCredentials(oauth_cb=Tokens(kafka), ssl_context=context)
+    else:
         credentials = faust.SASLCredentials(
             username=kafka.sasl_username,
             password=kafka.sasl_password.get_secret_value() if kafka.sasl_password else None,
             mechanism=kafka.sasl_mechanism,
             ssl_context=context,
         )
-        credentials.protocol = AuthProtocol(kafka.security_protocol)
-        return credentials
-    return faust.SSLCredentials(context) if context is not None else None
+    credentials.protocol = AuthProtocol(kafka.security_protocol)
+    return credentials
 
 
 def run(settings: Settings, *, accept_gap: bool = False) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from confluent_kafka import Producer
+from confluent_kafka.admin import AclOperation
 from msgspec import Struct
 
 from translator import dialects
@@ -121,11 +122,12 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> World:
         accept_gap: see `positions.Positions`.
 
     Raises:
-        ConfigError: as `connect`, or two sources claim one topic.
+        ConfigError: as `connect`, or two sources claim one topic, or our user may not read as that group.
         RetryableError: as `connect`, or there is no topic to read.
         ContradictionError: as `connect`.
     """
     world = connect(settings, accept_gap=accept_gap)
+    world.topics.check_group(settings.group)
     subscribed = subscribe(settings, world.topics.names, log.warning)
     take_on(world, subscribed, look_ahead(world, subscribed), partial(configured_start, settings))
     return world
@@ -150,7 +152,7 @@ def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     topics = Topics(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
-    facts = topics.describe(settings.written_topics)
+    facts = topics.describe(settings.written_topics, AclOperation.WRITE)
     limits = topics.max_message_bytes(settings.written_topics)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values(), settings.bounds))
     delivery = Delivery(producer, metrics.account, settings.bounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from confluent_kafka import (
@@ -17,11 +17,12 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.runtime.patience import wait_for
+from translator.runtime.refusals import Complaints
 from translator.settings import Settings
 
 _TIMEOUT = 20.0
@@ -29,6 +30,13 @@ _ENDS: Mapping[str, OffsetSpec] = {
     "earliest": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # the library left its type out
     "latest": OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # as above
 }
+_DENIED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
 _SOON = 5.0  # of what is asked again when it is not answered
 
 
@@ -50,14 +58,20 @@ class Topics:
     """The admin client and what is asked of it."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
+        self._complaints: Complaints | None = connection.get("error_cb")
         # A reference is kept: an AdminClient that is collected destroys the futures it gave.
-        self._admin = AdminClient(dict(connection))
+        try:
+            # We say why no broker is reached; its log would say it ten times a second.
+            self._admin = AdminClient({**connection, "log_level": 0})
+        except KafkaException as error:
+            raise ConfigError(f"kafka: {_reason(error)}") from None
 
     def wait_for_broker(self, seconds: float, say: Callable[[str], None]) -> None:
         """Waits until a broker answers, saying so.
 
         Raises:
             RetryableError: none did in time.
+            ConfigError: one refuses us, or is not whom we trust; waiting would not help.
         """
         wait_for("broker", self._reach, seconds, say)
 
@@ -65,7 +79,11 @@ class Topics:
         try:
             self._admin.list_topics(timeout=min(5.0, seconds))
         except KafkaException as error:
-            raise RetryableError(_reason(error)) from None
+            self._admin.poll(0)  # complaints come in
+            complaints = self._complaints
+            if complaints is not None and (refusal := complaints.refusal(needed=False)):
+                raise ConfigError(f"kafka: {refusal}") from None
+            raise RetryableError((complaints and complaints.last) or _reason(error)) from None
 
     def names(self) -> set[str]:
         """All topics that this user may see.
@@ -82,7 +100,7 @@ class Topics:
         """Creates the missing output topics, or names them.
 
         Raises:
-            ConfigError: topics are missing and `topics.create` is false.
+            ConfigError: topics are missing and `topics.create` is false, or our user may not create them.
         """
         there = self._admin.list_topics(timeout=_TIMEOUT).topics
         wanted = [topic for topic in _output_topics(settings) if topic.topic not in there]
@@ -96,7 +114,13 @@ class Topics:
                 future.result(_TIMEOUT)
             except KafkaException as error:
                 # another process of the group may have been faster
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                code = error.args[0].code()
+                if code in _DENIED:
+                    raise ConfigError(
+                        f"topic {name}: our user may neither see nor create it: give it the right, or create the topic "
+                        "and set topics.create: false"
+                    ) from None
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
         self._wait_for_topics({topic.topic for topic in wanted})
 
@@ -108,20 +132,44 @@ class Topics:
                 raise FatalError(f"created, but not there after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
             time.sleep(0.1)
 
-    def describe(self, names: Iterable[str]) -> dict[str, TopicFacts]:
+    def describe(self, names: Iterable[str], right: AclOperation = AclOperation.READ) -> dict[str, TopicFacts]:
         """Facts of topics that must exist.
 
+        Args:
+            right: what our user must be allowed to do there.
+
         Raises:
-            ConfigError: one does not exist.
+            ConfigError: one does not exist, or the right to it is missing.
         """
         facts = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names))).items():
+        asked = self._admin.describe_topics(TopicCollection(list(names)), include_authorized_operations=True)
+        for name, future in asked.items():
             try:
                 described = future.result(_TIMEOUT)
             except KafkaException as error:
                 raise ConfigError(f"topic {name}: {_reason(error)}") from None
+            _check_right(f"topic {name}", described.authorized_operations, right)
             facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
         return facts
+
+    def check_group(self, group: str) -> None:
+        """Whether our user may be a member of the group. Where nobody can tell yet, joining it will.
+
+        Raises:
+            ConfigError: it may not.
+        """
+        (future,) = self._admin.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=_SOON
+        ).values()
+        try:
+            described = future.result(_TIMEOUT)
+        except KafkaException as error:
+            if error.args[0].code() in _DENIED:
+                raise ConfigError(
+                    f"group {group}: our user may not use it; docs/operations.md lists its rights"
+                ) from None
+            return
+        _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Ids of topics; those that do not exist are left out.
@@ -210,6 +258,12 @@ class Topics:
             raise ConfigError(f"configuration of topic {name}: {_reason(error)}") from None
 
 
+def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
+    """Brokers that say nothing about rights find out later."""
+    if rights and right not in rights:
+        raise ConfigError(f"{where}: our user lacks the right {right.name}; docs/operations.md lists its rights")
+
+
 def _output_topics(settings: Settings) -> list[NewTopic]:
     output, topics = settings.output, settings.topics
     plain: dict[str, str] = {}
@@ -232,6 +286,7 @@ class Reader:
     """Reads topics from the beginning without a group, and can follow them afterwards."""
 
     def __init__(self, connection: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> None:
+        self._complaints: Complaints | None = connection.get("error_cb")
         self._consumer = Consumer(
             {
                 **connection,
@@ -254,7 +309,7 @@ class Reader:
         """Records that came since; waits at most that long for the first.
 
         Raises:
-            FatalError: a topic cannot be read.
+            FatalError: a topic cannot be read, or brokers refuse us by now.
         """
         for message in self._consumer.consume(1000, seconds):
             error = message.error()
@@ -262,8 +317,13 @@ class Reader:
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._open.discard((message.topic(), message.partition()))
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # the library asks for the coordinator of the group that it insists on and nobody joins
             elif error.fatal() or not error.retriable():
-                raise FatalError(f"cannot read {message.topic()}: {error.str()}")
+                kind = ConfigError if error.code() in _DENIED else FatalError
+                raise kind(f"cannot read {message.topic()}: {error.str()}")
+        if self._complaints is not None and (refusal := self._complaints.refusal(needed=True)):
+            raise FatalError(f"kafka: {refusal}")
 
     def close(self) -> None:
         self._consumer.close()

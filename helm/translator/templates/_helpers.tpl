@@ -81,7 +81,10 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds: a pod would be killed while it hands over its partitions. Raise the first above the second." .Values.terminationGracePeriodSeconds $rebalance) -}}
 {{- end -}}
 {{- $registry := $config.registry | default dict -}}
-{{- $passwords := dict "kafka.sasl_password" (dig "kafka" "sasl_password" "" $config) "registry.password" (dig "password" "" $registry) -}}
+{{- $passwords := dict "registry.password" (dig "password" "" $registry) -}}
+{{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
+{{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
+{{- end -}}
 {{- range $setting, $value := $passwords -}}
 {{- $password := $value | default "" | toString -}}
 {{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}

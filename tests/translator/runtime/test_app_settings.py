@@ -1,11 +1,19 @@
 """What Faust and the clients are told."""
 
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
 import faust
 import pytest
+from aiokafka.errors import KafkaConnectionError
 
+from dev.certificates import Authority
+from dev.identity import TokenEndpoint
 from translator.runtime.app import _checked, _faust_settings
 from translator.runtime.connection import librdkafka, ssl_context
 from translator.runtime.delivery import producer_config
+from translator.runtime.tokens import Tokens
 from translator.settings import Kafka, Settings, Source
 
 PLAIN = Kafka(bootstrap_servers="a:1,b:2")
@@ -58,6 +66,78 @@ def test_login_reaches_both_clients() -> None:
     assert "SASL_SSL" == credentials.protocol.value
     assert "SCRAM-SHA-512" == credentials.mechanism.value
     assert credentials.ssl_context is not None
+
+
+def test_every_setting_reaches_librdkafka(tmp_path: Path) -> None:
+    """None of the block is left out of the table; secrets arrive as they are."""
+    files = Authority(tmp_path, "ca").issue("client", password="k")
+    kafka = Kafka(
+        bootstrap_servers="a:1",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="OAUTHBEARER",
+        oauth_token_url="https://identity/token",
+        oauth_client_id="c",
+        oauth_client_secret="s",
+        oauth_scope="o",
+        oauth_ca_file=tmp_path / "ca.pem",
+        ssl_ca_file=tmp_path / "ca.pem",
+        ssl_certificate_file=files[0],
+        ssl_key_file=files[1],
+        ssl_key_password="k",
+    )
+    config = librdkafka(kafka)
+    own = {"logger", "error_cb"}
+    assert {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://identity/token",
+        "sasl.oauthbearer.client.id": "c",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.scope": "o",
+        "https.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.certificate.location": str(files[0]),
+        "ssl.key.location": str(files[1]),
+        "ssl.key.password": "k",
+    } == {name: value for name, value in config.items() if name not in own}
+    assert set(Kafka.model_fields) - {"sasl_username", "sasl_password"} == kafka.model_fields_set
+
+
+def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
+    """One token for many connections, and another before its end."""
+    for seconds, asked in ((300, 1), (30, 3)):  # a minute before the end is the end
+        with closing(TokenEndpoint(tmp_path, "client", "secret", seconds=seconds)) as endpoint:
+            endpoint.start()
+            kafka = Kafka(
+                bootstrap_servers="a:1",
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="OAUTHBEARER",
+                oauth_token_url=endpoint.url,
+                oauth_client_id="client",
+                oauth_client_secret="secret",
+            )
+            credentials = _faust_settings(settings(kafka), "unused")["broker_credentials"]
+            assert ("SASL_PLAINTEXT", "OAUTHBEARER") == (credentials.protocol.value, credentials.mechanism.value)
+            tokens = [asyncio.run(credentials.oauth_cb.token()) for _ in range(3)]
+            assert all(token.count(".") == 2 for token in tokens)
+            assert asked == endpoint.asked
+
+
+def test_no_token() -> None:
+    """aiokafka is told that it has no connection, which it tries again; the secret is not in it."""
+    kafka = Kafka(
+        bootstrap_servers="a:1",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        oauth_token_url="http://127.0.0.1:1/token",
+        oauth_client_id="client",
+        oauth_client_secret="correct horse",
+    )
+    with pytest.raises(KafkaConnectionError, match=r"no token of kafka\.oauth_token_url") as caught:
+        asyncio.run(Tokens(kafka).token())
+    assert "correct horse" not in str(caught.value)
 
 
 def test_a_plain_connection_has_no_context() -> None:

@@ -1,0 +1,114 @@
+"""Why no broker is reached: told by librdkafka beside its answers, and the same for all clients of a process.
+
+A client that is refused gets the same answer as one whose brokers are away: none. The difference is in what it
+complains of meanwhile. What waiting does not cure is a refusal; what it may cure is only worth saying.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaError
+
+from translator.errors import quote
+
+_UNFETCHED = "Failed to acquire SASL OAUTHBEARER token"
+_UNTRUSTED = "certificate verify failed"
+
+# Texts of librdkafka that mean a refusal, and what to look at.
+_REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
+    (
+        re.compile(rf"{_UNFETCHED}: .*certificate"),
+        "what answers at kafka.oauth_token_url is not trusted: check oauth_ca_file",
+    ),
+    # The errors of RFC 6749, section 5.2; whatever else is said there may pass.
+    (
+        re.compile(
+            rf"{_UNFETCHED}: .*(invalid_request|invalid_client|invalid_grant|unauthorized_client"
+            r"|unsupported_grant_type|invalid_scope)"
+        ),
+        "check kafka.oauth_client_id, oauth_client_secret and oauth_scope",
+    ),
+    (re.compile(_UNTRUSTED), "the broker is not trusted: check kafka.ssl_ca_file, and the broker's certificate"),
+    # TLS alerts that the broker sends, but for those that tell of its own trouble (80) or of nothing (90).
+    (
+        re.compile(r"SSL alert number (?!80\b|90\b)\d+"),
+        "the broker refuses us: check kafka.ssl_certificate_file (is it given, known to the broker, and not expired?)",
+    ),
+)
+_LOGIN: Mapping[str, str] = {
+    "OAUTHBEARER": "the broker does not take the tokens of kafka.oauth_token_url for kafka.oauth_client_id",
+}
+_ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
+
+# What librdkafka adds to a text that it says again and again.
+_TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
+_ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
+# How a broker is called of which only the address is known, not its number in the cluster.
+_BOOTSTRAP = "/bootstrap: "
+_SECONDS = 5.0
+
+
+class Complaints:
+    """The `error_cb` of clients of librdkafka.
+
+    Args:
+        context: of TLS, as the clients have it.
+    """
+
+    def __init__(self, mechanism: str | None, context: ssl.SSLContext | None) -> None:
+        self._mechanism = mechanism
+        self._context = context
+        self._refusals: dict[bool, tuple[str, str]] = {}  # by whether only a bootstrap address was refused
+        self.last: str | None = None  # complaint that is no refusal
+
+    def __call__(self, error: KafkaError) -> None:
+        text = _TAIL.sub("", str(error.str()))
+        advice = self._advice(error.code(), text)
+        if advice is not None:
+            self._refusals[_BOOTSTRAP in text] = text, advice
+        elif error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.last = text
+        elif self.last is None:
+            self.last = "connections are closed without a word: check kafka.security_protocol"
+
+    def _advice(self, code: int, text: str) -> str | None:
+        for pattern, advice in _REFUSALS:
+            if pattern.search(text):
+                return advice
+        if code == KafkaError._AUTHENTICATION and not text.startswith(_UNFETCHED):
+            return _LOGIN.get(self._mechanism or "", _ANY_LOGIN)
+        return None
+
+    def refusal(self, *, needed: bool) -> str | None:
+        """What was refused and what to look at; None while nothing was.
+
+        Args:
+            needed: only by brokers of the cluster; a bootstrap address may refuse as long as others answer.
+        """
+        found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
+        if found is None:
+            return None
+        text, advice = found
+        if _UNTRUSTED in text and (address := _ADDRESS.search(text)):
+            host, port = address["host"], address["port"]
+            text = f"broker {host}:{port}: {self._distrust(host.strip('[]'), int(port)) or _UNTRUSTED}"
+        return f"{quote(text, 300)[1:-1]}; {advice}"
+
+    def _distrust(self, host: str, port: int) -> str | None:
+        """Why a broker's certificate is not trusted, by Python's words: librdkafka only says that it is not."""
+        if self._context is None:
+            return None
+        try:
+            with (
+                socket.create_connection((host, port), _SECONDS) as plain,
+                self._context.wrap_socket(plain, server_hostname=host),
+            ):
+                return None
+        except ssl.SSLCertVerificationError as error:
+            return str(error.verify_message)
+        except OSError:
+            return None
