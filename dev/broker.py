@@ -48,6 +48,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
+    # How often it looks for transactions that are too old; readers of committed records wait for it (default: 10 s).
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
     # Consumers start at once, and tests may choose short sessions.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",

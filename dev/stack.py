@@ -20,7 +20,7 @@ from typing import Any
 import numpy
 import pyarrow
 import yaml
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
@@ -142,23 +142,31 @@ class Stack:
     def records(self, topic: str) -> list[Any]:
         """Every record of a topic, as a reader of committed records sees it."""
         partitions = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
-        reader = Consumer(self._client | {"group.id": "unused", "enable.auto.commit": False})
+        # Its own word for the end: behind the last record there may be the marks of transactions.
+        config = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
+        reader = Consumer(self._client | config)
         found: list[Any] = []
         for number in partitions:
-            low, high = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=10)
-            reader.assign([TopicPartition(topic, number, low)])
-            while low < high:
-                for record in reader.consume(10_000, 1.0):
-                    found.append(record)
-                    low = (record.offset() or 0) + 1
+            reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
+            ended = False
+            while not ended:
+                for record in reader.consume(10_000, 0.2):
+                    if (error := record.error()) is None:
+                        found.append(record)
+                    elif error.code() == KafkaError._PARTITION_EOF:
+                        ended = True
         reader.close()
         return found
 
     # -- processes
 
-    def start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Starts `translator` or `spark-sink` with its configuration; its output goes to NAME.log."""
-        program = Path(sys.executable).with_name(name)
+    def start(self, name: str, *arguments: str, program: Path | None = None) -> subprocess.Popen[bytes]:
+        """Starts `translator` or `spark-sink` with its configuration; its output goes to NAME.log.
+
+        Args:
+            program: instead of the one that is installed.
+        """
+        program = program or Path(sys.executable).with_name(name)
         config = {"translator": "translator.yaml", "spark-sink": "sink.yaml"}[name]
         with self.log(name).open("ab") as log:
             process = subprocess.Popen(

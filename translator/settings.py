@@ -218,6 +218,10 @@ class Settings(Section):
         description="Where partitions without a committed offset begin: earliest, latest, or a time (ISO 8601).",
     )
     registry: Registry | None = None
+    delivery: Literal["at_least_once", "exactly_once"] = Field(
+        default="at_least_once",
+        description="exactly_once: in transactions; readers of committed records see every event once.",
+    )
     on_error: dict[ErrorCode, Literal["dead_letter", "stop"]] = Field(
         default_factory=dict,
         description="By code, what a message does that cannot be translated. Default: it becomes a dead letter.",

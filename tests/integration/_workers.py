@@ -22,7 +22,7 @@ class Workers:
     """Translators with one configuration; each has a folder and a port of its own.
 
     Args:
-        settings: sections that are put over those of `dev.stack`.
+        settings: what is put over those of `dev.stack`, section by section.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Workers:
             file = stack.directory / "translator.yaml"
             config = yaml.safe_load(file.read_text(encoding="utf-8"))
             for section, values in settings.items():
-                config[section] = {**config.get(section, {}), **values}
+                config[section] = {**config.get(section, {}), **values} if isinstance(values, Mapping) else values
             file.write_text(yaml.safe_dump(config), encoding="utf-8")
 
     def create(self, **partitions: int) -> None:

@@ -20,6 +20,7 @@ from translator.runtime import connection, web
 from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
 from translator.runtime.pipeline import raw_bytes
+from translator.runtime.positions import places_patience
 from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
 from translator.runtime.subscription import added
 from translator.runtime.tokens import Tokens
@@ -41,17 +42,20 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
     app.watchdog = _watchdog(app, world)
     stopper = FailStop(app, world.delivery)
     pipeline = world.pipeline
-    attach(
-        app, Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget), world.positions
-    )
+    drain = Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget)
+    attach(app, drain, world.positions, world.transactions)
     source_topics = app.topic(*sorted(world.subscribed), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery
 
     async def process(event: Any) -> None:
         tp = event.message.tp
+        membership = b"" if world.transactions is None else batches(app).membership(event.message)
+        if membership is None:  # its records are read again by whoever has the partition now
+            batches(app).give_back(event.message)
+            return
         try:
             await delivery.room()
-            if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack):
+            if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack, membership):
                 batches(app).give_back(event.message)
         except Exception as error:
             await stopper.die(error)
@@ -233,7 +237,8 @@ def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "consumer_auto_offset_reset": "none",  # the library would jump silently (positions)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
-        "broker_request_timeout": max(60.0, timing.session),
+        # Faust goes on without the places of partitions after this time: it must be above that for finding them.
+        "broker_request_timeout": max(60.0, timing.session, places_patience(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,
         "producer_request_timeout": 60.0,
@@ -292,4 +297,5 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         except SystemExit as end:
             return int(end.code or 0)
         finally:
+            world.delivery.die()
             world.reader.close()

@@ -75,14 +75,18 @@ def failure(topic: str, error: KafkaError) -> str:
 class InFlight:
     """One batch between reading and acknowledging."""
 
-    __slots__ = ("_pending", "acknowledge", "closed", "error", "tally")
+    __slots__ = ("_pending", "acknowledge", "closed", "error", "held", "membership", "sealed", "tally")
 
-    def __init__(self, tally: Tally, acknowledge: Acknowledge) -> None:
+    def __init__(self, tally: Tally, acknowledge: Acknowledge, membership: bytes) -> None:
         self.tally = tally
         self.acknowledge = acknowledge
         self.closed = False  # everything of the batch was handed to the producer
         self.error: str | None = None
         self._pending = 0
+        # -- of transactions
+        self.membership = membership
+        self.held: list[tuple[str, int, Record]] = []  # what its present message has to write
+        self.sealed = 0  # messages that are in one
 
     def expect(self, records: int) -> None:
         """That many reports are to come."""
@@ -127,9 +131,13 @@ class Delivery:
         """Changes with each report that comes in; None while none is to come."""
         return self._reports if self.events else None
 
-    def begin(self, tally: Tally, acknowledge: Acknowledge) -> InFlight:
-        """Takes a batch on; it is acknowledged in its turn."""
-        batch = InFlight(tally, acknowledge)
+    def begin(self, tally: Tally, acknowledge: Acknowledge, membership: bytes = b"") -> InFlight:
+        """Takes a batch on; it is acknowledged in its turn.
+
+        Args:
+            membership: who we were in the group when it was fetched; transactions name it.
+        """
+        batch = InFlight(tally, acknowledge, membership)
         self._queues.setdefault((tally.topic, tally.partition), deque()).append(batch)
         self._batches += 1
         return batch
@@ -147,6 +155,12 @@ class Delivery:
             while not self._accepted(topic, partition, record, report):
                 await self._pause()
         self._since_poll += len(records)
+        self._poll_now_and_then()
+
+    async def seal(self, batch: InFlight, offset: int) -> None:
+        """Everything of the message at this offset was sent. It matters to transactions only."""
+
+    def _poll_now_and_then(self) -> None:
         if self._since_poll >= _POLL_EVERY:
             self._since_poll = 0
             self._reports += self._producer.poll(0)
@@ -198,10 +212,13 @@ class Delivery:
                 batch = queue[0]
                 if batch.error is not None:
                     raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
-                queue.popleft()
-                self._batches -= 1
-                self._account(batch.tally)
-                batch.acknowledge()
+                self._acknowledge_first(queue)
+
+    def _acknowledge_first(self, queue: deque[InFlight]) -> None:
+        batch = queue.popleft()
+        self._batches -= 1
+        self._account(batch.tally)
+        batch.acknowledge()
 
     async def room(self) -> None:
         """Waits until another batch may be taken on."""

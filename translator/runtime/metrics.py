@@ -10,7 +10,7 @@ from collections import Counter as Tallies
 from collections.abc import Iterable
 
 from msgspec import Struct, field
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
 
 from translator.envelope import ChangeEvent
 
@@ -60,6 +60,9 @@ class Metrics:
         )
         self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
         self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
+        self.transactions = Summary(
+            "cdc_transaction_seconds", "Ends of transactions (delivery: exactly_once).", registry=self.registry
+        )
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )

@@ -106,8 +106,12 @@ class Pipeline:
         self._routes[topic] = route
         self._guards[topic] = Guards(route.translator.dialect, log.warning)
 
-    async def process(self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge) -> bool:
+    async def process(
+        self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge, membership: bytes = b""
+    ) -> bool:
         """Translates a batch and hands everything to the producer; `done` is called when all of it was delivered.
+
+        `membership` says who we were in the group when it was fetched.
 
         False: the partition is given away while a message of it waits for metadata. The batch, and any after it, will
         never be done; the next owner reads it again.
@@ -116,7 +120,7 @@ class Pipeline:
             return False
         route = self._routes[topic]
         tally = Tally(route.translator.source, topic, partition, len(records))
-        batch = self._delivery.begin(tally, done)
+        batch = self._delivery.begin(tally, done, membership)
         # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
         # order of it survives (design section 4, Partitioning).
         place = route.partition_hash + partition
@@ -128,6 +132,7 @@ class Pipeline:
                 encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
                 for message, result, records_of in zip(run, results, encoded, strict=True):
                     await self._one(batch, route.translator, message, result, records_of, place)
+                    await self._delivery.seal(batch, message.offset)
         except Leaving:
             self._given_back.add((topic, partition))
             self._delivery.abandon(batch)

@@ -20,7 +20,7 @@ from translator.errors import FatalError, RetryableError
 from translator.runtime.metrics import Metrics
 from translator.runtime.patience import wait_for
 from translator.runtime.topics import Committed, TopicFacts, Topics
-from translator.settings import Start
+from translator.settings import Settings, Start
 
 log = structlog.get_logger("translator")
 
@@ -28,11 +28,22 @@ GAP_PREFIX = "!gap/"
 """Of keys in the metadata topic: gaps that an operator accepted. No source has such a name."""
 
 _NOTE = "topic="
-# librdkafka copies what is noted beside an offset without its end; whoever reads it there needs one inside.
-_NOTE_END = "\0"
-_PATIENCE = 20.0  # of one look; Faust goes on without us after broker_request_timeout, which is at least 60 s
+# librdkafka copies what is noted beside an offset without its end; whoever reads it there needs one inside. It is
+# no zero byte, as it was in commits of earlier versions: librdkafka, which commits in transactions, cannot write one.
+_NOTE_END = ";"
+_PATIENCE = 20.0
+# Brokers look for transactions that are too old every so often (transaction.abort.timed.out.…interval.ms: 10 s).
+_ABORTED_AFTER = 15.0
 
 Partition: TypeAlias = tuple[str, int]
+
+
+def places_patience(settings: Settings) -> float:
+    """How long the places of partitions are asked for.
+
+    While a transaction of a process that is gone is open, its offsets are not known: that ends with its timeout.
+    """
+    return _PATIENCE if settings.delivery == "at_least_once" else settings.timing.delivery + _ABORTED_AFTER
 
 
 class Known(Struct, frozen=True):
@@ -90,6 +101,7 @@ class Positions:
     Args:
         accept_gap: go on from the earliest offset, and record it.
         confirm: writes a record to the metadata topic.
+        patience: how long one look may take, in seconds.
     """
 
     def __init__(
@@ -100,12 +112,14 @@ class Positions:
         confirm: Callable[[Record], Awaitable[None]],
         *,
         accept_gap: bool,
+        patience: float = _PATIENCE,
     ) -> None:
         self._topics = topics
         self._group = group
         self._metrics = metrics
         self._confirm = confirm
         self._accept_gap = accept_gap
+        self._patience = patience
         self._known: dict[str, Known] = {}
 
     def add(self, topic: str, known: Known) -> None:
@@ -164,7 +178,7 @@ class Positions:
                 )
 
     def _ask(self, partitions: list[Partition]) -> dict[Partition, Place]:
-        return wait_for("broker", lambda _: self._places(partitions), _PATIENCE, log.warning)
+        return wait_for("broker", lambda _: self._places(partitions), self._patience, log.warning)
 
     def _places(self, partitions: list[Partition]) -> dict[Partition, Place]:
         names = {topic for topic, _ in partitions}

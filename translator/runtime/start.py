@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import uuid
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -28,15 +30,19 @@ from translator.runtime.delivery import Delivery, producer_config
 from translator.runtime.metadata import document_of, document_record
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
-from translator.runtime.positions import Known, Positions
+from translator.runtime.positions import Known, Positions, places_patience
 from translator.runtime.ranges import messages_of
 from translator.runtime.registry import SchemaRegistry, value_subject
 from translator.runtime.subscription import Subscribed, metadata_topics, subscribe
 from translator.runtime.topics import Reader, TopicFacts, Topics
+from translator.runtime.transactions import Transactions, transactional_config
 from translator.runtime.transport import positive_murmur2
 from translator.runtime.waits import FetchSchema, Waits
 from translator.settings import Settings, Source, Start
 from translator.translate import Translator
+
+# At least, of opening transactions: the broker ends one of a process before us first, if there is one.
+_OPEN_SECONDS = 30.0
 
 log = structlog.get_logger("translator")
 
@@ -60,6 +66,11 @@ class World(Struct):
     outdated: set[Named]
     """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
     target: Target
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """The delivery, where it writes transactions."""
+        return self.delivery if isinstance(self.delivery, Transactions) else None
 
 
 def build_translators(settings: Settings, catalog: Catalog) -> dict[str, Translator]:
@@ -126,14 +137,16 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> World:
         RetryableError: as `connect`, or there is no topic to read.
         ContradictionError: as `connect`.
     """
-    world = connect(settings, accept_gap=accept_gap)
+    world = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
     world.topics.check_group(settings.group)
     subscribed = subscribe(settings, world.topics.names, log.warning)
     take_on(world, subscribed, look_ahead(world, subscribed), partial(configured_start, settings))
+    if world.transactions is not None:
+        world.transactions.open(max(settings.timing.broker_wait, _OPEN_SECONDS))
     return world
 
 
-def connect(settings: Settings, *, accept_gap: bool = False) -> World:
+def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> World:
     """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
 
     The world that it gives reads no raw topic.
@@ -154,8 +167,10 @@ def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics, AclOperation.WRITE)
     limits = topics.max_message_bytes(settings.written_topics)
-    producer = Producer(producer_config(client, settings.timing.delivery, limits.values(), settings.bounds))
-    delivery = Delivery(producer, metrics.account, settings.bounds)
+    config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
+    delivery = Delivery(Producer(config), metrics.account, settings.bounds)
+    if transactional:
+        delivery = _transactions(settings, config, delivery, metrics, lambda topic: positions.note(topic))
     output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)
     reader = Reader(client, {name: facts[name] for name in compacted})
@@ -172,7 +187,8 @@ def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
     confirm = partial(delivery.confirm, output.metadata_topic)
-    positions = Positions(topics, settings.group, metrics, confirm, accept_gap=accept_gap)
+    patience = places_patience(settings)
+    positions = Positions(topics, settings.group, metrics, confirm, accept_gap=accept_gap, patience=patience)
     world = World(
         *(settings, client, topics, {}, catalog, translators, contradictions, positions, reader, delivery, metrics),
         waits,
@@ -183,6 +199,33 @@ def connect(settings: Settings, *, accept_gap: bool = False) -> World:
     for record in reader.to_end():
         take_in(world, record)
     return world
+
+
+def _transactions(
+    settings: Settings, config: Mapping[str, Any], aside: Delivery, metrics: Metrics, note: Callable[[str], str]
+) -> Transactions:
+    seconds = settings.timing.delivery
+    name = transactional_id(settings)
+    log.info("transactions", transactional_id=name)
+    return Transactions(
+        Producer(transactional_config(config, name, seconds)),
+        aside,
+        metrics.account,
+        note,
+        metrics.transactions.observe,
+        seconds,
+        settings.bounds,
+    )
+
+
+def transactional_id(settings: Settings) -> str:
+    """A name that no other running process has, and that the next process in this place has again.
+
+    So the next one ends at once what a killed one left open. What keeps processes apart on a host is the port of the
+    probes; one that the system chooses is another at each start, and so is the name.
+    """
+    place = settings.web.port or uuid.uuid4().hex
+    return f"{settings.group}-{socket.gethostname()}-{place}"
 
 
 class Ahead(Struct, frozen=True):

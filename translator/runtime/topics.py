@@ -202,7 +202,7 @@ class Topics:
                 if place.error is not None:
                     raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
                 if place.offset >= 0:
-                    found[place.topic, place.partition] = Committed(place.offset, place.metadata or "")
+                    found[place.topic, place.partition] = Committed(place.offset, _note(place))
         except KafkaException as error:
             raise RetryableError(f"offsets of group {group}: {_reason(error)}") from None
         return found
@@ -262,6 +262,14 @@ def _check_right(where: str, rights: Collection[AclOperation] | None, right: Acl
     """Brokers that say nothing about rights find out later."""
     if rights and right not in rights:
         raise ConfigError(f"{where}: our user lacks the right {right.name}; docs/operations.md lists its rights")
+
+
+def _note(place: TopicPartition) -> str:
+    """What was written beside an offset. Of what librdkafka gives, anything may lie behind its end (see positions)."""
+    try:
+        return place.metadata or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
 
 
 def _output_topics(settings: Settings) -> list[NewTopic]:

@@ -23,7 +23,8 @@ from faust.types.tuples import ConsumerMessage
 from mode.utils.futures import notify
 
 from translator.errors import CdcError
-from translator.runtime.positions import Positions
+from translator.runtime.positions import Partition, Positions
+from translator.runtime.transactions import Transactions, group_metadata
 
 _PAUSED_SECONDS = 0.01
 
@@ -90,12 +91,15 @@ class BatchConsumer(driver.Consumer):
 
     drain: Drain
     positions: Positions
+    offsets: Transactions | None
+    """What commits them instead of us."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
         self._accepted: dict[TP, int] = {}  # what the broker has accepted
         self._placed: dict[TP, int] = {}  # where the assigned partitions begin
         self._placings = 0  # how often assigned partitions were placed
+        self._joined = (-1, b"")  # the generation of the last placing, and who we are in it
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> Any:
@@ -112,7 +116,7 @@ class BatchConsumer(driver.Consumer):
             return False
         message.acked = True
         self._unacked_messages.discard(message)
-        if message.generation_id == self.app.consumer_generation_id:
+        if self.offsets is None and message.generation_id == self.app.consumer_generation_id:
             self._next[message.tp] = message.offset + 1
             self._n_acked += 1
         notify(self._waiting_for_ack)
@@ -158,6 +162,8 @@ class BatchConsumer(driver.Consumer):
         """Waits until nothing is in flight and commits; the service is about to give partitions away, or to stop."""
         self.drain.begin()
         await super().wait_empty()
+        if self.offsets is not None:
+            await self.offsets.settled()
 
     async def _drained(self) -> None:
         self.stop_flow()
@@ -179,20 +185,42 @@ class BatchConsumer(driver.Consumer):
         assigned = self.assignment()
         if not assigned:
             return
+        if self.offsets is not None and not self._join():
+            await _moving()
         try:
             found = await self.positions.find(assigned)
+            placed = not found.new or await self._place(found.new)
         except CdcError as error:
             await self._end(error)
-        if found.new and not await self._commit({TP(*where): offset for where, offset in found.new.items()}):
-            await asyncio.Event().wait()  # partitions move again: the next assignment asks anew, and cancels this
+        if not placed:
+            await _moving()
         self._placed = {TP(*where): offset for where, offset in found.offsets.items()}
         await self.seek_wait(self._placed)
         self._placings += 1
 
+    async def _place(self, new: Mapping[Partition, int]) -> bool:
+        if self.offsets is not None:
+            return await self.offsets.place(new, self._joined[1])
+        return await self._commit({TP(*where): offset for where, offset in new.items()})
+
+    def _join(self) -> bool:
+        """Keeps who we are in the group, for transactions; false: we are nobody just now."""
+        coordinator = self._thread._ensure_consumer()._coordinator
+        # The member first: when it is forgotten meanwhile, so is the generation that is read after it.
+        member, generation = coordinator.member_id, coordinator.generation
+        if generation < 0 or generation != self.app.consumer_generation_id:
+            return False
+        self._joined = generation, group_metadata(self.app.conf.id, generation, member)
+        return True
+
+    def membership(self, message: Any) -> bytes | None:
+        """Who we were in the group when a batch was fetched, for transactions; None: we are somebody else by now."""
+        generation, membership = self._joined
+        return membership if message.generation_id == generation else None
+
     async def _end(self, error: CdcError) -> NoReturn:
         self.drain.failed(error)
-        await asyncio.Event().wait()
-        raise AssertionError
+        await _moving()
 
     async def resubscribe(self, topics: set[str]) -> bool:
         """Subscribes to other topics, which makes the group move its partitions; False: not now, they move already.
@@ -256,6 +284,12 @@ class BatchConsumer(driver.Consumer):
             self.log.warning("seek while the flow is stopped: %r", error)
 
 
+async def _moving() -> NoReturn:
+    """Partitions move again, or the process ends: whatever comes next cancels this."""
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
 def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     last = records[-1]
     return ConsumerMessage(
@@ -275,8 +309,12 @@ def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     )
 
 
-def attach(app: faust.App, drain: Drain, positions: Positions) -> None:
-    """Gives a new app the batch transport, before anything asks it for its consumer."""
+def attach(app: faust.App, drain: Drain, positions: Positions, transactions: Transactions | None) -> None:
+    """Gives a new app the batch transport, before anything asks it for its consumer.
+
+    Args:
+        transactions: commit all offsets; without them the consumer does.
+    """
 
     class Consumer(BatchConsumer):
         pass
@@ -286,6 +324,7 @@ def attach(app: faust.App, drain: Drain, positions: Positions) -> None:
 
     Consumer.drain = drain
     Consumer.positions = positions
+    Consumer.offsets = transactions
     Transport.Consumer = Consumer
     app.transport = Transport(app.conf.broker_consumer, app)
 

@@ -13,8 +13,11 @@ from dev.identity import TokenEndpoint
 from translator.runtime.app import _checked, _faust_settings
 from translator.runtime.connection import librdkafka, ssl_context
 from translator.runtime.delivery import producer_config
+from translator.runtime.positions import places_patience
+from translator.runtime.start import transactional_id
 from translator.runtime.tokens import Tokens
-from translator.settings import Kafka, Settings, Source
+from translator.runtime.transactions import transactional_config
+from translator.settings import Kafka, Settings, Source, Timing, Web
 
 PLAIN = Kafka(bootstrap_servers="a:1,b:2")
 SASL = Kafka(
@@ -28,6 +31,33 @@ SASL = Kafka(
 
 def settings(kafka: Kafka) -> Settings:
     return Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
+
+
+def test_faust_waits_longer_for_places_than_they_take() -> None:
+    """It goes on without them after `broker_request_timeout`, and a place may take `timing.delivery`."""
+    slow = Timing(delivery=300, rebalance=400)
+    for delivery in ("at_least_once", "exactly_once"):
+        for timing in (Timing(), slow):
+            given = settings(PLAIN).model_copy(update={"delivery": delivery, "timing": timing})
+            assert _faust_settings(given, "unused")["broker_request_timeout"] > places_patience(given)
+    assert places_patience(given) > 300 + 10, "the broker's timeout of a transaction, and how often it looks"
+
+
+def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:
+    """The same in the same place, another beside it; where the system chooses the port, another each time."""
+    here = settings(PLAIN)
+    beside = here.model_copy(update={"web": Web(port=8081)})
+    anywhere = here.model_copy(update={"web": Web(port=0)})
+    assert transactional_id(here) == transactional_id(here) != transactional_id(beside)
+    assert transactional_id(anywhere) != transactional_id(anywhere)
+    assert transactional_id(here).startswith("cdc-translator-")
+
+
+def test_a_transaction_outlives_its_records() -> None:
+    """librdkafka wants its timeout to be at least that of a record."""
+    config = transactional_config(producer_config(librdkafka(PLAIN), 40, [1_000_000]), "id", 40)
+    assert config["transaction.timeout.ms"] >= config["delivery.timeout.ms"]
+    assert config["enable.idempotence"]
 
 
 def test_every_faust_setting_exists() -> None:

@@ -25,6 +25,7 @@ class Consumer(BatchConsumer):
     def __init__(self) -> None:
         self.flow_active = False
         self.positions: Any = Positions()
+        self.offsets = None
         self.sought: list[Mapping[TP, int]] = []
         self._placed = {}
         self._placings = 0

@@ -76,9 +76,10 @@ def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
         ),
         (3, "", "5 records are missing"),
         (21, None, "the topic ends before the committed offset"),
+        (10, "topic=another;", "was deleted and made again (topic=another, now "),
         (10, "topic=another\0", "was deleted and made again (topic=another, now "),
     ],
-    ids=["deleted", "without a note", "beyond the end", "another topic's"],
+    ids=["deleted", "without a note", "beyond the end", "another topic's", "another topic's, as it was noted before"],
 )
 def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None:
     """It is refused with all numbers; accepted, it is written down first and reading begins at the earliest offset."""

@@ -5,6 +5,7 @@ An upgrade that changes one of them fails here by name, before it fails in produ
 
 import inspect
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import aiokafka
@@ -23,6 +24,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types.tuples import ConsumerMessage, Message
 from mode.utils.futures import notify
 
+from translator.runtime.transactions import group_metadata
 from translator.runtime.transport import BatchConsumer, BatchConsumerThread
 
 VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
@@ -141,6 +143,15 @@ def test_every_override_is_ours(name: str) -> None:
         # With auto_offset_reset "none" both are errors, not a silent jump.
         (Fetcher, "_update_fetch_positions", "err = Errors.NoOffsetForPartitionError(tp)"),
         (Fetcher, "_proc_fetch_request", "err = Errors.OffsetOutOfRangeError({tp: fetch_offset})"),
+        # Who we are in the group: what is forgotten first is read last.
+        (driver.ConsumerRebalanceListener, "on_partitions_assigned", "app.consumer_generation_id = generation"),
+        (
+            GroupCoordinator,
+            "reset_generation",
+            "self.generation = OffsetCommitRequest.DEFAULT_GENERATION_ID self.member_id",
+        ),
+        # Without offsets of ours nothing is committed: transactions do it.
+        (faust_consumer.Consumer, "_commit_tps", "if commit_offsets:"),
         (aiokafka.AIOKafkaConsumer, "start", "isolation_level=self._isolation_level"),
         (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
     ],
@@ -156,6 +167,25 @@ def test_private_attributes(attribute: str) -> None:
     """Attributes that the transport reads or writes are set by upstream."""
     source = inspect.getsource(faust_consumer.Consumer)
     assert re.search(rf"self\.{attribute}\b(: [^=]+)? = ", source) or f"    {attribute}:" in source
+
+
+@pytest.mark.parametrize(
+    ("generation", "member", "joined"),
+    [(7, "m", True), (8, "m", False), (-1, "", False)],
+    ids=["joined", "joined anew", "nobody"],
+)
+def test_a_batch_belongs_to_the_generation_that_was_placed(generation: int, member: str, joined: bool) -> None:
+    """Transactions name who we were when a batch was fetched; a batch of another generation has nobody to name."""
+    coordinator = SimpleNamespace(generation=generation, member_id=member)
+    consumer: Any = SimpleNamespace(
+        app=SimpleNamespace(consumer_generation_id=7, conf=SimpleNamespace(id="group")),
+        _thread=SimpleNamespace(_ensure_consumer=lambda: SimpleNamespace(_coordinator=coordinator)),
+        _joined=(-1, b""),
+    )
+    assert joined is BatchConsumer._join(consumer)
+    named = BatchConsumer.membership(consumer, SimpleNamespace(generation_id=7))
+    assert (group_metadata("group", 7, "m") if joined else None) == named
+    assert BatchConsumer.membership(consumer, SimpleNamespace(generation_id=6)) is None
 
 
 def test_our_thread_is_used() -> None:

@@ -1,0 +1,147 @@
+"""delivery: exactly_once. Whatever happens to processes and broker, readers of committed records see events once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dev.broker import Broker
+from dev.stack import wait_until
+from tests.integration._workers import Workers, dumps, identity
+from tests.translator.runtime._pipeline import CANAL_ROW
+
+pytestmark = pytest.mark.integration
+
+PARTITIONS = 4
+SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
+
+# The service, but its process stops (SIGSTOP) when the offsets of its third transaction were sent and the transaction
+# is still open: the worst moment, for it is not known yet where the group is.
+STOPPING = f"""#!{sys.executable}
+import os, signal, sys
+import confluent_kafka
+from translator.runtime import start
+
+class Stopping(confluent_kafka.Producer):
+    sent = 0
+
+    def send_offsets_to_transaction(self, *given):
+        super().send_offsets_to_transaction(*given)
+        self.sent += 1
+        if self.sent == 3:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+start.Producer = Stopping
+from translator.commands import main
+sys.exit(main())
+"""
+
+
+class Group:
+    """Two workers, and how many messages they were fed."""
+
+    def __init__(self, broker: Broker, directory: Path, delivery_seconds: float) -> None:
+        timing = {"session": 6, "rebalance": delivery_seconds + 15, "delivery": delivery_seconds}
+        self.workers = Workers(broker, directory, 2, [SOURCE], delivery="exactly_once", timing=timing)
+        self.workers.create(raw=PARTITIONS)
+        self.stacks = self.workers.stacks
+        self.fed = 0
+
+    def feed(self, messages: int) -> None:
+        """Feeds them to all partitions evenly and returns when some of them are committed."""
+        before = self.committed()
+        numbers = range(self.fed, self.fed + messages)
+        for partition in range(PARTITIONS):
+            values = [self._value(number) for number in numbers if number % PARTITIONS == partition]
+            self.workers.feed("raw", values, partition)
+        self.fed += messages
+        wait_until("some of them are committed", 90, lambda: self.committed() > before)
+
+    @staticmethod
+    def _value(number: int) -> bytes:
+        return dumps(CANAL_ROW | {"data": [{"id": str(number), "name": "a"}], "id": number})
+
+    def committed(self) -> int:
+        return sum(self.workers.committed("raw", number) for number in range(PARTITIONS))
+
+    def wait(self) -> None:
+        wait_until("everything is committed", 120, lambda: self.committed() == self.fed)
+
+    def check(self) -> None:
+        """Every event once, each raw partition in its order."""
+        wait_until("all of them are visible", 60, lambda: len(self.workers.events()) >= self.fed)
+        found: dict[str, list[int]] = {}
+        for record in self.workers.events():
+            partition, offset, _ = identity(record).rsplit("/", 2)
+            found.setdefault(partition, []).append(int(offset))
+        assert PARTITIONS == len(found)
+        assert all(offsets == list(range(self.fed // PARTITIONS)) for offsets in found.values())
+        assert [] == self.workers.dead_letters()
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """A broker of its own: the tests kill it, and all workers have one group."""
+    with Broker() as running:
+        yield running
+
+
+def test_no_fault_makes_a_duplicate(broker: Broker, tmp_path: Path) -> None:
+    """Processes that are killed, come and go, and a broker that is killed, all under load."""
+    # Longer than the broker is away. What a killed process leaves open would stay so as long, but for its successor.
+    group = Group(broker, tmp_path, 120)
+    first, second = group.stacks
+    try:
+        first.start("translator")
+        group.feed(8_000)
+        second.start("translator")
+        wait_until("there are two", 60, lambda: group.workers.members() == 2, first)
+        for stack in (first, second):
+            group.feed(8_000)
+            stack.kill("translator")
+            stack.start("translator")
+        group.feed(8_000)
+        broker.kill()
+        broker.start()
+        group.feed(8_000)
+        assert 0 == second.stop("translator")
+        group.feed(8_000)
+        group.wait()
+        assert 0 == first.stop("translator")
+        group.check()
+    finally:
+        group.workers.close()
+
+
+def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -> None:
+    """It lost its partitions while a transaction was open: the other one waits for its end, and it ends with code 1."""
+    group = Group(broker, tmp_path, 6)
+    program = tmp_path / "stopping"
+    program.write_text(STOPPING)
+    program.chmod(0o755)
+    zombie, other = group.stacks
+    try:
+        process = zombie.start("translator", program=program)
+        group.feed(4_000)
+        other.start("translator")
+        group.feed(20_000)
+        wait_until("it has stopped", 60, lambda: _state(process.pid) == "T")
+        group.feed(4_000)
+        group.wait()
+        os.kill(process.pid, signal.SIGCONT)
+        assert 1 == zombie.wait("translator", 60)
+        assert group.workers.said("transaction failed")
+        assert group.workers.said("unstable offsets", 1)
+        assert 0 == other.stop("translator")
+        group.check()
+    finally:
+        group.workers.close()
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
