@@ -225,6 +225,19 @@ class Versioned(Protocol):
 
 
 @runtime_checkable
+class Naming(Protocol):
+    """A dialect that can often say of which tables a message is that it refuses."""
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """The tables of everything in the message, named as its events would name them.
+
+        Raises:
+            MessageError: that cannot be told.
+        """
+        ...
+
+
+@runtime_checkable
 class Learning(Protocol):
     """A dialect of which some messages describe others (`Learned`)."""
 

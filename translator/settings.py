@@ -222,9 +222,10 @@ class Settings(Section):
         default="at_least_once",
         description="exactly_once: in transactions; readers of committed records see every event once.",
     )
-    on_error: dict[ErrorCode, Literal["dead_letter", "stop"]] = Field(
+    on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
-        description="By code, what a message does that cannot be translated. Default: it becomes a dead letter.",
+        description="By code, what a message does that cannot be translated. Default: it becomes a dead letter. "
+        "hold_table: later messages of its table follow it, until they are replayed in order.",
     )
     web: Web = Web()
     timing: Timing = Timing()
@@ -247,6 +248,16 @@ class Settings(Section):
         """Every topic that is written."""
         output = self.output
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
+
+    def codes(self, policy: str) -> frozenset[ErrorCode]:
+        """The codes with this policy."""
+        return frozenset(code for code, chosen in self.on_error.items() if chosen == policy)
+
+    @model_validator(mode="after")
+    def _held_is_no_error(self) -> Settings:
+        if ErrorCode.HELD in self.on_error:
+            raise ValueError("on_error: HELD has no policy of its own: it is what hold_table makes of later messages")
+        return self
 
     @model_validator(mode="after")
     def _unambiguous(self) -> Settings:

@@ -37,11 +37,13 @@ from translator.message import (
     Learned,
     Limits,
     Message,
+    Naming,
     Needs,
     OtherChange,
     Outcome,
     RowChange,
     Skip,
+    TableName,
 )
 from translator.native_order import NativeOrder
 from translator.values.times import GAP, OVERLAP
@@ -74,6 +76,15 @@ class Events(Struct, frozen=True, gc=False):
 
 
 Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
+
+
+def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
+    """The tables of rows and announcements. Marks of transactions and watermarks carry nothing of a table."""
+    return frozenset(
+        change.table
+        for change in changes
+        if change.table is not None and (isinstance(change, RowChange) or change.kind == "schema")
+    )
 
 
 class Encoder(Protocol):
@@ -142,6 +153,20 @@ class Translator:
         """What a message teaches; None for any other message, whatever is wrong with it. Never raises."""
         outcome = self._decoded(message)
         return outcome if isinstance(outcome, Learned) else None
+
+    def tables(self, message: Message) -> frozenset[TableName] | None:
+        """The tables that a message is about, also one that cannot be translated; None: nobody knows. Never raises."""
+        outcome = self._decoded(message)
+        if isinstance(outcome, Changes):
+            return tables_of(outcome.changes)
+        if isinstance(outcome, Learned):
+            return tables_of(outcome.announces)
+        if not isinstance(self.dialect, Naming):
+            return None
+        try:
+            return frozenset(self.dialect.tables(message))
+        except Exception:  # also what is unexpected: the message was refused already, and the refusal says why
+            return None
 
     def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
         """The events that a metadata message is at the same time; it must announce something."""

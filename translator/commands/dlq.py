@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
     from translator.runtime.dead_letters import Found, Wanted
+    from translator.runtime.holds import HeldTable, Mark
     from translator.runtime.replay import Report
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -101,6 +102,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
             click.echo(json.dumps(_facts(found)))
     else:
         _print_groups(dead.letters)
+        _print_held(dead.held)
     if dead.foreign:
         _say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
 
@@ -204,6 +206,11 @@ def _print_groups(letters: list[Found]) -> None:
     click.echo(f"letters={len(letters)} replayed={sum(found.replayed for found in letters)}")
 
 
+def _print_held(held: Mapping[HeldTable, Mark]) -> None:
+    for of, mark in sorted(held.items(), key=lambda item: item[0].name):
+        click.echo(f"held: {of}, since offset {mark.since} ({mark.code})")
+
+
 def _print_letter(found: Found) -> None:
     letter, message = found.letter, found.letter.message
     click.echo(
@@ -245,6 +252,9 @@ def _print_report(report: Report, *, execute: bool) -> None:
         click.echo(f"partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
     if len(report.impossible) > _NAMED:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
+    _print_held(report.held)
+    for of in sorted(report.caught_up, key=lambda of: of.name):
+        click.echo(f"{of}: all is replayed; the hold ends with the next message that the service reads there")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
     click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")
 

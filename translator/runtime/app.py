@@ -21,7 +21,7 @@ from translator.runtime.delivery import Delivery
 from translator.runtime.lanes import Lanes
 from translator.runtime.pipeline import raw_bytes
 from translator.runtime.positions import places_patience
-from translator.runtime.start import World, look_ahead, prepare, restore, take_in, take_on
+from translator.runtime.start import World, follow, look_ahead, prepare, restore, take_on
 from translator.runtime.subscription import added
 from translator.runtime.tokens import Tokens
 from translator.runtime.transport import Drain, attach, batches, resubscribe
@@ -91,16 +91,16 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
             world.metrics.events_in_flight.set(delivery.events)
             world.metrics.bytes_waiting.set(lanes.bytes)
             world.metrics.waiting.set(world.waits.waiting)
+            world.metrics.held.set(world.holds.count)
             await asyncio.sleep(_REAP_INTERVAL)
 
     @app.task  # type: ignore[untyped-decorator]  # as above
-    async def follow() -> None:
+    async def follow_others() -> None:
         """Takes in what other processes of the group wrote to the compacted topics."""
         while not stopper.dead:
             try:
                 await restore(world)
-                for record in await asyncio.to_thread(lambda: list(world.reader.poll(0.5))):
-                    take_in(world, record)
+                follow(world, await asyncio.to_thread(lambda: list(world.reader.poll(0.5))))
             except Exception as error:
                 await stopper.die(error)
 

@@ -12,7 +12,8 @@ from translator.codecs.record import Record
 from translator.dead_letter import Letter, read_dead_letter
 from translator.message import Message
 from translator.runtime import connection
-from translator.runtime.topics import Reader, TopicFacts, Topics
+from translator.runtime.holds import HELD, HeldTable, Mark, take_in
+from translator.runtime.topics import Reader, Topics
 from translator.settings import Settings
 
 PREFIX = "!replayed/"
@@ -52,6 +53,7 @@ class Found(Struct, frozen=True):
     table: str | None
     """As the message names it, where it does."""
     replayed: bool
+    wanted: bool = True
 
     @property
     def identity(self) -> Identity:
@@ -72,6 +74,12 @@ class Dead(Struct):
     """Records that are no dead letters of ours."""
     expired: list[str] = field(default_factory=list)
     """Keys of marks whose letters the topic holds no more."""
+    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    """Tables that the service holds; letters of theirs may lie here."""
+    cut: bool = False
+    """There are more letters that are wanted than `limit`."""
+    read: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How far each partition of the topic was read."""
 
     def mark(self, found: Found, version: str) -> Record:
         """The record for the metadata topic that says: this letter was replayed."""
@@ -86,11 +94,21 @@ def mark_key(topic_id: str, partition: int, offset: int) -> str:
     return f"{PREFIX}{topic_id}/{partition}/{offset}"
 
 
-def look(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, pending: bool = False) -> Dead:
+def look(
+    settings: Settings,
+    wanted: Wanted,
+    say: Callable[[str], None],
+    *,
+    pending: bool = False,
+    beside: Collection[str] = (),
+    before: Dead | None = None,
+) -> Dead:
     """Reads the dead-letter topic to its end.
 
     Args:
         pending: only letters that were not replayed; `limit` counts them alone.
+        beside: codes of letters that are to be found, too, though they are not wanted.
+        before: what a former look found: only letters since then, and none of them is known to be replayed.
 
     Raises:
         ConfigError: there is no such topic.
@@ -102,50 +120,60 @@ def look(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, pend
     topics.wait_for_broker(settings.timing.broker_wait, say)
     output = settings.output
     facts = topics.describe([output.dead_letter_topic, output.metadata_topic])
-    marks = _marks(Reader(client, {output.metadata_topic: facts[output.metadata_topic]}))
     dead = Dead(facts[output.dead_letter_topic].id)
+    marks: set[str] = set()
+    if before is None:
+        marks = _marks(Reader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
+    reader = Reader(client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {})
     dialects = {source.name: source.dialect for source in settings.sources}
     born: dict[str, int] = {}  # id of a raw topic -> time of its first letter
     replayed: set[Identity] = set()
-    for found in _letters(client, output.dead_letter_topic, facts, dead, marks, dialects):
+    for found in _letters(reader, dead, marks, dialects):
         topic_id = found.letter.message.topic_id
         born[topic_id] = min(born.get(topic_id, found.timestamp_ms), found.timestamp_ms)
         if found.replayed:
             replayed.add(found.identity)
         if _is_wanted(found, wanted):
             dead.letters.append(found)
+        elif found.letter.code in beside:
+            dead.letters.append(msgspec.structs.replace(found, wanted=False))
+    parts = range(facts[output.dead_letter_topic].partitions)
+    dead.read = {place: reader.reached(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
+    reader.close()
     dead.expired = sorted(marks)
     # A letter is done with its twin.
     letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
     dead.letters = [found for found in letters if not (pending and found.replayed)]
-    dead.replayed = len(letters) - len(dead.letters)
+    dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
     dead.letters.sort(key=lambda found: _order(found, born))
     if wanted.limit is not None:
-        del dead.letters[wanted.limit :]
+        _cut(dead, wanted.limit)
     return dead
 
 
-def _marks(reader: Reader) -> set[str]:
-    """Keys of the marks that stand."""
+def _cut(dead: Dead, limit: int) -> None:
+    """Keeps the first of the letters that are wanted, and what is beside them."""
+    places = [place for place, found in enumerate(dead.letters) if found.wanted]
+    dead.cut = len(places) > limit
+    if dead.cut:
+        del dead.letters[places[limit] :]
+
+
+def _marks(reader: Reader, dead: Dead) -> set[str]:
+    """Keys of the marks that stand. Holds go into what was found."""
     marks: set[str] = set()
     for record in reader.to_end():
         key = (record.key() or b"").decode()
-        if key.startswith(PREFIX):
+        if key.startswith(HELD):
+            take_in(dead.held, key, record.value())
+        elif key.startswith(PREFIX):
             (marks.discard if record.value() is None else marks.add)(key)
     reader.close()
     return marks
 
 
-def _letters(
-    client: Mapping[str, Any],
-    topic: str,
-    facts: Mapping[str, TopicFacts],
-    dead: Dead,
-    marks: set[str],
-    dialects: Mapping[str, str],
-) -> Iterator[Found]:
+def _letters(reader: Reader, dead: Dead, marks: set[str], dialects: Mapping[str, str]) -> Iterator[Found]:
     """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
-    reader = Reader(client, {topic: facts[topic]})
     record: Any
     for record in reader.to_end():
         letter = read_dead_letter(record.key(), record.value(), record.headers() or ())
@@ -157,7 +185,6 @@ def _letters(
         marks.discard(key)
         table = _table(letter.message, dialects.get(letter.source, ""))
         yield Found(record.partition(), record.offset(), record.timestamp()[1], letter, table, replayed)
-    reader.close()
 
 
 def _is_wanted(found: Found, wanted: Wanted) -> bool:

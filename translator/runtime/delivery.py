@@ -85,8 +85,23 @@ class InFlight:
         self._pending = 0
         # -- of transactions
         self.membership = membership
-        self.held: list[tuple[str, int, Record]] = []  # what its present message has to write
+        self.held: list[tuple[str, int, Record, Report]] = []  # what its present message has to write
         self.sealed = 0  # messages that are in one
+
+    def reporting(self, seen: Callable[[int], None]) -> Report:
+        """As `delivered`, and tells the offset."""
+
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            self.delivered(error, message)
+            if error is None:
+                seen(message.offset())
+
+        return delivered
+
+    @property
+    def pending(self) -> int:
+        """Reports that are to come."""
+        return self._pending
 
     def expect(self, records: int) -> None:
         """That many reports are to come."""
@@ -147,10 +162,17 @@ class Delivery:
         self._queues[batch.tally.topic, batch.tally.partition].remove(batch)
         self._batches -= 1
 
-    async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
-        """Hands records to the producer; waits while its queue is full."""
+    async def send(
+        self,
+        batch: InFlight,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
+        """Hands records to the producer; waits while its queue is full. `seen` is told where each of them lies."""
         batch.expect(len(records))
-        report = batch.delivered
+        report = batch.delivered if seen is None else batch.reporting(seen)
         for record in records:
             while not self._accepted(topic, partition, record, report):
                 await self._pause()
@@ -164,6 +186,18 @@ class Delivery:
         if self._since_poll >= _POLL_EVERY:
             self._since_poll = 0
             self._reports += self._producer.poll(0)
+
+    async def settled(self, topic: str, partition: int) -> None:
+        """Returns when all that was sent of a raw partition is delivered.
+
+        Raises:
+            FatalError: something was not.
+        """
+        for batch in [*self._queues.get((topic, partition), ())]:
+            while batch.pending:
+                await self._pause()
+            if batch.error is not None:
+                raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
 
     async def confirm(self, topic: str, record: Record) -> None:
         """Writes a keyed record to a compacted topic (partition 0) and returns when it is acknowledged.

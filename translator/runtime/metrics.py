@@ -75,6 +75,11 @@ class Metrics:
         self.waiting = Gauge(
             "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
         )
+        self.held = Gauge(
+            "cdc_tables_held",
+            "Tables of raw partitions that wait for the replay of a dead letter (on_error: hold_table).",
+            registry=self.registry,
+        )
         self.conflicts = Counter(
             "cdc_metadata_conflicts_total",
             "Metadata documents that contradict one of the same id.",

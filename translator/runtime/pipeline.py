@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -17,13 +18,14 @@ from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.envelope import TableSchema
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.guards import Guards
-from translator.message import Learned, Message, Needs, Skip
+from translator.message import Change, Learned, Message, Needs, Skip
 from translator.runtime.contradictions import Contradictions
 from translator.runtime.delivery import Acknowledge, Delivery, InFlight
+from translator.runtime.holds import Holds, Mark
 from translator.runtime.metadata import document_record
 from translator.runtime.metrics import Tally
 from translator.runtime.waits import Leaving, Waits
-from translator.translate import RUN, Events, Result, Translator
+from translator.translate import RUN, Events, Result, Translator, tables_of
 
 log = structlog.get_logger("translator")
 
@@ -75,6 +77,8 @@ class Target(Struct, frozen=True):
     version: str
     stops: frozenset[ErrorCode] = frozenset()
     """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
+    holds: frozenset[ErrorCode] = frozenset()
+    """Codes of dead letters that later messages of their table follow, until they are replayed (`on_error`)."""
 
 
 class Pipeline:
@@ -88,6 +92,7 @@ class Pipeline:
         delivery: Delivery,
         contradictions: Contradictions,
         waits: Waits,
+        holds: Holds | None = None,
     ) -> None:
         self._routes: dict[str, Route] = {}
         self._target = target
@@ -95,6 +100,7 @@ class Pipeline:
         self._delivery = delivery
         self._contradictions = contradictions
         self._waits = waits
+        self._holds = holds or Holds()
         self._guards: dict[str, Guards] = {}
         self._given_back: set[tuple[str, int]] = set()
         self._announcing: dict[str, asyncio.Task[None]] = {}  # by key in the schemas topic
@@ -124,6 +130,9 @@ class Pipeline:
         # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
         # order of it survives (design section 4, Partitioning).
         place = route.partition_hash + partition
+        if not self._holds.owns((topic, partition)):
+            letters = place % self._target.dead_letters.partitions
+            await self._holds.take_over((topic, partition), route.topic_id, letters)
         messages = [_message(route, topic, partition, record) for record in records]
         try:
             while messages:
@@ -148,6 +157,7 @@ class Pipeline:
         """Forgets what is known of partitions: they were given up, and what comes next of them may be anything."""
         for guards in self._guards.values():
             guards.forget()
+        self._holds.forget()
         self._given_back.clear()
         self._waits.stay()
 
@@ -171,7 +181,8 @@ class Pipeline:
             await self._delivery.confirm(self._target.metadata.topic, mark)
             raise
         if isinstance(result, Events):
-            schemas = self._before(translator, message, result, encoded)
+            held = await self._held(translator, message, result.changes)
+            schemas = held or self._before(translator, message, result, encoded)
             if isinstance(schemas, DeadLetter):
                 result = schemas
             else:
@@ -189,7 +200,8 @@ class Pipeline:
             case DeadLetter(code=code):
                 self._stop_at(result)
                 batch.tally.dead[code] += 1
-                await self._bury(batch, translator, message, result, place, None)
+                seen = await self._hold(translator, message, code)
+                await self._bury(batch, translator, message, result, place, None, seen)
 
     def _stop_at(self, dead: DeadLetter) -> None:
         """What the operator wants no dead letter of ends the process, before anything of the message is written.
@@ -208,11 +220,32 @@ class Pipeline:
         dead: DeadLetter,
         place: int,
         output: str | None,
+        seen: Callable[[int], None] | None = None,
     ) -> None:
         """Writes a dead letter; `output` names the projection when only that one is without the message."""
         to, version = self._target.dead_letters, self._target.version
         letter = dead_letter_record(message, dead, translator.source, version, to.max_bytes, output)
-        await self._delivery.send(batch, to.topic, place % to.partitions, [letter])
+        await self._delivery.send(batch, to.topic, place % to.partitions, [letter], seen)
+
+    async def _held(self, translator: Translator, message: Message, changes: Sequence[Change]) -> DeadLetter | None:
+        """The dead letter of a message that could be translated, but comes after one of its table that could not."""
+        if (message.topic, message.partition) not in self._holds:
+            return None
+        held = await self._holds.stands_before(message, tables_of(changes), self._waits.moment)
+        if held is None:
+            return None
+        return translator.dead(message, MessageError(ErrorCode.HELD, str(held)))
+
+    async def _hold(self, translator: Translator, message: Message, code: ErrorCode) -> Callable[[int], None] | None:
+        """Holds what comes after a dead letter, where its code says so. Gives what is to be told where it lies.
+
+        A message that is held itself holds all of its tables: the others have a hole now, too.
+        """
+        if code is not ErrorCode.HELD and code not in self._target.holds:
+            return None
+        mark = Mark(message.offset, code, translator.source, self._target.version)
+        before = partial(self._delivery.settled, message.topic, message.partition)
+        return await self._holds.hold(message, translator.tables(message), mark, before)
 
     def _before(
         self, translator: Translator, message: Message, events: Events, encoded: Encoded
@@ -321,6 +354,8 @@ class Pipeline:
             return translator.dead(message, error)
         if newest:
             await self._delivery.confirm(self._target.metadata.topic, record)
+        if held := await self._held(translator, message, learned.announces):
+            return held  # what it announces; other messages can be read by it all the same
         if announced:
             await self._write(batch, translator, message, schemas, encoded, place)
             batch.tally.count(announced.events)

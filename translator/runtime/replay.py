@@ -8,8 +8,10 @@ was delivered is marked.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,17 +21,22 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.dead_letter import read_dead_letter
-from translator.errors import unknown
-from translator.runtime.dead_letters import Dead, Found, Wanted, look
+from translator.errors import ErrorCode, unknown
+from translator.runtime.blocks import Blocks
+from translator.runtime.dead_letters import Dead, Found, Identity, Wanted, look
 from translator.runtime.delivery import Delivery, InFlight, producer_config
+from translator.runtime.holds import HeldTable, Holds, Mark, caught_up
 from translator.runtime.metrics import Tally
 from translator.runtime.pipeline import Pipeline, Route
-from translator.runtime.start import World, connect
+from translator.runtime.start import World, connect, follow
 from translator.runtime.transport import positive_murmur2
 from translator.settings import Settings
 
 AT_ONCE = 500
 """Messages that are delivered before marks are written; after a crash at most so many are replayed again."""
+
+SILENCE = 5.0
+"""Seconds that a replay which has caught up waits for what the service does of it."""
 
 _PAUSE = 0.002
 
@@ -59,6 +66,10 @@ class Report(Struct):
     """Translated, but a new dead letter of a projection; by projection and code."""
     before: int = 0
     """Letters that an earlier run has replayed."""
+    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    """Tables that are held still."""
+    caught_up: Collection[HeldTable] = ()
+    """Those of which nothing is left to replay."""
 
     def group(self, found: Found) -> Group:
         return self.groups.setdefault((found.letter.source, found.letter.code), Group())
@@ -85,7 +96,14 @@ class _Delivery(Delivery):
         self._dead_letters = dead_letters
         self._write = write
 
-    async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
+    async def send(
+        self,
+        batch: InFlight,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
         if topic == self._dead_letters:
             records = [record for record in records if _names_projection(record)]
         if self._write:
@@ -113,49 +131,81 @@ def replay(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, ex
         ContradictionError: the service stands still, for an earlier process met one.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to its end first, and nobody follows it afterwards: waiting would be in vain.
+    # The metadata topic is read to its end first, and nobody follows it while messages are translated: waiting would be
+    # in vain.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     world = connect(settings.model_copy(update={"timing": timing}))
-    world.reader.close()
-    dead = look(settings, wanted, say, pending=True)
-    replaying = _Replay(world, dead, execute=execute)
+    replaying = _Replay(world, wanted, say, execute=execute)
     asyncio.run(replaying.run())
+    world.reader.close()
     return replaying.report
 
 
 class _Replay:
     """One run."""
 
-    def __init__(self, world: World, dead: Dead, *, execute: bool) -> None:
+    def __init__(self, world: World, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> None:
         self.report = Report()
         self._world = world
-        self._dead = dead
         self._execute = execute
         target = world.target
+        beside = {*target.holds, ErrorCode.HELD}
+        self._look = partial(look, world.settings, wanted, say, pending=True, beside=beside)
+        self._blocks = Blocks(world.holds.marks, target.holds)
+        self._finished: set[Identity] = set()
         written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
         limits = [to.max_bytes for to in written]
         producer = Producer(producer_config(world.client, world.settings.timing.delivery, limits))
         self._delivery = _Delivery(producer, self._account, target.dead_letters.topic, write=execute)
         self._tally = Tally("", "", 0)  # of the letter that is being acknowledged
-        self._pipelines: dict[str | None, Pipeline] = {}
+        self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
         self._done: list[Found] = []
+        self._said: list[Record] = []
 
     async def run(self) -> None:
-        self.report.before = self._dead.replayed
-        possible = []
-        for found in self._dead.letters:
-            group = self.report.group(found)
-            group.letters += 1
-            if reason := self._impossible(found):
-                group.impossible += 1
-                self.report.impossible.append((found, reason))
-            else:
-                possible.append(found)
-        same = [list(twins) for _, twins in groupby(possible, key=lambda found: found.identity)]
-        for begin in range(0, len(same), AT_ONCE):
-            await self._some(same[begin : begin + AT_ONCE])
+        dead = self._look()
+        self.report.before = dead.replayed
+        await self._replay(dead)
         if self._execute:
-            await self._mark([Record(key.encode(), None, []) for key in self._dead.expired])
+            await self._mark([Record(key.encode(), None, []) for key in dead.expired])
+            if not dead.cut:
+                await self._hand_over(dead)
+        self.report.held = {**self._world.holds.marks}
+
+    async def _replay(self, dead: Dead) -> None:
+        # After the letters, for a hold is written before the first of its letters.
+        self._follow()
+        same = [list(twins) for _, twins in groupby(dead.letters, key=lambda found: found.identity)]
+        for begin in range(0, len(same), AT_ONCE):
+            await self._some(dead, same[begin : begin + AT_ONCE])
+
+    async def _hand_over(self, dead: Dead) -> None:
+        """Tells the owners of partitions how far it has come, and goes on with what they held meanwhile.
+
+        It ends when they have taken all tables back of which nothing is left to replay, or when they are silent.
+        """
+        heard = time.monotonic()
+        while (done := self._blocks.may_end()) and time.monotonic() < heard + SILENCE:
+            said = [caught_up(of, dead.topic_id, self._read(dead, of)) for of in done]
+            await self._mark([record for record in said if record not in self._said])
+            self._said = said
+            news = self._look(before=dead)
+            await self._replay(news)
+            if news.letters:
+                heard = time.monotonic()
+            dead = news
+        self.report.caught_up = done
+
+    def _read(self, dead: Dead, of: HeldTable) -> int:
+        to = self._world.target.dead_letters
+        return dead.read[to.topic, (positive_murmur2(of.topic) + of.partition) % to.partitions]
+
+    def _follow(self) -> None:
+        """Takes in what the metadata topic holds by now."""
+        world, metadata = self._world, (self._world.target.metadata.topic, 0)
+        end = world.topics.offsets([metadata], "latest", stable=True)[metadata]
+        while world.reader.reached(*metadata) < end:
+            follow(world, world.reader.poll(0.1))
 
     def _impossible(self, found: Found) -> str | None:
         """Why a letter cannot be replayed whatever the configuration says of its messages."""
@@ -174,23 +224,46 @@ class _Replay:
             return unknown("output", letter.output, outputs)
         return None
 
-    async def _some(self, letters: Iterable[Sequence[Found]]) -> None:
+    async def _some(self, dead: Dead, letters: Iterable[Sequence[Found]]) -> None:
         """Replays letters in order, each with its twins; when all that came of them was delivered, they are marked."""
-        for first, *twins in letters:
+        for twins in letters:
             await self._delivery.room()
-            await self._one(first, twins)
+            await self._any(twins)
         await self._drain()
         if self._execute:
-            mark, version = self._dead.mark, self._world.target.version
-            await self._mark([mark(found, version) for found in self._done])
+            version = self._world.target.version
+            await self._mark([dead.mark(found, version) for found in self._done])
+        self._finished.update(found.identity for found in self._done)
         self._done.clear()
+
+    async def _any(self, twins: Sequence[Found]) -> None:
+        """Replays one of the letters of a message, or says why none can be."""
+        possible = []
+        for found in twins:
+            reason = self._impossible(found)
+            if found.wanted:
+                self.report.group(found).letters += 1
+                if reason:
+                    self.report.group(found).impossible += 1
+                    self.report.impossible.append((found, reason))
+            if found.wanted and not reason:
+                possible.append(found)
+        if possible and possible[0].identity in self._finished:
+            self._done += twins  # the service wrote it once more, while this run was at it
+        elif possible:
+            await self._one(possible[0], possible[1:])
+        else:
+            for found in twins:
+                reason = self._impossible(found)
+                translator = None if reason else self._world.translators[found.letter.source]
+                await self._blocks.leave_out(found, translator, impossible=reason is not None)
 
     async def _one(self, found: Found, twins: Sequence[Found]) -> None:
         """Translates the message of a letter; `twins` are further letters of it, which are done with it."""
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
-        pipeline = self._pipeline(letter.output)
+        pipeline = self._pipeline(letter.output, self._blocks.holds(found))
         translator = self._world.translators[letter.source]
         # For each letter anew, and so with a guard of its own: what lay between two letters is not known here, so none
         # is evidence against another.
@@ -199,21 +272,23 @@ class _Replay:
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
         await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins))
 
-    def _pipeline(self, output: str | None) -> Pipeline:
-        """The pipeline to all outputs, or to the one that lacks the message."""
-        if output not in self._pipelines:
+    def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
+        """The pipeline to all outputs, or to the one that lacks the message; and what it may not overtake."""
+        if (output, holds) not in self._pipelines:
+            codes = frozenset() if holds is None else self._world.target.holds
             world, target = self._world, self._world.target
             outputs = tuple(to for to in target.outputs if output in (None, to.to.topic))
-            self._pipelines[output] = Pipeline(
+            self._pipelines[output, holds] = Pipeline(
                 {},
                 # A letter that stays dead lies there already: there is nothing to stop for.
-                msgspec.structs.replace(target, outputs=outputs, stops=frozenset()),
+                msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes),
                 world.catalog,
                 self._delivery,
                 world.contradictions,
                 world.waits,
+                holds,
             )
-        return self._pipelines[output]
+        return self._pipelines[output, holds]
 
     def _account(self, tally: Tally) -> None:
         self._tally = tally

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from importlib.metadata import version as installed_version
@@ -27,6 +27,8 @@ from translator.native_order import NativeOrder
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX, Contradictions
 from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.holds import Holds
+from translator.runtime.journal import TopicJournal
 from translator.runtime.metadata import document_of, document_record
 from translator.runtime.metrics import Metrics
 from translator.runtime.pipeline import Destination, Output, Pipeline, Route, Target
@@ -66,6 +68,8 @@ class World(Struct):
     outdated: set[Named]
     """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
     target: Target
+    holds: Holds
+    journal: TopicJournal
 
     @property
     def transactions(self) -> Transactions | None:
@@ -182,11 +186,15 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         schemas=destinations[output.schemas_topic],
         metadata=destinations[output.metadata_topic],
         version=version,
-        stops=frozenset(code for code, policy in settings.on_error.items() if policy == "stop"),
+        stops=settings.codes("stop"),
+        holds=settings.codes("hold_table"),
     )
     waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
-    pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits)
     confirm = partial(delivery.confirm, output.metadata_topic)
+    letters = output.dead_letter_topic
+    journal = TopicJournal(topics, output.metadata_topic, letters, facts[letters].id, confirm)
+    holds = Holds(journal)
+    pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits, holds)
     patience = places_patience(settings)
     positions = Positions(topics, settings.group, metrics, confirm, accept_gap=accept_gap, patience=patience)
     world = World(
@@ -195,9 +203,12 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         pipeline,
         set(),
         target,
+        holds,
+        journal,
     )
     for record in reader.to_end():
-        take_in(world, record)
+        take_in(world, record, fresh=False)
+    journal.follow(reader.reached(output.metadata_topic, 0))
     return world
 
 
@@ -208,7 +219,7 @@ def _transactions(
     name = transactional_id(settings)
     log.info("transactions", transactional_id=name)
     return Transactions(
-        Producer(transactional_config(config, name, seconds)),
+        Producer(transactional_config(config, name, seconds, reports=bool(settings.codes("hold_table")))),
         aside,
         metrics.account,
         note,
@@ -288,14 +299,28 @@ def fetch_schema(settings: Settings) -> FetchSchema | None:
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)
 
 
-def take_in(world: World, record: Any) -> None:
+def follow(world: World, records: Iterable[Any]) -> None:
+    """Takes in what came of the compacted topics since the start, to where the reader is.
+
+    Raises:
+        ContradictionError: a record marks one that stands.
+    """
+    for record in records:
+        take_in(world, record, fresh=True)
+    world.journal.follow(world.reader.reached(world.settings.output.metadata_topic, 0))
+
+
+def take_in(world: World, record: Any, *, fresh: bool) -> None:
     """One record of a compacted topic.
+
+    Args:
+        fresh: it came since the start.
 
     Raises:
         ContradictionError: it marks one that stands.
     """
     key = (record.key() or b"").decode()
-    if record.value() is None:
+    if world.holds.take_in(key, record.value(), fresh=fresh) or record.value() is None:
         return
     if record.topic() == world.settings.output.schemas_topic:
         world.catalog.announced(key)

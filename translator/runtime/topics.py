@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
@@ -291,9 +292,18 @@ def _reason(error: KafkaException) -> str:
 
 
 class Reader:
-    """Reads topics from the beginning without a group, and can follow them afterwards."""
+    """Reads topics from the beginning without a group, and can follow them afterwards.
 
-    def __init__(self, connection: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> None:
+    Args:
+        after: where to begin instead, for partitions of which a former reader has `reached` that offset.
+    """
+
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        facts: Mapping[str, TopicFacts],
+        after: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
         self._complaints: Complaints | None = connection.get("error_cb")
         self._consumer = Consumer(
             {
@@ -305,13 +315,31 @@ class Reader:
                 "auto.offset.reset": "error",
             }
         )
+        self._reached: dict[tuple[str, int], int] = {**(after or {})}
         self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
-        self._consumer.assign([TopicPartition(name, number, OFFSET_BEGINNING) for name, number in sorted(self._open)])
+        begin = after or {}
+        self._consumer.assign(
+            [TopicPartition(*place, begin.get(place, OFFSET_BEGINNING)) for place in sorted(self._open)]
+        )
 
     def to_end(self) -> Iterator[Message]:
-        """Every record there is now."""
+        """Every record there is now, and perhaps some that come meanwhile."""
+        ends = {place: self._end(*place) for place in self._open}
         while self._open:
             yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
+            # Of a partition that is written without a pause, the library never reports the end.
+            self._open = {place for place in self._open if self.reached(*place) < ends[place]}
+
+    def _end(self, topic: str, partition: int) -> float:
+        """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SOON)[1]
+        except KafkaException:
+            return math.inf
+
+    def reached(self, topic: str, partition: int) -> int:
+        """How far a partition was read: the offset of the next record that comes."""
+        return self._reached.get((topic, partition), 0)
 
     def poll(self, seconds: float) -> Iterator[Message]:
         """Records that came since; waits at most that long for the first.
@@ -319,12 +347,16 @@ class Reader:
         Raises:
             FatalError: a topic cannot be read, or brokers refuse us by now.
         """
+        message: Any  # what it says of its place is never None, whatever its types say
         for message in self._consumer.consume(1000, seconds):
             error = message.error()
+            place, offset = (message.topic(), message.partition()), message.offset()
             if error is None:
+                self._reached[place] = offset + 1
                 yield message
             elif error.code() == KafkaError._PARTITION_EOF:
-                self._open.discard((message.topic(), message.partition()))
+                self._reached[place] = offset
+                self._open.discard(place)
             elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                 continue  # the library asks for the coordinator of the group that it insists on and nobody joins
             elif error.fatal() or not error.retriable():

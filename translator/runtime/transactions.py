@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from translator.codecs.record import Record
 from translator.errors import ConfigError, FatalError, RetryableError
-from translator.runtime.delivery import DEFAULT_BOUNDS, Delivery, InFlight, failure
+from translator.runtime.delivery import DEFAULT_BOUNDS, Delivery, InFlight, Report, failure
 from translator.runtime.metrics import Tally
 from translator.settings import Bounds
 
@@ -57,18 +57,21 @@ _REFUSALS: Mapping[int, str] = {
 }
 
 
-def transactional_config(config: Mapping[str, Any], transactional_id: str, seconds: float) -> dict[str, Any]:
+def transactional_config(
+    config: Mapping[str, Any], transactional_id: str, seconds: float, *, reports: bool = False
+) -> dict[str, Any]:
     """The settings of a producer that writes transactions, over those of the idempotent one.
 
     Args:
         seconds: after which the broker aborts a transaction of a process that is gone; until then readers of committed
             records wait. At least the time that a record may take.
+        reports: somebody wants to know where records lie (`Delivery.send`, `seen`).
     """
     return {
         **config,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": max(1000, int(seconds * 1000)),
-        "delivery.report.only.error": True,  # good news come with the commit
+        "delivery.report.only.error": not reports,  # good news come with the commit
         # After all brokers were away librdkafka 2.16 forgets them and begins anew ("rebootstrap"), but sends offsets to
         # the group's coordinator over a connection that it has given up, until it runs out of time.
         "metadata.recovery.strategy": "none",
@@ -150,9 +153,28 @@ class Transactions(Delivery):
 
     # -- writing
 
-    async def send(self, batch: InFlight, topic: str, partition: int, records: Sequence[Record]) -> None:
-        """Keeps records until their message is sealed: a transaction must not end between two of them."""
-        batch.held += [(topic, partition, record) for record in records]
+    async def send(
+        self,
+        batch: InFlight,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
+        """Keeps records until their message is sealed: a transaction must not end between two of them.
+
+        `seen` is told before the transaction ends; when it does not stand, nor does the process.
+        """
+        report = self._refused if seen is None else self._reporting(seen)
+        batch.held += [(topic, partition, record, report) for record in records]
+
+    def _reporting(self, seen: Callable[[int], None]) -> Report:
+        def delivered(error: KafkaError | None, message: Any) -> None:
+            self._refused(error, message)
+            if error is None:
+                seen(message.offset())
+
+        return delivered
 
     async def seal(self, batch: InFlight, offset: int) -> None:
         """Writes a message into the present transaction, whole and with its offset."""
@@ -162,8 +184,8 @@ class Transactions(Delivery):
         self._began = self._began or time.monotonic()
         self._writing += 1
         try:
-            for topic, partition, record in batch.held:
-                while not self._accepted(topic, partition, record, self._refused):
+            for topic, partition, record, report in batch.held:
+                while not self._accepted(topic, partition, record, report):
                     await self._pause()
             self._since_poll += len(batch.held)
             self._poll_now_and_then()
@@ -228,7 +250,13 @@ class Transactions(Delivery):
         self._hurry = self._hurry or self._batches >= self._bounds.batches
         await super().room()
 
-    async def settled(self) -> None:
+    async def settled(self, topic: str, partition: int) -> None:
+        """As `Delivery.settled`: what was sealed of the partition is in a transaction that stands."""
+        while (topic, partition) in self._offsets:
+            self._hurry = True
+            await self._pause()
+
+    async def all_settled(self) -> None:
         """Returns when no transaction is open. Partitions are about to be given away."""
         while not self._dead and (self._offsets or self._writing or self._ending is not None):
             self._hurry = True
@@ -243,7 +271,7 @@ class Transactions(Delivery):
         Raises:
             FatalError: it was not committed.
         """
-        await self.settled()
+        await self.all_settled()
         if self._dead:
             return False
         self._ending = asyncio.create_task(asyncio.to_thread(self._place, dict(offsets), membership))

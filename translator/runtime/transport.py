@@ -163,7 +163,7 @@ class BatchConsumer(driver.Consumer):
         self.drain.begin()
         await super().wait_empty()
         if self.offsets is not None:
-            await self.offsets.settled()
+            await self.offsets.all_settled()
 
     async def _drained(self) -> None:
         self.stop_flow()

@@ -82,6 +82,14 @@ class Waits:
         finally:
             self.waiting -= 1
 
+    async def moment(self) -> None:
+        """A short pause.
+
+        Raises:
+            Leaving: the partition is about to be given away.
+        """
+        await self._pause(_POLL)
+
     # -- by another message
 
     async def _announced(self, source: str, key: str) -> MessageError | None:

@@ -32,14 +32,14 @@ AMBIGUOUS = {"profile": "auto"}
 CLEAR = {"profile": "oss"}
 
 
-def update(row: int, *, both: bool = True, name: str = "new") -> bytes:
+def update(row: int, *, both: bool = True, name: str = "new", table: str = "t") -> bytes:
     """A Canal update. With both images whole, `auto` cannot tell which of them is the row before."""
     old = {"id": str(row), "name": "old"} if both else {"name": "old"}
     message = {
         "data": [{"id": str(row), "name": name}],
         "old": [old],
         "database": "shop",
-        "table": "t",
+        "table": table,
         "type": "UPDATE",
         "isDdl": False,
         "sql": "",
@@ -53,12 +53,18 @@ def update(row: int, *, both: bool = True, name: str = "new") -> bytes:
 
 
 @dataclass
-class _Read:
+class Read:
+    """What the pipeline reads of a consumer record."""
+
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes]]
+
+    @classmethod
+    def of(cls, record: Any) -> Read:
+        return cls(record.offset(), record.timestamp()[1], record.key(), record.value(), record.headers() or [])
 
 
 class Yard:
@@ -129,11 +135,9 @@ class Yard:
 
     async def _translate(self, settings: Settings) -> None:
         world = prepare(settings)
-        found: dict[int, list[_Read]] = defaultdict(list)
+        found: dict[int, list[Read]] = defaultdict(list)
         for record in self._all(self.raw):
-            headers = record.headers() or []
-            read = _Read(record.offset(), record.timestamp()[1], record.key(), record.value(), headers)
-            found[record.partition()].append(read)
+            found[record.partition()].append(Read.of(record))
         done: list[int] = []
         for partition, records in found.items():
             await world.pipeline.process(self.raw, partition, records, lambda: done.append(1))
@@ -147,6 +151,12 @@ class Yard:
 
     def look(self, settings: Settings, wanted: Wanted | None = None, *, pending: bool = False) -> Dead:
         return look(settings, wanted or Wanted(), self.said.append, pending=pending)
+
+    def raw_records(self, partition: int, begin: int) -> list[Any]:
+        """What lies in a partition of the raw topic from an offset on."""
+        return [
+            record for record in self._all(self.raw) if record.partition() == partition and record.offset() >= begin
+        ]
 
     def read(self, topic: str) -> list[Any]:
         """Its records; each partition in order."""

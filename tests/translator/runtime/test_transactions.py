@@ -46,10 +46,12 @@ class Bench:
         self.done: list[str] = []
         self.topics = Topics(self.client)
 
-    def transactions(self, bounds: Bounds | None = None, name: str = "", seconds: float = 20) -> Transactions:
+    def transactions(
+        self, bounds: Bounds | None = None, name: str = "", seconds: float = 20, *, reports: bool = False
+    ) -> Transactions:
         config = producer_config(self.client, seconds, [1_000_000])
         made = Transactions(
-            Producer(transactional_config(config, name or uuid.uuid4().hex, seconds)),
+            Producer(transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)),
             Delivery(Producer(config), self.accounted.append),
             self.accounted.append,
             lambda topic: f"note of {topic};",
@@ -206,13 +208,33 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
         await to.send(batch, bench.out, 0, [Record(b"k", b"half", [])])
         to.abandon(batch)
         to.abandon(untouched)
-        await beside(to, to.settled())
+        await beside(to, to.all_settled())
         assert 0 == to.batches
 
     asyncio.run(scenario())
     bench.ends_with(b"a")
     assert {0: (7, f"note of {bench.raw}")} == bench.committed()
     assert ([], [1]) == (bench.done, [tally.records for tally in bench.accounted])
+
+
+def test_what_a_partition_gave_can_be_waited_for(bench: Bench) -> None:
+    """Held tables: what came before is readable then, and where a record lies is told; others go on."""
+
+    async def scenario() -> None:
+        to = bench.transactions(reports=True)
+        batch, other = bench.begin(to), bench.begin(to, partition=1)
+        seen: list[int] = []
+        await to.send(batch, bench.out, 0, [Record(b"k", b"a", [])], seen.append)
+        await to.seal(batch, 3)
+        await beside(to, to.settled(bench.raw, 0))
+        await bench.message(to, other, 0, b"b")
+        await beside(to, to.settled(bench.raw, 0))
+        assert ([0], 1) == (seen, to._ended)
+        to.die()
+
+    asyncio.run(scenario())
+    bench.ends_with(b"a")
+    assert 4 == bench.committed()[0][0]
 
 
 def test_another_generation_is_refused(bench: Bench) -> None:

@@ -12,7 +12,7 @@ from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_change
 from translator.dialects.canal.codings import spelling_of
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
 from translator.dialects.canal.forms import FormGuard
-from translator.dialects.canal.head import Head, read_head
+from translator.dialects.canal.head import Head, read_head, table_of
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
@@ -30,7 +30,19 @@ from translator.dialects.canal.statement import (
 )
 from translator.dialects.canal.variant import era_of, has_rows, read_images
 from translator.errors import ErrorCode, FatalError, MessageError, unknown
-from translator.message import Change, Changes, Guard, Limits, Message, OtherChange, Outcome, RowChange, Setup, Skip
+from translator.message import (
+    Change,
+    Changes,
+    Guard,
+    Limits,
+    Message,
+    OtherChange,
+    Outcome,
+    RowChange,
+    Setup,
+    Skip,
+    TableName,
+)
 from translator.options import parse_options
 
 _NOT_TRANSLATED: Mapping[str, str] = {
@@ -93,6 +105,21 @@ class Canal:
             return Skip("empty")
         read = self._quick.read(value)
         return self._plainly(value) if read is None else self._quickly(*read)
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """The tables of all bodies of a record.
+
+        Raises:
+            MessageError: one of them cannot be read so far, or names none.
+        """
+        value = message.value or b""
+        bodies = parse_sequence(value, self._limits, _ROWS)
+        check_distinct(value, bodies)
+        named = [table_of(body) if isinstance(body, dict) else None for body in bodies]
+        tables = [table for table in named if table is not None]
+        if not bodies or len(tables) < len(bodies):
+            raise MessageError(ErrorCode.TABLE_UNKNOWN, "a message without the name of its table", path="$.table")
+        return tables
 
     def _quickly(self, body: Body, layout: Layout) -> Outcome:
         head = head_of(body, layout.table, self._era_of, gtid_names_transaction=self._alibaba)

@@ -38,8 +38,6 @@ class Head(Struct, frozen=True, gc=False):
 
 def read_head(type_: str, body: JsonObject, era_of: EraOf, profile: str) -> Head:
     """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
-    db = field(body, "database", str, "$", optional=True) or None
-    table = field(body, "table", str, "$", optional=True)
     es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
     number = field(body, "id", int, "$", optional=True)
     tidb = read_tidb(body)
@@ -47,8 +45,8 @@ def read_head(type_: str, body: JsonObject, era_of: EraOf, profile: str) -> Head
     gtid = field(body, "gtid", str, "$", optional=True)
     return Head(
         type_,
-        db,
-        TableName(db, None, table) if table else None,
+        _db(body),
+        table_of(body),
         field(body, "sql", str, "$", optional=True) or None,
         era_by_marks(era_of(ts), profile, type_, body),
         None if es is None else es * 1000,
@@ -57,6 +55,16 @@ def read_head(type_: str, body: JsonObject, era_of: EraOf, profile: str) -> Head
         Tx(gtid) if gtid and PROFILES[profile].alibaba else None,
         tidb,
     )
+
+
+def table_of(body: JsonObject) -> TableName | None:
+    """The table that a message names."""
+    table = field(body, "table", str, "$", optional=True)
+    return TableName(_db(body), None, table) if table else None
+
+
+def _db(body: JsonObject) -> str | None:
+    return field(body, "database", str, "$", optional=True) or None
 
 
 def _milliseconds(body: JsonObject, name: str) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from translator.dialects.dts_avro.head import Head, head_of, time_us
@@ -13,7 +13,7 @@ from translator.dialects.dts_avro.record import Record
 from translator.dialects.dts_avro.rows import ROWS, RowReader
 from translator.dialects.dts_avro.statement import STATEMENTS, statement
 from translator.errors import FatalError
-from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip
+from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
 from translator.options import parse_options
 
 MOCK_BYTES = 2
@@ -68,6 +68,14 @@ class DtsAvro:
         if operation in STATEMENTS:
             return Changes([statement(record, head, whole_tables=not self._options.logical_names)])
         return Changes([_MARKS[operation](record, head)])
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """The table of a record, whose columns or values cannot be read.
+
+        Raises:
+            MessageError: the record itself cannot be, or it names no table.
+        """
+        return [self._rows.table(self._reader.read(message.value or b""))]
 
     def learn(self, key: str, document: bytes) -> object:
         """Nothing: every record describes itself."""

@@ -127,6 +127,15 @@ class RowReader:
             notes,
         )
 
+    def table(self, record: Record) -> TableName:
+        """The table of a record.
+
+        Raises:
+            MessageError: it names none.
+        """
+        table, _ = self._table(record)
+        return table
+
     def _table(self, record: Record) -> tuple[TableName, tuple[str, ...]]:
         """The table, and the note that keeps the physical name when the logical one is taken."""
         tags = record.tags

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
@@ -29,7 +29,7 @@ from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_
 from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
 from translator.errors import ErrorCode, MessageError
-from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip
+from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip, TableName
 from translator.options import parse_options
 
 T = TypeVar("T")
@@ -98,6 +98,22 @@ class Qlik:
         if not message.value:
             return Skip("tombstone")
         return self._framings[framing(message.value)](message, message.value)
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """The table of a data message in JSON: as its metadata say, else by topic, Kafka key or itself.
+
+        Raises:
+            MessageError: that is not known, or the message is Avro, of which it was not tried.
+        """
+        frame = open_json(message.value or b"", self._setup.limits, self._splitter)
+        if frame.type == METADATA:
+            raise MessageError(ErrorCode.TABLE_UNKNOWN, "metadata may be of any table")
+        if frame.schema_id is not None and self._wait:
+            metadata = self._found(frame.schema_id, Metadata)
+            if metadata is None:
+                raise MessageError(ErrorCode.SCHEMA_MISSING, "the table is named by metadata that have not come")
+            return [metadata.table.name]
+        return [self._untyped.find(message, frame).name]
 
     def learn(self, key: str, document: bytes) -> Metadata | WriterSchema:
         """The metadata in a document that `decode` gave out, or the schema of a registry."""

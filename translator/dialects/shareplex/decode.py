@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -22,7 +22,18 @@ from translator.dialects.shareplex.parts import PAIR, Part, joined
 from translator.dialects.shareplex.quick import QuickReader
 from translator.envelope import Ddl
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
-from translator.message import Change, Changes, Message, OtherChange, Outcome, RowChange, Setup, Skip, Writer
+from translator.message import (
+    Change,
+    Changes,
+    Message,
+    OtherChange,
+    Outcome,
+    RowChange,
+    Setup,
+    Skip,
+    TableName,
+    Writer,
+)
 
 _TABLES_CACHED = 4096
 _HOSTS_CACHED = 256
@@ -65,6 +76,15 @@ class SharePlex:
             FatalError: always; the document belongs to another dialect.
         """
         raise FatalError("shareplex learns nothing from messages")
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """The tables of all objects of a value.
+
+        Raises:
+            MessageError: one of them cannot be read so far, or names none.
+        """
+        objects = read_objects(message.value or b"", self._limits)
+        return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self) -> list[str]:
         """What the operator left out of `tables:` that no message can bring."""

@@ -1,0 +1,77 @@
+"""The tables of a refused message (`message.Naming`): named as its events would name them, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.translator.dialects.case import CASES, find_cases, opened
+from tests.translator.runtime._replay import update
+from translator.dialects import DIALECTS, build
+from translator.errors import MessageError
+from translator.message import Changes, Limits, Message, Naming, Setup, TableName
+from translator.translate import Translator, tables_of
+
+
+def of_rows() -> list[Path]:
+    """The cases that give rows or announcements of tables."""
+    found = []
+    for case in find_cases():
+        dialect, message = opened(case)
+        try:
+            outcome = dialect.decode(message)
+        except MessageError:
+            continue
+        if isinstance(outcome, Changes) and tables_of(outcome.changes):
+            found.append(case)
+    return found
+
+
+@pytest.mark.parametrize("case", of_rows(), ids=lambda path: path.relative_to(CASES).as_posix())
+def test_the_name_is_that_of_the_events(case: Path) -> None:
+    """Only of Avro messages of Qlik is that not known."""
+    dialect, message = opened(case)
+    outcome = dialect.decode(message)
+    assert isinstance(outcome, Changes)
+    assert isinstance(dialect, Naming)
+    try:
+        named = frozenset(dialect.tables(message))
+    except MessageError:
+        assert case.parent.name == "qlik"
+        assert not (message.value or b"").lstrip(b"\xef\xbb\xbf \n").startswith(b"{")
+    else:
+        assert tables_of(outcome.changes) == named
+
+
+def test_every_dialect_names_tables() -> None:
+    """Each has a case above."""
+    assert set(DIALECTS) == {case.parent.name for case in of_rows()}
+
+
+def tables(value: bytes, **options: object) -> frozenset[TableName] | None:
+    translator = Translator("s", build("canal", Setup("s"), {"profile": "oss", **options}), Limits())
+    return translator.tables(Message("t", 0, 0, 0, None, value))
+
+
+WRONG = json.loads(update(1)) | {"type": "UPSERT"}
+
+
+def test_what_can_be_known_of_a_refused_message() -> None:
+    """One that names its table, several that do; none where a single one does not, or names two."""
+    two = json.dumps(WRONG).encode() + b"\n" + json.dumps(WRONG | {"table": "u"}).encode()
+    assert frozenset({TableName("shop", None, "t")}) == tables(json.dumps(WRONG).encode())
+    assert frozenset({TableName("shop", None, "t"), TableName("shop", None, "u")}) == tables(two, newline_batches=True)
+    assert None is tables(json.dumps(WRONG | {"table": ""}).encode())
+    assert None is tables(two + b"\n{}", newline_batches=True)
+    assert None is tables(two + b"\n{]", newline_batches=True)
+    assert None is tables(json.dumps(WRONG).encode()[:-1] + b', "table": "u"}')
+
+
+def test_a_watermark_is_of_no_table() -> None:
+    """Nothing of a row is in it: no table needs to wait for it."""
+    value = msgspec.json.encode(json.loads(update(1, both=False)))
+    assert frozenset() == tables(value, heartbeat_tables=["shop.t"])
+    assert frozenset({TableName("shop", None, "t")}) == tables(value)

@@ -1,0 +1,319 @@
+"""Held tables: after a dead letter, what comes later of its table waits for the replay (`on_error: hold_table`).
+
+A hold belongs to one table of one raw partition, or to all of them where nothing says which table it was. It is a
+record of the metadata topic, so that it outlives the process and the next owner of the partition knows it before it
+reads on. Only the owner sets and ends holds, in the partition's own order; a replay only says how far it has come,
+which stays true whatever happens to it. Why: docs/decisions/0007-hold-table.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Protocol, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from translator.codecs.record import Record
+from translator.errors import quote
+from translator.message import Message, TableName
+
+HELD = "!held/"
+"""Of keys in the metadata topic: holds. No source can be named so that its metadata have it."""
+
+CAUGHT_UP = "!caught-up/"
+"""Likewise: how far replays have come."""
+
+PATIENCE = 10.0
+"""Seconds that a message of a held table waits for a replay that has all but caught up, before it is held as well."""
+
+TABLES = 1_000
+"""Held tables of a partition; messages name them, so that they need a bound. Beyond it, the partition is held."""
+
+NAME = 1_000
+"""Characters of a table's name; likewise."""
+
+Partition: TypeAlias = tuple[str, int]
+
+
+class HeldTable(Struct, frozen=True):
+    """What a hold is on. `table` None: whatever the partition carries."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    table: TableName | None
+
+    @property
+    def name(self) -> str:
+        """What follows the prefix in the keys of the metadata topic."""
+        named = (self.table.db, self.table.schema, self.table.table) if self.table else None
+        return msgspec.json.encode([self.topic, self.topic_id, self.partition, named]).decode()
+
+    def __str__(self) -> str:
+        of = f"topic {self.topic}, partition {self.partition}"
+        return f"every table of {of}" if self.table is None else f"table {quote(text(self.table))} of {of}"
+
+
+class Mark(Struct, frozen=True):
+    """Why a table is held: the document of its record."""
+
+    since: int
+    """Offset of the message that could not be translated."""
+    code: str
+    source: str
+    version: str
+
+
+class CaughtUp(Struct, frozen=True):
+    """Of the letters of a held table, those before offset `read` of the dead-letter topic were replayed."""
+
+    letters_id: str
+    """Of the dead-letter topic: one that is made again counts anew."""
+    read: int
+
+
+class Journal(Protocol):
+    """Where holds are written, and what is asked before a partition is taken over."""
+
+    letters_id: str
+
+    async def confirm(self, record: Record) -> None:
+        """Returns when the metadata topic holds the record."""
+        ...
+
+    async def synced(self) -> None:
+        """Returns when all that the metadata topic holds now was taken in."""
+        ...
+
+    async def end_of_letters(self, partition: int) -> int:
+        """The end of a partition of the dead-letter topic."""
+        ...
+
+
+class NoJournal:
+    """For a process that is no owner of partitions: what it holds, it holds for itself."""
+
+    letters_id = ""
+
+    async def confirm(self, record: Record) -> None:
+        """Nothing is written."""
+
+    async def synced(self) -> None:
+        """There is nothing to know."""
+
+    async def end_of_letters(self, partition: int) -> int:
+        return 0
+
+
+class Hold:
+    """A hold of a partition that this process owns."""
+
+    __slots__ = ("flying", "last", "since", "table")
+
+    def __init__(self, table: HeldTable, since: int, last: int) -> None:
+        self.table = table
+        self.since = since
+        self.last = last  # offset of its last letter, or of the last one that may be its
+        self.flying = 0  # letters that are not yet delivered
+
+    def __str__(self) -> str:
+        return f"{self.table} is held since offset {self.since}, which is to be replayed first"
+
+
+class Holds:
+    """The holds of all partitions as the metadata topic has them, and those of the partitions that we own."""
+
+    def __init__(self, journal: Journal | None = None) -> None:
+        self._journal: Journal = NoJournal() if journal is None else journal
+        self._marks: dict[HeldTable, Mark] = {}
+        self._caught_up: dict[HeldTable, CaughtUp] = {}
+        self._waited_for: dict[HeldTable, float] = {}  # until when
+        self._mine: dict[Partition, dict[TableName | None, Hold]] = {}
+        self._owned: set[Partition] = set()
+        self._sync: asyncio.Task[None] | None = None
+
+    @property
+    def count(self) -> int:
+        """Holds of the partitions that this process owns."""
+        return sum(map(len, self._mine.values()))
+
+    @property
+    def marks(self) -> Mapping[HeldTable, Mark]:
+        """All holds that the metadata topic has."""
+        return self._marks
+
+    # -- the metadata topic
+
+    def take_in(self, key: str, document: bytes | None, *, fresh: bool) -> bool:
+        """Takes a record of the metadata topic in; False when it is none of ours.
+
+        Args:
+            fresh: it was written just now, so that whoever wrote it may be at work.
+        """
+        if key.startswith(HELD):
+            take_in(self._marks, key, document)
+        elif key.startswith(CAUGHT_UP):
+            of = _named(key.removeprefix(CAUGHT_UP))
+            if document is None:
+                self._caught_up.pop(of, None)
+                self._waited_for.pop(of, None)
+            else:
+                self._caught_up[of] = msgspec.json.decode(document, type=CaughtUp)
+                if fresh:
+                    self._waited_for[of] = time.monotonic() + PATIENCE
+        else:
+            return False
+        return True
+
+    # -- partitions
+
+    def owns(self, place: Partition) -> bool:
+        return place in self._owned
+
+    async def take_over(self, place: Partition, topic_id: str, letters: int) -> None:
+        """Learns what is held of a partition, before its first record is translated.
+
+        Args:
+            letters: the partition of the dead-letter topic in which its letters lie.
+        """
+        if self._sync is None:  # one for all partitions of an assignment
+            self._sync = asyncio.create_task(self._journal.synced())
+        await asyncio.shield(self._sync)
+        held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
+        held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
+        if held:
+            # Which letters are of which table is not known here: any of them may be the last.
+            last = await self._journal.end_of_letters(letters) - 1
+            self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
+        self._owned.add(place)
+
+    def forget(self) -> None:
+        """The partitions are given up."""
+        self._mine.clear()
+        self._owned.clear()
+        self._sync = None
+
+    # -- messages, in the order of their partition
+
+    def __contains__(self, place: Partition) -> bool:
+        """Whether anything is held of a partition."""
+        return place in self._mine
+
+    def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
+        """What holds a message with rows of these tables, or None. One before the hold is none of its business."""
+        held = self._mine.get(place, {})
+        for table in (None, *sorted(tables, key=text)) if tables else ():
+            hold = held.get(table)
+            if hold is not None and hold.since < offset:
+                return hold
+        return None
+
+    def blocks(self, place: Partition, table: TableName | None) -> bool:
+        """Whether anything of a table is held, or with None, anything of the partition."""
+        held = self._mine.get(place, {})
+        return bool(held) if table is None else None in held or table in held
+
+    async def stands_before(
+        self, message: Message, tables: Collection[TableName], pause: Callable[[], Awaitable[None]]
+    ) -> Hold | None:
+        """What holds a message. While a replay is about to catch up, it is waited for."""
+        place = message.topic, message.partition
+        while True:
+            await self._end_what_is_caught_up(place)
+            held = self.covering(place, message.offset, tables)
+            if held is None or time.monotonic() >= self._waited_for.get(held.table, 0.0):
+                return held
+            await pause()
+
+    async def hold(
+        self, message: Message, tables: Collection[TableName] | None, mark: Mark, before: Callable[[], Awaitable[None]]
+    ) -> Callable[[int], None]:
+        """Holds what comes after a dead letter, and returns when that can be forgotten no more.
+
+        Args:
+            tables: of the message; None where they are not known.
+            before: awaited before a hold is written: a replay may begin at once, and what the partition carried before
+                must be delivered by then.
+
+        Returns:
+            What is to be called with the offset of the dead letter, once it is delivered.
+        """
+        place = message.topic, message.partition
+        mine = self._mine.get(place, {})
+        holds = []
+        for table in self._to_hold(mine, message.offset, tables):
+            found = mine.get(table)
+            if found is None or found.since > message.offset:
+                of = HeldTable(message.topic, message.topic_id, message.partition, table)
+                await before()
+                await self._journal.confirm(Record((HELD + of.name).encode(), msgspec.json.encode(mark), []))
+                if found is None:
+                    found = mine[table] = Hold(of, mark.since, -1)
+                    self._mine[place] = mine
+                found.since = mark.since
+            found.flying += 1
+            holds.append(found)
+
+        def delivered(offset: int) -> None:
+            for hold in holds:
+                hold.flying -= 1
+                hold.last = max(hold.last, offset)
+
+        return delivered
+
+    @staticmethod
+    def _to_hold(
+        mine: Mapping[TableName | None, Hold], offset: int, tables: Collection[TableName] | None
+    ) -> list[TableName | None]:
+        whole = mine.get(None)
+        if whole is not None and whole.since <= offset:
+            return [None]
+        if tables is None or len(mine) + len(tables) > TABLES or any(len(text(table)) > NAME for table in tables):
+            return [None]
+        return [*sorted(tables, key=text)]
+
+    async def _end_what_is_caught_up(self, place: Partition) -> None:
+        mine = self._mine.get(place)
+        if not mine or not self._caught_up:
+            return
+        for hold in [*mine.values()]:
+            known = self._caught_up.get(hold.table)
+            if known is None or known.letters_id != self._journal.letters_id:
+                continue
+            if not hold.flying and hold.last < known.read:
+                # What follows is written only when no later owner can take the table for held.
+                for prefix in (HELD, CAUGHT_UP):
+                    await self._journal.confirm(Record((prefix + hold.table.name).encode(), None, []))
+                mine.pop(hold.table.table, None)
+                self._caught_up.pop(hold.table, None)
+                self._waited_for.pop(hold.table, None)
+        if not mine:
+            self._mine.pop(place, None)
+
+
+def take_in(marks: dict[HeldTable, Mark], key: str, document: bytes | None) -> None:
+    """Takes a record with the prefix HELD into the holds that stand."""
+    of = _named(key.removeprefix(HELD))
+    if document is None:
+        marks.pop(of, None)
+    else:
+        marks[of] = msgspec.json.decode(document, type=Mark)
+
+
+def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:
+    """What a replay says of a held table."""
+    return Record((CAUGHT_UP + of.name).encode(), msgspec.json.encode(CaughtUp(letters_id, read)), [])
+
+
+def _named(name: str) -> HeldTable:
+    """The inverse of `HeldTable.name`."""
+    topic, topic_id, partition, named = msgspec.json.decode(name)
+    return HeldTable(topic, topic_id, partition, None if named is None else TableName(*named))
+
+
+def text(table: TableName) -> str:
+    """`db.schema.table`, without the levels that the source does not have."""
+    return ".".join(part for part in (table.db, table.schema, table.table) if part)
