@@ -7,6 +7,7 @@ dialect, those of a codec by the codec.
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -144,6 +145,14 @@ class Web(Section):
     port: int = Field(default=8080, ge=0, le=65535)
 
 
+class Metrics(Section):
+    """What /metrics tells beyond the account."""
+
+    tables: int = Field(
+        default=100, ge=0, le=10_000, description="Tables with series of their own; the others are `other` together."
+    )
+
+
 class Timing(Section):
     """Times in seconds. They must hold: delivery < rebalance < the grace period of the pod."""
 
@@ -228,6 +237,7 @@ class Settings(Section):
         "hold_table: later messages of its table follow it, until they are replayed in order.",
     )
     web: Web = Web()
+    metrics: Metrics = Metrics()
     timing: Timing = Timing()
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
@@ -248,6 +258,11 @@ class Settings(Section):
         """Every topic that is written."""
         output = self.output
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
+
+    @property
+    def digest(self) -> str:
+        """Tells this configuration from another; secrets are not in it."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def codes(self, policy: str) -> frozenset[ErrorCode]:
         """The codes with this policy."""

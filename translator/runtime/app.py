@@ -42,7 +42,12 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
     app.watchdog = _watchdog(app, world)
     stopper = FailStop(app, world.delivery)
     pipeline = world.pipeline
-    drain = Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, pipeline.forget)
+
+    def given_up() -> None:
+        pipeline.forget()
+        world.metrics.given_up.inc()
+
+    drain = Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, given_up)
     attach(app, drain, world.positions, world.transactions)
     source_topics = app.topic(*sorted(world.subscribed), key_serializer="raw", value_serializer="raw")
     delivery = world.delivery

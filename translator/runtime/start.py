@@ -161,7 +161,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         ContradictionError: an earlier process met one, and the declaration is still the same.
     """
     version = installed_version("cdc-translator")
-    metrics = Metrics(version)
+    metrics = Metrics(version, settings.metrics.tables, settings.digest)
     catalog = Catalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog)
     codecs = build_codecs(settings, partial(avro_header, settings))

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from dev.broker import Broker
 from tests.translator.runtime._owner import Owner, in_order, offsets, owner
 from tests.translator.runtime._replay import AMBIGUOUS, CLEAR, Yard, update
+from translator.commands.dlq import dlq
 from translator.runtime.dead_letters import Wanted
 from translator.runtime.replay import Report
 from translator.settings import Settings
@@ -49,7 +52,16 @@ def good(row: int, table: str = "t") -> bytes:
     return update(row, both=False, table=table)
 
 
-def test_what_follows_is_held_and_comes_back_in_order(yard: Yard) -> None:
+def ls(settings: Settings, directory: Path) -> str:
+    """What `translator dlq ls` prints."""
+    file = directory / "translator.yaml"
+    file.write_text(settings.model_dump_json(), encoding="utf-8")  # JSON is YAML
+    ran = CliRunner().invoke(dlq, ["ls", "-c", str(file)])
+    assert 0 == ran.exit_code, ran.output
+    return ran.output
+
+
+def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path) -> None:
     """Only its table waits, over a restart that reads again; a replay gives it back, and the next goes straight."""
     yard.feed(0, good(1), update(1), good(1), good(1, "u"), good(1))
     yard.feed(1, good(1))
@@ -60,6 +72,10 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard) -> None:
             assert ([0, 3], [0]) == (canonical(yard), canonical(yard, 1))
             assert [(1, "AMBIGUOUS_VARIANT"), (2, "HELD"), (4, "HELD")] == letters(yard)
             assert 1 == first.world.holds.count
+            listed = await asyncio.to_thread(ls, wrong(yard), tmp_path)
+            assert (
+                f"held: table 'shop.t' of topic {yard.raw}, partition 0, since offset 1 (AMBIGUOUS_VARIANT)" in listed
+            )
         yard.feed(0, good(2), good(2, "u"))
         async with owner(yard, wrong(yard), begin=3) as second:
             await second.read(0)

@@ -49,6 +49,13 @@ def test_stop_at_a_projection(yard: Yard) -> None:
     assert [] == yard.read(settings.output.topic)
 
 
+def test_what_is_held_has_no_policy() -> None:
+    """It is what `hold_table` makes of messages that could be translated."""
+    text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\non_error: {HELD: stop}"
+    with pytest.raises(ConfigError, match="HELD has no policy of its own"):
+        parse(text, {}, "file")
+
+
 @pytest.mark.parametrize("policy", [{"MALFORMED": "stop"}, {"INTERNAL": "halt"}])
 def test_what_is_not_known(policy: Any) -> None:
     """A code or a policy outside the lists is refused, and the list is named."""

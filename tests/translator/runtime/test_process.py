@@ -1,6 +1,7 @@
 """The service as a process: exit codes, what it says, and that it can be stopped while it starts."""
 
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from dev.broker import Broker
+from dev.broker import free_port as ask_for_free_port
 
 PROGRAM = Path(sys.executable).with_name("translator")
 
@@ -62,11 +64,14 @@ def test_a_wrong_name_in_the_configuration_ends_it_with_2(tmp_path: Path, more: 
 
 def test_it_can_be_stopped_while_it_waits_for_a_broker(tmp_path: Path, free_port: int) -> None:
     """SIGTERM during the start ends it in order, also as process 1 of a container."""
-    process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 300})
+    web = {"port": ask_for_free_port()}
+    process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 300}, web=web)
     deadline = time.monotonic() + 30
     assert process.stdout is not None
     while "waiting for a broker" not in process.stdout.readline():
         assert time.monotonic() < deadline
+    with pytest.raises(ConnectionRefusedError):  # not ready before the catalog is loaded: nobody answers
+        socket.create_connection(("127.0.0.1", web["port"]), 5)
     process.send_signal(signal.SIGTERM)
     assert 0 == process.wait(20)
     process.stdout.close()
