@@ -217,6 +217,11 @@ class Settings(Section):
     """`translator run -c FILE`."""
 
     group: Name = Field(default="cdc-translator", description="Consumer group; also the name of the Faust app.")
+    group_instance_id: Name | None = Field(
+        default=None,
+        description="Static membership: a name of this process alone, and the same after a restart (of a StatefulSet's "
+        "pod, as ${POD_NAME}). A restart within timing.session then moves no partitions.",
+    )
     kafka: Kafka
     topics: Topics = Topics()
     output: Output = Output()

@@ -233,6 +233,7 @@ def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "key_serializer": "raw",
         "value_serializer": "raw",
         "processing_guarantee": "at_least_once",
+        "consumer_group_instance_id": settings.group_instance_id,
         "broker_commit_interval": timing.commit_interval,
         "broker_commit_every": 1_000_000_000,  # by the timer only: an inline commit stalls fetching
         "stream_buffer_maxsize": 8,  # batches

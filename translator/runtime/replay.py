@@ -185,10 +185,12 @@ class _Replay:
         It ends when they have taken all tables back of which nothing is left to replay, or when they are silent.
         """
         heard = time.monotonic()
-        while (done := self._blocks.may_end()) and time.monotonic() < heard + SILENCE:
+        while done := self._blocks.may_end():
             said = [caught_up(of, dead.topic_id, self._read(dead, of)) for of in done]
             await self._mark([record for record in said if record not in self._said])
             self._said = said
+            if time.monotonic() >= heard + SILENCE:
+                break
             news = self._look(before=dead)
             await self._replay(news)
             if news.letters:

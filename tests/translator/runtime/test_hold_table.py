@@ -26,6 +26,12 @@ def yard(broker: Broker) -> Iterator[Yard]:
     yard.close()
 
 
+@pytest.fixture
+def nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No owner is at work whom a replay could wait for."""
+    monkeypatch.setattr("translator.runtime.replay.SILENCE", 0.0)
+
+
 def wrong(yard: Yard, **changes: Any) -> Settings:
     """The service's configuration, by which updates of two whole images are dead."""
     return yard.settings(AMBIGUOUS, on_error=HOLD, **changes)
@@ -116,6 +122,7 @@ def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
     asyncio.run(life())
 
 
+@pytest.mark.usefixtures("nobody_answers")
 def test_a_message_of_two_tables(yard: Yard) -> None:
     """It is held as a whole, and so has its other table a hole: that one is held from there on."""
     yard.feed(0, update(1), good(1, "u"), good(1) + b"\n" + good(2, "u"), good(3, "u"), good(3, "v"))
@@ -129,6 +136,7 @@ def test_a_message_of_two_tables(yard: Yard) -> None:
     assert [1, 4, 0, 2, 2, 3] == canonical(yard)
 
 
+@pytest.mark.usefixtures("nobody_answers")
 def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
     """What a filter or a limit leaves out is not overtaken, and the table stays held."""
     yard.feed(0, update(1), good(1), good(1), good(1, "u"))

@@ -1,0 +1,63 @@
+"""`group_instance_id`: a process that comes back under its name moves no partitions."""
+
+from __future__ import annotations
+
+import urllib.request
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dev.broker import LOOPBACK, Broker
+from dev.stack import Stack, wait_until
+from tests.integration._workers import Workers
+from tests.translator.runtime._replay import CLEAR, update
+
+pytestmark = pytest.mark.integration
+
+SOURCE = {"name": "shop", "dialect": "canal", "topics": ["shop"], "options": CLEAR}
+
+
+def figure(stack: Stack, name: str) -> float:
+    """A metric without labels; -1 while the process does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return -1
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+
+def owns_one(stack: Stack) -> bool:
+    """The figure is set whenever the process is asked whether it is ready."""
+    try:
+        urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/readyz", timeout=5).close()
+    except OSError:
+        return False
+    return figure(stack, "cdc_partitions_assigned") == 1
+
+
+def test_a_restart_moves_nothing(tmp_path: Path) -> None:
+    """The other process gives nothing up, and both read on."""
+    with Broker() as broker:
+        workers = Workers(broker, tmp_path, 2, [SOURCE], timing={"session": 60})
+        workers.create(shop=2)
+        first, second = workers.stacks
+        for stack, name in ((first, "translator-0"), (second, "translator-1")):
+            file = stack.directory / "translator.yaml"
+            config = yaml.safe_load(file.read_text(encoding="utf-8"))
+            file.write_text(yaml.safe_dump({**config, "group_instance_id": name}), encoding="utf-8")
+        try:
+            workers.start()
+            wait_until("each has a partition", 120, lambda: owns_one(first) and owns_one(second), second)
+            before = figure(second, "cdc_rebalances_total")
+            assert 0 == first.stop("translator")
+            first.start("translator")
+            for partition in (0, 1):
+                workers.feed("shop", [update(1, both=False)] * 10, partition)
+                workers.wait_committed("shop", 10, partition)
+            assert owns_one(first)
+            assert before == figure(second, "cdc_rebalances_total")
+            assert 20 == len(workers.events())
+        finally:
+            workers.close()
