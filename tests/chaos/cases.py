@@ -32,7 +32,7 @@ class Size:
 
     parameters: Mapping[str, Any]
     messages: int = 100_000
-    rate: float = 1500
+    rate: float = 1000
     head: float = 0.3
 
 
@@ -55,6 +55,7 @@ class Case:
     transactional: bool = False
     raw_config: dict[str, str] = field(default_factory=dict)
     output_config: dict[str, str] = field(default_factory=dict)
+    timing: dict[str, float] = field(default_factory=dict)
     short: str | None = None
     only_long: str = ""
 

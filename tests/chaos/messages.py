@@ -74,7 +74,9 @@ def poisoned(dice: random.Random) -> Iterator[Fed]:
     for row in canal(dice):
         yield row
         if dice.randrange(99) == 0:
-            yield Fed(dice.randrange(PARTITIONS), b"poison", dice.choice(_POISON)(row.value, dice), DEAD)
+            value = dice.choice(_POISON)(row.value, dice)
+            # A record without a message is nothing that could not be read.
+            yield Fed(dice.randrange(PARTITIONS), b"poison", value, DEAD if value else NOTHING)
 
 
 _POISON: tuple[Callable[[bytes, random.Random], bytes], ...] = (

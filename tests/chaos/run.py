@@ -192,7 +192,7 @@ class Run:
             "kafka": {"bootstrap_servers": self.servers.bootstrap},
             "output": {"topic": self.canonical, "codec": "json"},
             "topics": {"create": True, "partitions": PARTITIONS, "replication_factor": self._replicas},
-            "timing": TIMING,
+            "timing": TIMING | self.case.timing,
             "web": {"host": LOOPBACK, "port": free_port()},
             "log_format": "json",
             "sources": [{"name": "raw", **INPUTS[self.case.input].source, "topics": [self.raw]}],

@@ -15,6 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _PAUSE = 0.3
 _STOP_SECONDS = 60.0
+_PATIENCE = 180.0  # on a busy machine a start alone takes half a minute
 
 Death = tuple[str, int]
 """Stage and number of `tests.chaos.launcher`."""
@@ -86,18 +87,19 @@ class Worker:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
-    def wait_killed(self, times: int, seconds: float = 180) -> None:
+    def wait_killed(self, times: int) -> None:
         """Returns when it has killed itself so often."""
-        deadline = time.monotonic() + seconds
-        while self.killed < times:
-            assert time.monotonic() < deadline, f"{self.name} did not reach its stage; exit codes {self.codes}"
-            time.sleep(0.05)
+        for number in range(1, times + 1):
+            self._wait(lambda number=number: self.killed >= number, "did not reach its stage")
 
-    def wait_ended(self, times: int, seconds: float = 180) -> None:
+    def wait_ended(self, times: int) -> None:
         """Returns when it has ended so often."""
-        deadline = time.monotonic() + seconds
-        while len(self.codes) < times:
-            assert time.monotonic() < deadline, f"{self.name} did not end; exit codes {self.codes}"
+        self._wait(lambda: len(self.codes) >= times, "did not end")
+
+    def _wait(self, ready: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while not ready():
+            assert time.monotonic() < deadline, f"{self.name} {what}; exit codes {self.codes}"
             time.sleep(0.05)
 
     def stop(self) -> int:

@@ -1,0 +1,48 @@
+"""The short form of the fault matrix; tests/chaos/cases.py says what stands for what, `make chaos` is the long form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from dev.broker import Broker
+from dev.cluster import Cluster
+from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX, SHORT
+from tests.chaos.run import execute
+
+pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Broker]:
+    """A broker that cases may kill."""
+    with Broker(settings=BROKER_SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster() as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
+def test_on_one_broker(name: str, own: Broker) -> None:
+    """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""
+    outcome = execute(CASES[name], CASES[name].size, own)
+    assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
+
+
+@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
+def test_on_three_brokers(name: str, cluster: Cluster) -> None:
+    """The same, while leaders and the coordinator move."""
+    outcome = execute(CASES[name], CASES[name].size, cluster)
+    assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
+
+
+def test_every_case_has_a_short_form_or_a_reason() -> None:
+    """What stands for a case is there, and where nothing does it says why."""
+    short = {case.name for case in SHORT}
+    for case in MATRIX:
+        assert (case.short in short) != bool(case.only_long), case.name
