@@ -8,6 +8,8 @@ the next one starts at the committed offset.
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -20,6 +22,9 @@ from translator.runtime.metrics import Tally
 from translator.settings import Bounds
 
 DEFAULT_BOUNDS = Bounds()
+NEVER = 0.0
+"""As `delivery_seconds`: the producer never gives a record up."""
+
 _POLL_EVERY = 256
 _PAUSE = 0.002
 
@@ -33,6 +38,8 @@ def producer_config(
     """The settings of the idempotent producer (facts: docs/decisions/0001-delivery.md).
 
     Args:
+        delivery_seconds: after which the producer drops a record. What it was handed later it still sends: only who
+            writes nothing after an error may let it drop some.
         bounds: of its queue; whatever they are, one record of the largest size has room.
         limits: `max.message.bytes` of the topics that are written. The broker applies it to a whole batch, and the
             producer has one size of batches for all topics: the smallest limit sets it. A record that is larger than
@@ -54,10 +61,13 @@ def producer_config(
     }
 
 
+_LATE = (
+    "not acknowledged within timing.delivery: no broker for its partition, or "
+    "fewer replicas in sync than its min.insync.replicas"
+)
 # What to say of an error beside the library's own words, which name neither our setting nor what to look at.
 _CAUSES: Mapping[int, str] = {
-    KafkaError._MSG_TIMED_OUT: "not acknowledged within timing.delivery: no broker for its partition, or "
-    "fewer replicas in sync than its min.insync.replicas",
+    KafkaError._MSG_TIMED_OUT: _LATE,
     KafkaError._UNKNOWN_TOPIC: "the topic is gone",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
     KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at the start",
@@ -75,14 +85,15 @@ def failure(topic: str, error: KafkaError) -> str:
 class InFlight:
     """One batch between reading and acknowledging."""
 
-    __slots__ = ("_pending", "acknowledge", "closed", "error", "held", "membership", "sealed", "tally")
+    __slots__ = ("acknowledge", "closed", "error", "held", "membership", "pending", "sealed", "tally", "topics")
 
     def __init__(self, tally: Tally, acknowledge: Acknowledge, membership: bytes) -> None:
         self.tally = tally
         self.acknowledge = acknowledge
         self.closed = False  # everything of the batch was handed to the producer
         self.error: str | None = None
-        self._pending = 0
+        self.pending = 0  # reports that are to come
+        self.topics: set[str] = set()  # that were written
         # -- of transactions
         self.membership = membership
         self.held: list[tuple[str, int, Record, Report]] = []  # what its present message has to write
@@ -98,33 +109,43 @@ class InFlight:
 
         return delivered
 
-    @property
-    def pending(self) -> int:
-        """Reports that are to come."""
-        return self._pending
-
-    def expect(self, records: int) -> None:
+    def expect(self, topic: str, records: int) -> None:
         """That many reports are to come."""
-        self._pending += records
+        self.pending += records
+        self.topics.add(topic)
 
     def delivered(self, error: KafkaError | None, message: Any) -> None:
         """The report of one record."""
-        self._pending -= 1
+        self.pending -= 1
         if error is not None:
             self.error = failure(message.topic(), error)
 
     @property
     def done(self) -> bool:
-        return self.closed and self._pending == 0
+        return self.closed and self.pending == 0
 
 
 class Delivery:
-    """The producer and the batches in flight."""
+    """The producer and the batches in flight.
 
-    def __init__(self, producer: Producer, account: Callable[[Tally], None], bounds: Bounds = DEFAULT_BOUNDS) -> None:
+    Args:
+        seconds: how long nothing may be heard of the oldest batch of a partition that waits for reports. The producer
+            must not give records up by itself (NEVER): it would go on with those behind them, and they would stand
+            before those that the next process writes again.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        account: Callable[[Tally], None],
+        bounds: Bounds = DEFAULT_BOUNDS,
+        seconds: float = math.inf,
+    ) -> None:
         self._producer = producer
         self._account = account
         self._bounds = bounds
+        self._seconds = seconds
+        self._heard: dict[tuple[str, int], tuple[InFlight, int, float]] = {}  # oldest batch, its reports to come, when
         self._queues: dict[tuple[str, int], deque[InFlight]] = {}
         self._batches = 0
         self._since_poll = 0
@@ -171,7 +192,7 @@ class Delivery:
         seen: Callable[[int], None] | None = None,
     ) -> None:
         """Hands records to the producer; waits while its queue is full. `seen` is told where each of them lies."""
-        batch.expect(len(records))
+        batch.expect(topic, len(records))
         report = batch.delivered if seen is None else batch.reporting(seen)
         for record in records:
             while not self._accepted(topic, partition, record, report):
@@ -208,8 +229,11 @@ class Delivery:
         reports: list[KafkaError | None] = []
         while not self._accepted(topic, 0, record, lambda error, _message: reports.append(error)):
             await self._pause()
+        began = time.monotonic()
         while self._dead or not reports:
             await self._pause()
+            if time.monotonic() - began > self._seconds and not reports:
+                raise FatalError(f"cannot write to {topic}: {_LATE}")
         if reports[0] is not None:
             raise FatalError(failure(topic, reports[0]))
 
@@ -241,18 +265,34 @@ class Delivery:
         self._reports += self._producer.poll(0)
         if self._dead:
             return
-        for (topic, _), queue in self._queues.items():
+        for (topic, partition), queue in self._queues.items():
             while queue and (queue[0].done or queue[0].error is not None):
                 batch = queue[0]
                 if batch.error is not None:
                     raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
                 self._acknowledge_first(queue)
+            if queue:
+                self._listen(topic, partition, queue[0])
 
     def _acknowledge_first(self, queue: deque[InFlight]) -> None:
         batch = queue.popleft()
         self._batches -= 1
         self._account(batch.tally)
         batch.acknowledge()
+
+    def _listen(self, topic: str, partition: int, batch: InFlight) -> None:
+        """Notes when something was last heard of the oldest batch of a partition.
+
+        Raises:
+            FatalError: it is too long ago.
+        """
+        now = time.monotonic()
+        before, pending, since = self._heard.get((topic, partition), (None, 0, now))
+        if before is not batch or pending != batch.pending or not pending:
+            self._heard[topic, partition] = batch, batch.pending, now
+        elif now - since > self._seconds:
+            written = " or ".join(sorted(batch.topics))
+            raise FatalError(f"delivery failed for a batch of {topic}: cannot write to {written}: {_LATE}")
 
     async def room(self) -> None:
         """Waits until another batch may be taken on."""
@@ -265,3 +305,14 @@ class Delivery:
         """From here on nothing is produced and nothing acknowledged."""
         self._dead = True
         self._producer.purge()
+
+
+def open_delivery(
+    connection: Mapping[str, Any],
+    limits: Collection[int],
+    account: Callable[[Tally], None],
+    bounds: Bounds,
+    seconds: float,
+) -> Delivery:
+    """The delivery of the service, with a producer of its own; see `producer_config` and `Delivery`."""
+    return Delivery(Producer(producer_config(connection, NEVER, limits, bounds)), account, bounds, seconds)

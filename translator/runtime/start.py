@@ -26,7 +26,7 @@ from translator.message import Message, Setup
 from translator.native_order import NativeOrder
 from translator.runtime import connection
 from translator.runtime.contradictions import PREFIX, Contradictions
-from translator.runtime.delivery import Delivery, producer_config
+from translator.runtime.delivery import Delivery, open_delivery, producer_config
 from translator.runtime.holds import Holds
 from translator.runtime.journal import TopicJournal
 from translator.runtime.metadata import document_of, document_record
@@ -171,9 +171,10 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics, AclOperation.WRITE)
     limits = topics.max_message_bytes(settings.written_topics)
-    config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
-    delivery = Delivery(Producer(config), metrics.account, settings.bounds)
+    delivery = open_delivery(client, limits.values(), metrics.account, settings.bounds, settings.timing.delivery)
     if transactional:
+        # In a transaction the producer may give a record up: nothing of what is behind it will ever be seen.
+        config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
         delivery = _transactions(settings, config, delivery, metrics, lambda topic: positions.note(topic))
     output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)

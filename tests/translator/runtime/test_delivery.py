@@ -2,8 +2,13 @@
 
 import asyncio
 import os
+import socket
+import socketserver
+import threading
+import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
@@ -12,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError
-from translator.runtime.delivery import Delivery, failure, producer_config
+from translator.runtime.delivery import Delivery, failure, open_delivery, producer_config
 from translator.runtime.metrics import Tally
 from translator.settings import Bounds
 
@@ -110,6 +115,102 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(delivery: Delivery, 
     asyncio.run(scenario())
     assert done == []
     assert accounted == []
+
+
+def unreached(port: int, seconds: float) -> Delivery:
+    """A delivery whose broker is at a port of this machine where nobody listens yet."""
+    address = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}
+    connection = address | {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
+    return open_delivery(connection, [1_000_000], lambda _: None, Bounds(), seconds)
+
+
+@contextmanager
+def way_to(broker: Broker, port: int) -> Iterator[None]:
+    """Connects a port with the broker, for clients that ask there for brokers; they go on to its own port."""
+    host, _, number = broker.bootstrap.partition(":")
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Forward(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection((host, int(number))) as there:
+                back = threading.Thread(target=pump, args=(there, self.request))
+                back.start()
+                pump(self.request, there)
+                back.join()
+
+    class Way(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with Way(("127.0.0.1", port), Forward) as way:
+        thread = threading.Thread(target=way.serve_forever)
+        thread.start()
+        yield
+        way.shutdown()
+        thread.join()
+
+
+def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_port: int, broker: Broker) -> None:
+    """It is not dropped while a later one is still sent, however late the process looks.
+
+    The next process begins with what was not written: it would stand behind the later record, out of order.
+    """
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    reader.assign([TopicPartition(topic, 0, 0)])
+
+    async def scenario() -> None:
+        delivery = unreached(free_port, 4)
+        batch = delivery.begin(Tally("s", "raw", 0, records=2), lambda: None)
+        await delivery.send(batch, topic, 0, [record(0)])
+        time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
+        await delivery.send(batch, topic, 0, [record(1)])
+        time.sleep(2.5)  # noqa: ASYNC251  the time of the first is over, that of the second is not
+        with way_to(broker, free_port):
+            first = reader.poll(30)
+        assert first is not None
+        assert first.value() == b"0"
+        delivery.die()
+
+    asyncio.run(scenario())
+    reader.close()
+
+
+def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> None:
+    """The error names the topic and where to look, for a batch and for what is confirmed."""
+    delivery = unreached(free_port, 1)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, "out", 0, [record(0)])
+        batch.closed = True
+        said = "a batch of raw: cannot write to out: not acknowledged within timing.delivery: .* min.insync.replicas"
+        with pytest.raises(FatalError, match=said):
+            await reap_until(delivery, done, 1)
+        with pytest.raises(FatalError, match="cannot write to out: not acknowledged within"):
+            await delivery.confirm("out", record(1))
+        delivery.die()
+
+    asyncio.run(scenario())
+    assert done == []
+
+
+def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> None:
+    """Time counts while reports are to come: a message may wait for its metadata as long as it likes."""
+    delivery = unreached(free_port, 0.2)
+
+    async def scenario() -> None:
+        delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        delivery.reap()
+        await asyncio.sleep(0.3)
+        delivery.reap()
+
+    asyncio.run(scenario())
 
 
 def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, broker: Broker) -> None:
