@@ -114,14 +114,13 @@ class Topics:
             try:
                 future.result(_TIMEOUT)
             except KafkaException as error:
-                # another process of the group may have been faster
                 code = error.args[0].code()
                 if code in _DENIED:
                     raise ConfigError(
                         f"topic {name}: our user may neither see nor create it: give it the right, or create the topic "
                         "and set topics.create: false"
                     ) from None
-                if code != KafkaError.TOPIC_ALREADY_EXISTS:
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process of the group may have been faster
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
         self._wait_for_topics({topic.topic for topic in wanted})
 
