@@ -46,8 +46,9 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     Raises:
         SinkError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
     """
-    spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
     schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
+    schemas.reach()  # before Spark, which takes long to start, and says less of why it reaches no broker
+    spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
     try:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -13,6 +15,13 @@ from spark_sink.names import TableId
 from translator.envelope import TableSchema
 
 log = structlog.get_logger()
+
+# Of what waiting does not cure, in the words of librdkafka; a token endpoint that is away may come back.
+_REFUSED = re.compile(
+    r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
+    r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
+)
+_ATTEMPT_SECONDS = 5.0
 
 # Within this time something must arrive, or the brokers are taken to be away.
 PATIENCE_SECONDS = 60.0
@@ -57,7 +66,38 @@ class SchemaReader:
             # The end of the topic is only told by an empty answer, and the broker keeps that back for so long.
             "fetch.wait.max.ms": 10,
         }
-        self._consumer = Consumer({**client_options, **fixed})
+        self._complaint = ""
+        try:
+            self._consumer = Consumer({**client_options, **fixed, "error_cb": self._complain})
+        except KafkaException as error:
+            raise ConfigError(f"kafka: {error.args[0].str()}") from None
+
+    def reach(self) -> None:
+        """Wait for a broker, and say so.
+
+        Raises:
+            ConfigError: one refuses us, or is not whom we trust.
+            SinkError: none answered in time.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
+            except KafkaException as error:
+                self._consumer.poll(0)  # complaints come in
+                reason = self._complaint or error.args[0].str()
+                if _REFUSED.search(reason):
+                    raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
+                if time.monotonic() > deadline:
+                    raise SinkError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
+                log.warning("waiting for a broker", reason=reason)
+            else:
+                return
+
+    def _complain(self, error: KafkaError) -> None:
+        """Keeps why no broker is reached; a refusal stands before all else."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
+            self._complaint = error.str()
 
     def refresh(self) -> Catalog:
         """The catalog with all that the topic holds now.
@@ -102,6 +142,8 @@ class SchemaReader:
             if error.code() == KafkaError._PARTITION_EOF:
                 self._next = message.offset() or 0
                 return False
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return True  # of the group that nobody joins
             raise KafkaException(error)
         value = message.value()
         if value is not None:

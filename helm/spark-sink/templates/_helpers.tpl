@@ -86,9 +86,11 @@ yes
 {{- fail (printf "%s is %s, a folder of the pod that is lost when the pod ends: put it below the mountPath of one of the claims, or give the URL of an object store." $setting $path) -}}
 {{- end -}}
 {{- end -}}
-{{- $password := dig "kafka" "sasl_password" "" $config | toString -}}
+{{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
+{{- $password := dig "kafka" . "" $config | default "" | toString -}}
 {{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
-{{- fail "config.kafka.sasl_password holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." -}}
+{{- fail (printf "config.kafka.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." .) -}}
+{{- end -}}
 {{- end -}}
 {{- $names := list -}}
 {{- range concat .Values.secretEnv .Values.env -}}
