@@ -14,11 +14,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol, TypeAlias
 
 import msgspec
+import structlog
 from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.errors import quote
 from translator.message import Message, TableName
+
+log = structlog.get_logger("translator")
 
 HELD = "!held/"
 """Of keys in the metadata topic: holds. No source can be named so that its metadata have it."""
@@ -250,6 +253,7 @@ class Holds:
                 of = HeldTable(message.topic, message.topic_id, message.partition, table)
                 await before()
                 await self._journal.confirm(Record((HELD + of.name).encode(), msgspec.json.encode(mark), []))
+                log.warning("table held", held=str(of), since=mark.since, code=mark.code)
                 if found is None:
                     found = mine[table] = Hold(of, mark.since, -1)
                     self._mine[place] = mine
@@ -285,8 +289,9 @@ class Holds:
                 continue
             if not hold.flying and hold.last < known.read:
                 # What follows is written only when no later owner can take the table for held.
-                for prefix in (HELD, CAUGHT_UP):
-                    await self._journal.confirm(Record((prefix + hold.table.name).encode(), None, []))
+                for record in ended(hold.table):
+                    await self._journal.confirm(record)
+                log.info("table goes on", held=str(hold.table), since=hold.since)
                 mine.pop(hold.table.table, None)
                 self._caught_up.pop(hold.table, None)
                 self._waited_for.pop(hold.table, None)
@@ -306,6 +311,11 @@ def take_in(marks: dict[HeldTable, Mark], key: str, document: bytes | None) -> N
 def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:
     """What a replay says of a held table."""
     return Record((CAUGHT_UP + of.name).encode(), msgspec.json.encode(CaughtUp(letters_id, read)), [])
+
+
+def ended(of: HeldTable) -> list[Record]:
+    """What takes a hold back."""
+    return [Record((prefix + of.name).encode(), None, []) for prefix in (HELD, CAUGHT_UP)]
 
 
 def _named(name: str) -> HeldTable:

@@ -25,7 +25,7 @@ from translator.errors import ErrorCode, unknown
 from translator.runtime.blocks import Blocks
 from translator.runtime.dead_letters import Dead, Found, Identity, Wanted, look
 from translator.runtime.delivery import Delivery, InFlight, producer_config
-from translator.runtime.holds import HeldTable, Holds, Mark, caught_up
+from translator.runtime.holds import HeldTable, Holds, Mark, caught_up, ended
 from translator.runtime.metrics import Tally
 from translator.runtime.pipeline import Pipeline, Route
 from translator.runtime.start import World, connect, follow
@@ -188,6 +188,7 @@ class _Replay:
         while done := self._blocks.may_end():
             said = [caught_up(of, dead.topic_id, self._read(dead, of)) for of in done]
             await self._mark([record for record in said if record not in self._said])
+            await self._mark(self._ends_of_former_topics(done))
             self._said = said
             if time.monotonic() >= heard + SILENCE:
                 break
@@ -197,6 +198,11 @@ class _Replay:
                 heard = time.monotonic()
             dead = news
         self.report.caught_up = done
+
+    def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
+        """A topic that is gone, or was made again, has no owner who would end what was held of it."""
+        ids = self._world.topics.ids({of.topic for of in done})
+        return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
 
     def _read(self, dead: Dead, of: HeldTable) -> int:
         to = self._world.target.dead_letters

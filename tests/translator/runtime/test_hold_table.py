@@ -149,6 +149,19 @@ def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
     assert [3, 0, 1, 2] == canonical(yard)
 
 
+@pytest.mark.usefixtures("nobody_answers")
+def test_a_topic_that_was_made_again(yard: Yard) -> None:
+    """Nobody owns a partition of the old one: its replay ends the hold itself. The new one was never held."""
+    yard.feed(0, update(1), good(1))
+    yard.translate(wrong(yard))
+    yard.make_raw_again()
+    yard.feed(0, good(2))
+    yard.translate(wrong(yard))
+    assert [0] == canonical(yard)
+    yard.replay(corrected(yard))
+    assert ([0, 0, 1], {}) == (canonical(yard), yard.look(wrong(yard)).held)
+
+
 def test_the_next_owner_knows_before_it_reads(yard: Yard) -> None:
     """What a former owner has written to the metadata topic is taken in first, however late it comes."""
     yard.feed(0, update(1), good(1))
