@@ -181,7 +181,9 @@ class Pipeline:
             await self._delivery.confirm(self._target.metadata.topic, mark)
             raise
         if isinstance(result, Events):
-            held = await self._held(translator, message, result.changes)
+            held = None
+            if (message.topic, message.partition) in self._holds:  # asked here, too: this runs for every message
+                held = await self._held(translator, message, result.changes)
             schemas = held or self._before(translator, message, result, encoded)
             if isinstance(schemas, DeadLetter):
                 result = schemas
