@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 TEST_ARGS ?=
 DEMO_ARGS ?=
 LOCK_ARGS ?=
+CHAOS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint fmt lock clean
+.PHONY: help setup demo test chaos soak lint fmt lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +22,12 @@ demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_
 
 test: lint ## Lint, types, then every test, with a real broker and a real Spark (TEST_ARGS passes through).
 	@dev/test.sh $(TEST_ARGS)
+
+chaos: setup ## Run the whole fault matrix, about an hour; rows go to docs/reliability.md (CHAOS_ARGS names cases).
+	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)
+
+soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
+	@$(BIN)/python -m tests.chaos.soak
 
 lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/ruff check .

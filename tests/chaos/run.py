@@ -121,7 +121,7 @@ class Run:
     def make_raw_again(self) -> None:
         """Deletes the raw topic, of which all must have been read, and feeds a new one of that name."""
         self.feeder.enough()
-        self._wait_caught_up()
+        self.wait_caught_up()
         self._earlier |= verify.fed(self._topic_id(), self.feeder.sent)
         self._admin.delete_topics([self.raw])[self.raw].result(30)
         while self.raw in self._admin.list_topics(timeout=10).topics:
@@ -130,6 +130,11 @@ class Run:
         self.fault("topic deleted and made again")
         self.feeder = self._new_feeder()
         self.start_feeding()
+
+    def feed_more(self, head: int, rate: float) -> None:
+        """Goes on with another feeder, in the same topic."""
+        self.feeder = self._new_feeder()
+        self.feeder.start(head, rate, 0)
 
     def start_feeding(self) -> None:
         size = self._size
@@ -141,7 +146,7 @@ class Run:
         """Feeds the rest, lets all of it be translated, stops the workers in order and counts."""
         self.feeder.enough()
         self.say(f"{self.feeder.count} messages are fed")
-        self._wait_caught_up()
+        self.wait_caught_up()
         self.say("all is committed")
         for worker in self.workers:
             code = worker.stop()
@@ -163,7 +168,7 @@ class Run:
         if not keep:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    def _wait_caught_up(self) -> None:
+    def wait_caught_up(self) -> None:
         """Until everything that was fed is committed; markers of transactions may stand beyond it."""
         ends: dict[int, int] = {}
         for partition, offset in self.feeder.sent:

@@ -10,8 +10,7 @@ from dev.broker import Broker
 from dev.cluster import Cluster
 from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX, SHORT
 from tests.chaos.run import execute
-
-pytestmark = [pytest.mark.integration, pytest.mark.chaos]
+from tests.chaos.worker import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +26,8 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
+@pytest.mark.integration
+@pytest.mark.chaos
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
 def test_on_one_broker(name: str, own: Broker) -> None:
     """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""
@@ -34,11 +35,20 @@ def test_on_one_broker(name: str, own: Broker) -> None:
     assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
 
 
+@pytest.mark.integration
+@pytest.mark.chaos
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
 def test_on_three_brokers(name: str, cluster: Cluster) -> None:
     """The same, while leaders and the coordinator move."""
     outcome = execute(CASES[name], CASES[name].size, cluster)
     assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
+
+
+def test_every_case_is_published() -> None:
+    """docs/reliability.md has a line of each case of the long form, in the words of the table, run or not."""
+    lines = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").splitlines()
+    for case in MATRIX:
+        assert any(line.startswith(f"| {case.name} | {case.faults} |") for line in lines), case.name
 
 
 def test_every_case_has_a_short_form_or_a_reason() -> None:

@@ -1,0 +1,118 @@
+"""`python -m tests.chaos.soak`: one worker for a quarter of an hour at 80 % of what it can do.
+
+First the peak is measured, on a backlog. Then messages are fed at 80 % of it while memory and the age of the oldest
+record that is not committed are watched. Flat memory means that the last third has no more than the middle one, but for
+a few per cent; a bounded age, that it is never above `AGE_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dev.broker import Broker
+from tests.chaos import verify
+from tests.chaos.cases import Case, Size
+from tests.chaos.run import Run
+
+LOAD = 0.8
+GROWTH = 0.05
+AGE_SECONDS = 15.0
+_BACKLOG = 60_000
+_EVERY = 5.0
+
+
+@dataclass
+class Soak:
+    """What was seen."""
+
+    peak: float  # messages a second
+    fed: int
+    memory: list[float]  # MiB, every few seconds
+    ages: list[float]  # seconds, a few times a second
+    out_of_place: int
+    codes: list[int]
+
+    @property
+    def growth(self) -> float:
+        third = len(self.memory) // 3
+        return statistics.median(self.memory[-third:]) / statistics.median(self.memory[third : 2 * third]) - 1
+
+    @property
+    def good(self) -> bool:
+        return self.growth < GROWTH and max(self.ages) < AGE_SECONDS and not self.out_of_place and self.codes == [0]
+
+    def __str__(self) -> str:
+        middle = statistics.median(self.memory)
+        return (
+            f"peak {self.peak:.0f} messages/s, fed {self.fed} at {LOAD:.0%} of it; memory {self.memory[0]:.0f} MiB at "
+            f"first, median {middle:.0f}, last {self.memory[-1]:.0f}, growth of the last third {self.growth:+.1%}; "
+            f"age of commits median {statistics.median(self.ages):.1f} s, most {max(self.ages):.1f} s; "
+            f"{self.out_of_place} events missing, twice or out of order; exit codes {self.codes}"
+        )
+
+
+def soak(broker: Broker, seconds: float) -> Soak:
+    """Feeds, watches, and counts."""
+    case = Case("soak", "", lambda run: None, Size({}))
+    run = Run(case, Size({}, messages=_BACKLOG, head=1.0, rate=1), broker, "at_least_once", seed=1)
+    try:
+        run.start_feeding()
+        run.feeder.enough()
+        worker = run.worker()
+        run.progress.wait("the backlog", seconds=120)
+        began, before = time.monotonic(), sum(run.progress.committed().values())
+        run.wait_caught_up()
+        peak = (_BACKLOG - before) / (time.monotonic() - began)
+        run.say(f"peak: {peak:.0f} messages/s")
+        from_here = len(run.progress.samples)
+        run.feed_more(head=0, rate=LOAD * peak)
+        memory = []
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            time.sleep(_EVERY)
+            memory.append(_resident(worker.pid))
+        run.feeder.enough()
+        run.wait_caught_up()
+        ages = [age for _, age in run.progress.commit_ages()[from_here:]]
+        worker.stop()
+        fed = _BACKLOG + run.feeder.count
+        return Soak(peak, fed, memory, ages, _out_of_place(run), worker.codes)
+    finally:
+        run.close(keep=False)
+
+
+def _resident(pid: int) -> float:
+    """MiB."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _out_of_place(run: Run) -> int:
+    """Nothing was disturbed: the events of a raw partition are its records, each once and in order."""
+    reached = dict.fromkeys(run.progress.committed(), 0)
+    wrong = 0
+    for record in verify.records(run.servers.bootstrap, run.canonical):
+        _, _, partition, offset, _ = dict(record.headers())["cdc-id"].decode().split("/")
+        wrong += reached[int(partition)] != int(offset)
+        reached[int(partition)] = int(offset) + 1
+    return wrong + sum(end != reached[number] for number, end in run.progress.committed().items())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description="Runs one worker for a long time.")
+    parser.add_argument("--seconds", type=float, default=900)
+    arguments = parser.parse_args()
+    with Broker() as broker:
+        found = soak(broker, arguments.seconds)
+    print(f"{found}: {'passed' if found.good else 'FAILED'}")
+    return 0 if found.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
