@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from dev.broker import Broker
@@ -20,6 +21,7 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", help="all of the long form when none is named")
     parser.add_argument("--delivery", default="at_least_once", choices=["at_least_once", "exactly_once"])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--messages", type=int, help="fewer, for a first look; the long form has what the case says")
     parser.add_argument("--list", action="store_true", help="name the cases and end")
     parser.add_argument("--table", type=Path, help="write the rows into this page, in the place of those there")
     arguments = parser.parse_args()
@@ -38,7 +40,8 @@ def main() -> int:
             if case.brokers not in servers:
                 new = Cluster(BROKER_SETTINGS) if case.brokers > 1 else Broker(settings=BROKER_SETTINGS)
                 servers[case.brokers] = stack.enter_context(new)
-            outcome = execute(case, case.size, servers[case.brokers], arguments.delivery, arguments.seed)
+            size = replace(case.size, messages=arguments.messages) if arguments.messages else case.size
+            outcome = execute(case, size, servers[case.brokers], arguments.delivery, arguments.seed)
             outcomes.append(outcome)
             print(row(outcome), flush=True)
             for problem in (outcome.error, *outcome.verdict.examples):

@@ -60,7 +60,7 @@ class Progress:
         """Says that a fault has just happened, or that an outage has just ended."""
         self.marks.append(Mark(what, time.monotonic(), self.committed()))
 
-    def wait(self, what: str, partitions: int = PARTITIONS, seconds: float = 120) -> None:
+    def wait(self, what: str, partitions: int = PARTITIONS, seconds: float = 300) -> None:
         """Returns when that many partitions have commits that they had not when this was called.
 
         Raises:
@@ -86,7 +86,7 @@ class Progress:
     def slowest(self) -> float | None:
         """The longest recovery; where one fault struck before the last was over, it counts from the later one."""
         found = []
-        for mark, following in zip(self.marks, [*self.marks[1:], None], strict=True):
+        for mark, following in zip(self.marks, [*self.marks, None][1:], strict=True):
             seconds = self.recovery(mark)
             if seconds is not None and (following is None or mark.at + seconds < following.at):
                 found.append(seconds)

@@ -29,7 +29,7 @@ Servers = Broker | Cluster
 
 # Short, so that a worker that takes over from a dead one does not wait long.
 TIMING = {"session": 6, "rebalance": 20, "delivery": 10, "metadata_wait": 5, "topic_refresh": 1}
-CATCH_UP_SECONDS = 240.0
+CATCH_UP_SECONDS = 400.0
 
 
 @dataclass
