@@ -176,9 +176,9 @@ MATRIX: tuple[Case, ...] = (
 SHORT: tuple[Case, ...] = (
     Case(
         "short-kills",
-        "SIGKILL at every stage, out of transactional input",
+        "SIGKILL at four stages, out of transactional input",
         scenarios.kills,
-        Size({"stages": (*PIPELINE, "learn-taught"), "rounds": 1}, messages=15_000, rate=600),
+        Size({"stages": ("translate", "produce", "commit", "learn-taught"), "rounds": 1}, messages=8_000, rate=500),
         input="qlik",
         transactional=True,
     ),
@@ -186,16 +186,17 @@ SHORT: tuple[Case, ...] = (
         "short-mixed",
         "1 to 2 workers, SIGSTOP, broker SIGKILL, 2 to 1 workers; poison",
         scenarios.mixed,
-        Size({"stop": 8, "down": 1}, messages=20_000, rate=600),
+        Size({"stop": 8, "down": 1}, messages=10_000, rate=500),
         input="poisoned",
     ),
     Case(
         "short-cluster",
-        "canonical topic below min.insync.replicas, then the coordinator stopped",
-        scenarios.mixed_cluster,
-        Size({"seconds": 14}, messages=15_000, rate=600),
+        "the group's coordinator SIGKILLed, and with it the canonical topic below min.insync.replicas",
+        scenarios.below_min_isr,
+        Size({"seconds": 8, "coordinator": True}, messages=8_000, rate=500),
         brokers=3,
         output_config={"min.insync.replicas": "3"},
+        timing={"delivery": 4},
     ),
 )
 

@@ -227,6 +227,9 @@ def execute(case: Case, size: Size, servers: Servers, delivery: str = "at_least_
         verdict = run.finish()
     except Exception as problem:
         error = f"{type(problem).__name__}: {problem}"
+    except BaseException:
+        run.close(keep=True)
+        raise
     outcome = run.outcome(verdict, error)
     run.close(keep=not outcome.good)
     return outcome

@@ -144,12 +144,15 @@ def _away(run: Run, node: Node, *, hard: bool) -> None:
     run.cluster.wait_in_sync([run.raw, run.canonical, "__consumer_offsets"])
 
 
-def below_min_isr(run: Run, seconds: float) -> None:
-    """The canonical topic wants more replicas in sync than there are, for longer than `timing.delivery`."""
+def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> None:
+    """The canonical topic wants more replicas in sync than there are, for longer than `timing.delivery`.
+
+    The node that is away leads one of its partitions, or coordinates the group.
+    """
     run.worker()
     run.worker()
     run.progress.wait("before a replica goes")
-    node = run.cluster.leader(run.canonical, 0)
+    node = run.cluster.coordinator(run.tag) if coordinator else run.cluster.leader(run.canonical, 0)
     node.kill()
     run.fault(f"canonical topic below min.insync.replicas for {seconds:g} s")
     time.sleep(seconds / 2)
@@ -194,10 +197,3 @@ def mixed(run: Run, stop: float, down: float) -> None:
     run.fault("2 to 1 workers")
     second.stop()
     run.progress.wait("with one worker again")
-
-
-def mixed_cluster(run: Run, seconds: float) -> None:
-    """A leader is killed, and with it goes what the canonical topic wants in sync; then the coordinator stops."""
-    below_min_isr(run, seconds)
-    run.progress.wait("before the coordinator moves")
-    _away(run, run.cluster.coordinator(run.tag), hard=False)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from dev.broker import Broker
-from dev.cluster import Cluster
 from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX, SHORT
 from tests.chaos.run import execute
 from tests.chaos.worker import ROOT
@@ -20,27 +19,12 @@ def own() -> Iterator[Broker]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster() as running:
-        yield running
-
-
 @pytest.mark.integration
 @pytest.mark.chaos
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
 def test_on_one_broker(name: str, own: Broker) -> None:
     """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""
     outcome = execute(CASES[name], CASES[name].size, own)
-    assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
-
-
-@pytest.mark.integration
-@pytest.mark.chaos
-@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
-def test_on_three_brokers(name: str, cluster: Cluster) -> None:
-    """The same, while leaders and the coordinator move."""
-    outcome = execute(CASES[name], CASES[name].size, cluster)
     assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
 
 

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from dev.server import TETHER
+
 ROOT = Path(__file__).parents[2]
 _PAUSE = 0.3
 _STOP_SECONDS = 60.0
@@ -69,7 +71,7 @@ class Worker:
             command = [sys.executable, "-m", "tests.chaos.launcher", *options, "run", *self._arguments]
             with self.log.open("ab") as log:
                 self._process = subprocess.Popen(
-                    [*command, "-c", self._config],
+                    [sys.executable, "-S", TETHER, str(os.getpid()), *command, "-c", self._config],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,

@@ -1,4 +1,7 @@
-"""Three brokers replicate, one of them may go, and leaders and coordinators move."""
+"""Three brokers replicate, one of them may go, and leaders and coordinators move; what workers make of that.
+
+One cluster for all of it: to start three brokers costs more than the tests.
+"""
 
 from collections.abc import Iterator
 
@@ -7,6 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.cluster import NODES, Cluster
+from tests.chaos.cases import CASES, SHORT
+from tests.chaos.run import execute
 
 pytestmark = pytest.mark.integration
 
@@ -44,6 +49,14 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
     reader.close()
     first.start()
     cluster.wait_in_sync(["__consumer_offsets"])
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
+def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
+    """As in test_matrix.py, while leaders and the coordinator move."""
+    outcome = execute(CASES[name], CASES[name].size, cluster)
+    assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
 
 
 def _create(cluster: Cluster, topic: str) -> None:
