@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests.chaos import scenarios
-from tests.chaos.run import Run
 
 Brokers = Literal[1, 3]
 
@@ -203,5 +202,3 @@ SHORT: tuple[Case, ...] = (
 CASES = {case.name: case for case in (*MATRIX, *SHORT)}
 
 BROKER_SETTINGS = {"log.cleaner.backoff.ms": "500"}  # compaction as soon as there is something to compact
-
-__all__ = ["BROKER_SETTINGS", "CASES", "MATRIX", "SHORT", "Case", "Run", "Size"]

@@ -23,7 +23,7 @@ from tests.chaos.run import Run
 LOAD = 0.8
 GROWTH = 0.05
 AGE_SECONDS = 15.0
-_BACKLOG = 60_000
+_BACKLOG = 100_000
 _EVERY = 5.0
 
 
