@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any, Literal
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -60,10 +60,11 @@ class Topics:
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         self._complaints: Complaints | None = connection.get("error_cb")
+        # We say why no broker is reached; its log would say it ten times a second.
+        self._client = {**connection, "log_level": 0}
         # A reference is kept: an AdminClient that is collected destroys the futures it gave.
         try:
-            # We say why no broker is reached; its log would say it ten times a second.
-            self._admin = AdminClient({**connection, "log_level": 0})
+            self._admin = AdminClient(self._client)
         except KafkaException as error:
             raise ConfigError(f"kafka: {_reason(error)}") from None
 
@@ -192,20 +193,26 @@ class Topics:
         Raises:
             RetryableError: no broker answers.
         """
-        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(*where) for where in partitions])
-        (future,) = self._admin.list_consumer_group_offsets(
-            [asked], require_stable=True, request_timeout=_SOON
-        ).values()
+        asked = [TopicPartition(*where) for where in partitions]
         found = {}
         try:
-            for place in future.result(_TIMEOUT).topic_partitions:
-                if place.error is not None:
-                    raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
-                if place.offset >= 0:
-                    found[place.topic, place.partition] = Committed(place.offset, _note(place))
+            # Not by the admin client: when brokers were away its question for the offsets of a group is never answered
+            # again, or ends the process (librdkafka 2.16). A reader of committed records asks for stable offsets.
+            with closing(self._reader(group)) as reader:
+                for place in reader.committed(asked, timeout=_SOON):
+                    if place.error is not None:
+                        raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
+                    if place.offset >= 0:
+                        found[place.topic, place.partition] = Committed(place.offset, _note(place))
         except KafkaException as error:
             raise RetryableError(f"offsets of group {group}: {_reason(error)}") from None
         return found
+
+    def _reader(self, group: str) -> Consumer:
+        """Knows a group, and is no member of it."""
+        return Consumer(
+            {**self._client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        )
 
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
@@ -223,11 +230,15 @@ class Topics:
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
         asked = {TopicPartition(*where): spec for where in partitions}
         found = {}
-        for where, future in self._admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
+        admin = AdminClient(self._client)  # one that was there before a leader moved may know its old epoch for ever
+        for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
             try:
-                found[where.topic, where.partition] = int(future.result(_TIMEOUT).offset)
+                offset = int(future.result(_TIMEOUT).offset)
             except KafkaException as error:
                 raise RetryableError(f"{where.topic}/{where.partition}: {_reason(error)}") from None
+            if offset < -1:  # librdkafka gives OFFSET_INVALID, and no error, while brokers are away
+                raise RetryableError(f"{where.topic}/{where.partition}: no broker says its offsets")
+            found[where.topic, where.partition] = offset
         return found
 
     def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
