@@ -2,7 +2,8 @@
 
 The long form (`make chaos`) has all of `MATRIX`. The short form, inside `make test`, has to be quick: a start of a
 worker costs seconds, a start of three brokers more. So it runs `SHORT`, three cases that do several things to one set
-of workers. Every line of the matrix says which of them stands for it (`short`), or why none does (`only_long`).
+of workers; `_short.py` says which of them every run has. Every line of the matrix says which of them stands for it
+(`short`), or why none does (`only_long`).
 """
 
 from __future__ import annotations

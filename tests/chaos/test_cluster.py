@@ -10,7 +10,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.cluster import NODES, Cluster
-from tests.chaos.cases import CASES, SHORT
+from tests.chaos._short import parameters
+from tests.chaos.cases import CASES
 from tests.chaos.run import execute
 
 pytestmark = pytest.mark.integration
@@ -52,7 +53,7 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
+@pytest.mark.parametrize("name", parameters(brokers=3))
 def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
     """As in test_matrix.py, while leaders and the coordinator move."""
     outcome = execute(CASES[name], CASES[name].size, cluster)
