@@ -205,7 +205,8 @@ class Topics:
                     if place.offset >= 0:
                         found[place.topic, place.partition] = Committed(place.offset, _note(place))
         except KafkaException as error:
-            raise RetryableError(f"offsets of group {group}: {_reason(error)}") from None
+            text = f"offsets of group {group}: {_reason(error)}"
+            raise RetryableError(f"{text}; a transaction that is open holds them up, too") from None
         return found
 
     def _reader(self, group: str) -> Consumer:
@@ -337,8 +338,9 @@ class Reader:
         ends = {place: self._end(*place) for place in self._open}
         while self._open:
             yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
-            # Of a partition that is written without a pause, the library never reports the end.
-            self._open = {place for place in self._open if self.reached(*place) < ends[place]}
+            # Of a partition that is written without a pause, the library never reports the end. One that is empty must
+            # have answered, too: we may have no right to read it.
+            self._open = {place for place in self._open if self._reached.get(place, -1) < ends[place]}
 
     def _end(self, topic: str, partition: int) -> float:
         """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""

@@ -327,7 +327,7 @@ def test_an_open_transaction_is_waited_for(bench: Bench) -> None:
         place = TopicPartition(bench.raw, 0, offset)
         stopped.send_offsets_to_transaction([place], bench.membership, 20)
         if offset == 5:
-            with pytest.raises(RetryableError, match="unstable offsets"):
+            with pytest.raises(RetryableError, match="a transaction that is open"):
                 find(0.0)
         stopped.commit_transaction(20)
         assert offset == find(20.0)
