@@ -82,6 +82,19 @@ def failure(topic: str, error: KafkaError) -> str:
     return f"cannot write to {topic}: {error.str()}" + (f" ({cause})" if cause else "")
 
 
+def telling(report: Report, seen: Callable[[int], None] | None) -> Report:
+    """A report that also tells where the record lies, when somebody wants to know."""
+    if seen is None:
+        return report
+
+    def delivered(error: KafkaError | None, message: Any) -> None:
+        report(error, message)
+        if error is None:
+            seen(message.offset())
+
+    return delivered
+
+
 class InFlight:
     """One batch between reading and acknowledging."""
 
@@ -98,16 +111,6 @@ class InFlight:
         self.membership = membership
         self.held: list[tuple[str, int, Record, Report]] = []  # what its present message has to write
         self.sealed = 0  # messages that are in one
-
-    def reporting(self, seen: Callable[[int], None]) -> Report:
-        """As `delivered`, and tells the offset."""
-
-        def delivered(error: KafkaError | None, message: Any) -> None:
-            self.delivered(error, message)
-            if error is None:
-                seen(message.offset())
-
-        return delivered
 
     def expect(self, topic: str, records: int) -> None:
         """That many reports are to come."""
@@ -193,7 +196,7 @@ class Delivery:
     ) -> None:
         """Hands records to the producer; waits while its queue is full. `seen` is told where each of them lies."""
         batch.expect(topic, len(records))
-        report = batch.delivered if seen is None else batch.reporting(seen)
+        report = telling(batch.delivered, seen)
         for record in records:
             while not self._accepted(topic, partition, record, report):
                 await self._pause()

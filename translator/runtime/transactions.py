@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from translator.codecs.record import Record
 from translator.errors import ConfigError, FatalError, RetryableError
-from translator.runtime.delivery import DEFAULT_BOUNDS, Delivery, InFlight, Report, failure
+from translator.runtime.delivery import DEFAULT_BOUNDS, Delivery, InFlight, failure, telling
 from translator.runtime.metrics import Tally
 from translator.settings import Bounds
 
@@ -165,16 +165,8 @@ class Transactions(Delivery):
 
         `seen` is told before the transaction ends; when it does not stand, nor does the process.
         """
-        report = self._refused if seen is None else self._reporting(seen)
+        report = telling(self._refused, seen)
         batch.held += [(topic, partition, record, report) for record in records]
-
-    def _reporting(self, seen: Callable[[int], None]) -> Report:
-        def delivered(error: KafkaError | None, message: Any) -> None:
-            self._refused(error, message)
-            if error is None:
-                seen(message.offset())
-
-        return delivered
 
     async def seal(self, batch: InFlight, offset: int) -> None:
         """Writes a message into the present transaction, whole and with its offset."""
