@@ -17,6 +17,7 @@ from spark_sink.errors import ConfigError, SinkError
 from spark_sink.evolve import AddColumns, Create
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.read import BUCKETS, decoded
+from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.tables import Ddl, Tables
 from spark_sink.task import Report, Task
@@ -40,12 +41,21 @@ class Applier:
         app: pipeline and checkpoint, for the markers of the commits.
     """
 
-    def __init__(self, schemas: Schemas, tables: Tables, ddl: Ddl, pattern: TablePattern, app: str) -> None:
+    def __init__(
+        self,
+        schemas: Schemas,
+        tables: Tables,
+        ddl: Ddl,
+        pattern: TablePattern,
+        app: str,
+        rules: Rules,
+    ) -> None:
         self._schemas = schemas
         self._tables = tables
         self._ddl = ddl
         self._pattern = pattern
         self._app = app
+        self._rules = rules
         self._weights: Counter[int] = Counter()
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
@@ -53,7 +63,7 @@ class Applier:
         started = time.perf_counter()
         catalog = self._schemas.refresh()
         self._check_names(catalog.tables())
-        task = Task(self._tables, self._pattern, catalog, self._app, batch)
+        task = Task(self._tables, self._pattern, catalog, self._app, batch, self._rules)
         schemas_read = time.perf_counter()
         events = decoded(records, self._pattern.route_sql())
         reports = self._run(events, task)
@@ -133,6 +143,7 @@ def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
         if report.refused is not None:
             log.error("table refused its events", table=report.table, reason=report.refused, events=report.events)
     rejected = sum((Counter(report.rejected) for report in reports), Counter[str]())
+    stale = sum((Counter(report.stale) for report in reports), Counter[str]())
     ignored = sum((Counter(report.ignored) for report in reports), Counter[str]())
     log.info(
         "batch applied",
@@ -143,7 +154,8 @@ def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
         commits_skipped=sum(report.skipped for report in reports),
         rows=sum(report.rows for report in reports),
         deleted=sum(report.deleted for report in reports),
-        duplicates=sum(report.duplicates for report in reports),
+        stale=dict(stale),
+        late=sum(report.late for report in reports),
         scope_changes=sum(report.scope_changes for report in reports),
         quarantined=dict(rejected),
         ignored=dict(ignored),

@@ -64,6 +64,37 @@ def sql_type(canonical: str) -> str:
     return _BY_CANONICAL.get(canonical, "string")
 
 
+# Digits before the point of the greatest value.
+_DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+# What a column of another type holds, decimals apart: every value, and the text of it says the same.
+_HOLDS: Mapping[str, frozenset[str]] = {
+    "smallint": frozenset({"tinyint"}),
+    "int": frozenset({"tinyint", "smallint"}),
+    "bigint": frozenset({"tinyint", "smallint", "int"}),
+    "double": frozenset({"float", "tinyint", "smallint", "int"}),
+}
+
+
+def holds(sql: str, other: str) -> bool:
+    """Whether a column of the type `sql` holds every value of the type `other` exactly.
+
+    Text holds all that events carry as text, but no bytes: their base64 could not be told from a text.
+    """
+    if sql == other or other in _HOLDS.get(sql, ()):
+        return True
+    if sql == "string":
+        return other != "binary"
+    ours = _DECIMAL.fullmatch(sql)
+    if not ours:
+        return False
+    precision, scale = int(ours[1]), int(ours[2])
+    theirs = _DECIMAL.fullmatch(other)
+    if theirs:
+        return scale >= int(theirs[2]) and precision - scale >= int(theirs[1]) - int(theirs[2])
+    return other in _DIGITS and precision - scale >= _DIGITS[other]
+
+
 def sql_type_of_delta(delta: str) -> str:
     """The Spark SQL type of a column in the Delta log; a type that no event becomes is returned as it is."""
     decimal = _DECIMAL.fullmatch(delta)

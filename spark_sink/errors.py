@@ -22,7 +22,15 @@ class ConfigError(SinkError):
 
 
 class Refused(Exception):
-    """A table cannot go on; the message says why, without row data."""
+    """A table cannot go on; the message says why, without row data.
+
+    Args:
+        reason: under which its events go to quarantine.
+    """
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class Reason(StrEnum):
@@ -39,7 +47,11 @@ class Reason(StrEnum):
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` names a column that its own schema does not have
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
-    TABLE_REFUSED = "TABLE_REFUSED"  # the table cannot go on; all its events of the batch
+    # The table cannot go on; all its events of the batch from there:
+    TABLE_REFUSED = "TABLE_REFUSED"  # it is no table that the sink can write
+    SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema asks for a change that the policy or the key forbids
+    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate, and several scopes feed the table
+    RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
 
 
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:

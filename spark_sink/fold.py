@@ -1,88 +1,13 @@
-"""Many changes of a row -> one. Pure: no Spark, no table, no values; it decides which images make a row.
-
-Inside a position scope the position decides: an event that is not beyond the greatest position the row has seen in that
-scope is a duplicate. Between scopes the order in which the events are given stands.
-"""
+"""Many changes of rows -> one change of each. Pure: it decides which images make a row, and looks at no value."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from msgspec import Struct
-
-# The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
-Key = tuple[Any, ...]
-
-RESETS = frozenset({"c", "r"})
-
-
-class Event(Struct, frozen=True, gc=False):
-    """A row event, with what the sink needs of it. `index` leads back to its record."""
-
-    index: int
-    op: str
-    key: str
-    key_old: str | None
-    scope: str
-    pos: str
-    after: str | None
-    full: bool
-    withholds: bool
-    schema_id: str | None
-
-    @property
-    def resets(self) -> bool:
-        """Whether it fixes the whole row."""
-        return self.op in RESETS or (self.op == "u" and self.full)
-
-    @property
-    def leaves_gaps(self) -> bool:
-        """Whether the row that it fixes lacks a column: a value that was withheld, or has no faithful form.
-
-        A full image lacks none; an issue beside it is one of the image before.
-        """
-        return self.withholds and not self.full
-
-
-class Mark(Struct, frozen=True):
-    """What the stored row remembers: the last position, by scope, and whether columns of it were never seen.
-
-    `seen` holds the scopes before `scope`; nearly always none.
-    """
-
-    scope: str
-    pos: str
-    seen: Mapping[str, str]
-    incomplete: bool
-
-
-@dataclass(slots=True)
-class Row:
-    """What a batch makes of a row: the stored columns of `base` (None: all NULL), then `images`, in order."""
-
-    exists: bool
-    base: Key | None
-    images: list[Event] = field(default_factory=list)
-    incomplete: bool = False
-    positions: dict[str, str] = field(default_factory=dict)
-    scope: str | None = None
-    touched: bool = False
-
-    def is_duplicate(self, event: Event) -> bool:
-        return event.pos <= self.positions.get(event.scope, "")
-
-    def advance(self, event: Event) -> None:
-        self.positions[event.scope] = event.pos
-        self.scope = event.scope
-        self.touched = True
-
-    def replace(self, base: Key | None, images: list[Event], *, incomplete: bool) -> None:
-        self.exists, self.base, self.images, self.incomplete = True, base, images, incomplete
-
-    def remove(self) -> None:
-        self.exists, self.base, self.images, self.incomplete = False, None, [], False
+from spark_sink.errors import Reason, Refused
+from spark_sink.row import DUPLICATE, GAP, TRUNCATED, Event, Key, Mark, Row, epoch, is_loaded
 
 
 @dataclass(slots=True)
@@ -90,16 +15,26 @@ class Folded:
     """The rows that a batch touches, by key, and what was met on the way."""
 
     rows: dict[Key, Row]
-    duplicates: int = 0
+    stale: Counter[str] = field(default_factory=Counter)
+    late: int = 0
     scope_changes: int = 0
 
 
-def fold(events: Iterable[Event], keys: Mapping[str, Key], marks: Mapping[Key, Mark]) -> Folded:
+def fold(
+    events: Iterable[Event],
+    keys: Mapping[str, Key],
+    marks: Mapping[Key, Mark],
+    floors: Mapping[str, str],
+) -> Folded:
     """The rows after `events`, which are given in canonical order.
 
     Args:
         keys: the typed key of every key text in `events`.
         marks: what is stored, for every key in `events` that is stored.
+        floors: by scope, the position of the last truncate.
+
+    Raises:
+        Refused: snapshot rows come although the table has gone on, and no new epoch says so.
     """
     rows: dict[Key, Row] = {}
 
@@ -107,42 +42,38 @@ def fold(events: Iterable[Event], keys: Mapping[str, Key], marks: Mapping[Key, M
         key = keys[text]
         row = rows.get(key)
         if row is None:
-            row = rows[key] = _stored(key, marks.get(key))
+            row = rows[key] = Row.of(key, marks.get(key))
         return key, row
 
     folded = Folded(rows)
     for event in events:
+        floor = floors.get(event.scope)
+        if floor is not None and event.pos <= floor:
+            _check_epoch(event, floor)
+            folded.stale[TRUNCATED] += 1
+            continue
         key, row = row_of(event.key)
-        if event.op == "u" and event.key_old is not None and keys[event.key_old] != key:
+        moves = event.key_old is not None and keys[event.key_old] != key
+        if event.op == GAP:
+            row.miss(event)
+            if moves and event.key_old is not None:
+                row_of(event.key_old)[1].miss(event)
+        elif moves and event.key_old is not None:
             _move(event, row_of(event.key_old)[1], row, folded)
-        elif row.is_duplicate(event):
-            folded.duplicates += 1
+        elif (why := row.stale(event)) is not None:
+            if why != DUPLICATE:
+                _check_epoch(event, row.positions[event.scope])
+            folded.stale[why] += 1
         else:
-            folded.scope_changes += row.scope is not None and row.scope != event.scope
-            row.advance(event)
-            _APPLY[event.op](event, row)
+            _enter(event, row, folded)
+            _APPLY[event.op](row, event)
     folded.rows = {key: row for key, row in rows.items() if row.touched}
     return folded
 
 
-def _stored(key: Key, mark: Mark | None) -> Row:
-    if mark is None:
-        return Row(exists=False, base=None)
-    positions = {**mark.seen, mark.scope: mark.pos}
-    return Row(exists=True, base=key, incomplete=mark.incomplete, positions=positions, scope=mark.scope)
-
-
-def _write(event: Event, row: Row) -> None:
-    if event.resets:
-        row.replace(None, [event], incomplete=event.leaves_gaps)
-    elif row.exists:
-        row.images.append(event)
-    else:
-        row.replace(None, [event], incomplete=True)
-
-
-def _delete(event: Event, row: Row) -> None:
-    row.remove()
+def _enter(event: Event, row: Row, folded: Folded) -> None:
+    folded.late += event.pos < row.positions.get(event.scope, "")
+    folded.scope_changes += row.enter(event)
 
 
 def _move(event: Event, old: Row, new: Row, folded: Folded) -> None:
@@ -150,19 +81,39 @@ def _move(event: Event, old: Row, new: Row, folded: Folded) -> None:
 
     Each side is guarded on its own: one of the two rows may have gone on since.
     """
-    old_is_later, new_is_later = old.is_duplicate(event), new.is_duplicate(event)
-    folded.duplicates += old_is_later and new_is_later
-    if not new_is_later:
-        new.advance(event)
-        if event.resets:
-            new.replace(None, [event], incomplete=event.leaves_gaps)
-        elif old.exists and not old_is_later:
-            new.replace(old.base, [*old.images, event], incomplete=old.incomplete)
+    old_stale, new_stale = old.stale(event), new.stale(event)
+    if old_stale and new_stale:
+        folded.stale[new_stale] += 1
+    if not new_stale:
+        _enter(event, new, folded)
+        if event.resets or old_stale or not old.exists or event.pos < new.positions[event.scope]:
+            new.remove(event)
+            new.write(event)
         else:
-            new.replace(None, [event], incomplete=True)
-    if not old_is_later:
-        old.advance(event)
-        old.remove()
+            new.become(old, event)
+    if not old_stale:
+        old.enter(event)
+        old.remove(event)
 
 
-_APPLY: Mapping[str, Callable[[Event, Row], None]] = {"c": _write, "r": _write, "u": _write, "d": _delete}
+def _check_epoch(event: Event, last: str) -> None:
+    """Stop at a snapshot row that is not the one the row began with: whether it is newer, its position does not tell.
+
+    Raises:
+        Refused: it is one.
+    """
+    loaded = event.op == "r" and is_loaded(event.scope, event.pos)
+    if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):
+        raise Refused(
+            Reason.RELOAD_UNANNOUNCED,
+            "a snapshot row meets a row that changes have written since: the table was loaded again; name the time of "
+            "the reload in `epochs` of the source",
+        )
+
+
+_APPLY: Mapping[str, Callable[[Row, Event], None]] = {
+    "c": Row.write,
+    "r": Row.write,
+    "u": Row.write,
+    "d": Row.remove,
+}

@@ -11,14 +11,17 @@ import pyarrow.compute as pc
 
 from spark_sink.errors import Reason
 from spark_sink.evolve import Shape
-from spark_sink.fold import Event, Key
 from spark_sink.framing import PLAIN_FIELDS
 from spark_sink.names import TableId
 from spark_sink.quarantine import Rejected
+from spark_sink.row import GAP, Event, Key
 from spark_sink.values import column, image
 
 OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
 NEED_AFTER = frozenset({"r", "c", "u"})
+
+# Broken events that may have changed their row.
+LEAVE_GAPS = frozenset({Reason.OPERATION_UNKNOWN, Reason.IMAGE_MISSING})
 
 
 @dataclass(slots=True)
@@ -51,9 +54,9 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
     """The records of one route by source table; None holds what names no table."""
     tables: dict[TableId | None, Intake] = {}
-    columns = (records.column(name).to_pylist() for name in (*PLAIN_FIELDS, "withholds"))
+    columns = (records.column(name).to_pylist() for name in (*PLAIN_FIELDS, "withholds", "ts"))
     for index, values in enumerate(zip(*columns, strict=True)):
-        kind, op, source, db, schema, table, pos, scope, key, key_old, after, state, schema_id, withholds = values
+        kind, op, source, db, schema, table, pos, scope, key, key_old, after, state, schema_id, withholds, ts = values
         table_id = TableId(source, db, schema, table) if table is not None else None
         into = tables.get(table_id)
         if into is None:
@@ -64,8 +67,10 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
         wrong = _wrong(kind, op, table, key, after)
         if wrong is not None:
             into.rejected.append(Rejected(index, *wrong))
-            continue
-        into.events.append(Event(index, op, key, key_old, scope, pos, after, state == "full", withholds, schema_id))
+            if key is None or wrong[0] not in LEAVE_GAPS:
+                continue
+            op, after, schema_id = GAP, None, None
+        into.events.append(Event(index, op, key, key_old, scope, pos, after, state == "full", withholds, schema_id, ts))
     return tables
 
 
@@ -113,7 +118,8 @@ def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], d
     texts = dict.fromkeys(text for event in events for text in (event.key, event.key_old) if text is not None)
     wrong: dict[str, tuple[Reason, str]] = {}
     raw: dict[str, list[object]] = {}
-    expected = set(shape.key)
+    names = shape.key_sent_as
+    expected = set(names)
     for text in texts:
         try:
             values = image(text)
@@ -121,11 +127,11 @@ def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], d
             wrong[text] = Reason.KEY_INVALID, "the key is not a JSON object"
             continue
         if values.keys() != expected:
-            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), the table by ({', '.join(shape.key)})"
+            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), the table by ({', '.join(names)})"
         elif None in values.values():
             wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
         else:
-            raw[text] = [values[name] for name in shape.key]
+            raw[text] = [values[name] for name in names]
     types = [shape.types[name] for name in shape.key]
     try:
         return _typed(raw, types), wrong

@@ -53,7 +53,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
         app = f"{settings.pipeline}/{checkpoint_id(spark, settings.checkpoint)}"
-        apply = Applier(schemas, DeltaTables(settings.tables.warehouse), ddl, settings.tables.pattern, app)
+        tables = DeltaTables(settings.tables.warehouse)
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, settings.tables.rules)
         Job(spark, settings, apply, available_now=available_now).run()
     finally:
         schemas.close()

@@ -58,4 +58,5 @@ def decoded(records: DataFrame, route_sql: str) -> DataFrame:
         "if(event.kind is null or event.kind = 'row', value, null) as value",
         *plain,
         "event.unavailable is not null or event.issues is not null as withholds",
+        "unix_micros(event.ts_origin_us) as ts",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.columns import arrow_type
-from spark_sink.errors import Reason
-from spark_sink.evolve import Shape
-from spark_sink.fold import Event, Folded, Key, Mark, Row, fold
+from spark_sink.evolve import Plan, Shape
+from spark_sink.fold import Folded, fold
+from spark_sink.images import Reader, Unreadable
 from spark_sink.intake import typed_keys
 from spark_sink.quarantine import Rejected
-from spark_sink.tables import INCOMPLETE, POS, SCOPE, SEEN, Changes, Table
-from spark_sink.values import column, fits, image
+from spark_sink.row import GAP, NOTHING, Content, Event, Key, Mark, Row
+from spark_sink.tables import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Changes, Table
+from spark_sink.values import column, fits
+
+# What a timestamp of every reader can be: years 1 to 9999.
+_EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,131 +40,118 @@ class _Unfit(Exception):
         self.keys = keys
 
 
-def settle(events: Sequence[Event], table: Table, shape: Shape) -> Settled:
+def settle(events: Sequence[Event], table: Table, plan: Plan) -> Settled:
     """Fold the events onto the stored rows.
 
-    Values are looked at where they would be written. If one does not fit, all events of its row are examined and the
-    bad ones left out, as if they had never come, and the segment is folded again.
+    Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
+    one leaves a gap that marks its row, and the segment is folded again.
+
+    Raises:
+        Refused: the table cannot go on.
     """
-    keys, wrong = typed_keys(events, shape)
+    keys, wrong = typed_keys(events, plan.shape)
     rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
-    left_out = {one.event for one in rejected}
+    if rejected:
+        keyless = {one.event for one in rejected}
+        events = [event for event in events if event.index not in keyless]
+    reader = Reader(plan)
     marks = table.marks(set(keys.values()))
     while True:
-        good = [event for event in events if event.index not in left_out] if left_out else events
-        folded = fold(good, keys, marks)
+        folded = fold(events, keys, marks, table.floors)
         try:
-            return Settled(_changes(folded, marks, shape, table), rejected, folded)
+            return Settled(changes(folded.rows, marks, reader, plan.shape, table), rejected, folded)
         except _Unfit as unfit:
-            found = _examine(_suspects(good, keys, folded, unfit.keys), shape)
+            suspects = _suspects(events, keys, folded, unfit.keys)
+            found = [one for event in suspects if (one := reader.examined(event)) is not None]
             if not found:
                 raise AssertionError("a row does not fit although each of its images does") from None
             rejected += found
-            left_out |= {one.event for one in found}
+            bad = {one.event for one in found}
+            events = [gap(event) if event.index in bad else event for event in events]
 
 
-def _changes(folded: Folded, marks: Mapping[Key, Mark], shape: Shape, table: Table) -> Changes:
-    live = {key: row for key, row in folded.rows.items() if row.exists}
-    gone = [key for key, row in folded.rows.items() if not row.exists and key in marks]
-    images = _images(live, shape)
-    moved = {i: row.base for i, (key, row) in enumerate(live.items()) if row.base is not None and row.base != key}
-    bases = table.rows(set(moved.values())) if moved else {}
-    stays = [row.base == key for key, row in live.items()]
+def gap(event: Event) -> Event:
+    """What stands in the place of an event that went to quarantine."""
+    return msgspec.structs.replace(event, op=GAP, after=None, schema_id=None)
+
+
+def changes(
+    folded: Mapping[Key, Row], marks: Mapping[Key, Mark], reader: Reader, shape: Shape, table: Table
+) -> Changes:
+    """The folded rows as columns to write."""
+    contents = _contents(folded, reader)
+    rows = list(folded.items())
+    moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored not in (None, key)}
+    bases = table.rows({key for key in moved.values() if key is not None}) if moved else {}
     unfit: set[Key] = set()
-    columns: dict[str, pa.Array] = _key_columns(live, shape)
+    columns: dict[str, pa.Array] = {
+        name: pa.array([key[i] for key, _ in rows], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
+    }
     kept: dict[str, pa.Array] = {}
     for name, sql in shape.types.items():
         if name in columns:
             continue
-        values = [sent.get(name) for sent in images]
+        values = [content.sent.get(name) for content in contents]
         try:
             array = column(values, sql)
         except ValueError:
-            unfit |= {key for key, value in zip(live, values, strict=True) if not fits(value, sql)}
+            unfit |= {key for (key, _), value in zip(rows, values, strict=True) if not fits(value, sql)}
             continue
-        written = [not stay or name in sent for stay, sent in zip(stays, images, strict=True)]
+        written = [
+            name in content.sent or row.stored != key or not row.keeps(name)
+            for (key, row), content in zip(rows, contents, strict=True)
+        ]
         if not all(written):
             kept[name] = pa.array(written)
-        missing = {i: bases[base][name] for i, base in moved.items() if name not in images[i]}
+        missing = {
+            i: bases[base][name]
+            for i, base in moved.items()
+            if base is not None and name not in contents[i].sent and rows[i][1].keeps(name)
+        }
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
         raise _Unfit(unfit)
-    rows = pa.table({**{name: columns[name] for name in shape.types}, **_meta_columns(live.values())})
-    inserts_only = not gone and not any(key in marks for key in live)
-    return Changes(rows, kept, pa.table(_key_columns(gone, shape)), inserts_only)
+    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **_meta_columns(rows, contents)})
+    return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
-def _images(live: Mapping[Key, Row], shape: Shape) -> list[dict[str, Any]]:
-    """The columns that each row is sent, later images over earlier ones."""
-    allowed = shape.types.keys()
-    images = []
+def _contents(folded: Mapping[Key, Row], reader: Reader) -> list[Content]:
+    contents = []
     unfit = set()
-    for key, row in live.items():
-        sent: dict[str, Any] = {}
+    for key, row in folded.items():
         try:
-            for event in row.images:
-                sent.update(image(event.after or ""))
-        except ValueError:
+            contents.append(row.content(reader))
+        except Unreadable:
             unfit.add(key)
-        if not sent.keys() <= allowed:
-            unfit.add(key)
-        images.append(sent)
     if unfit:
         raise _Unfit(unfit)
-    return images
+    return contents
 
 
-def _key_columns(keys: Iterable[Key], shape: Shape) -> dict[str, pa.Array]:
-    taken = list(keys)
+def _meta_columns(rows: Sequence[tuple[Key, Row]], contents: Sequence[Content]) -> dict[str, pa.Array]:
+    marks = [row.mark(content.columns) for (_, row), content in zip(rows, contents, strict=True)]
+    deleted = [None if row.exists else min(max(row.deleted_at, _EARLIEST), _LATEST) for _, row in rows]
     return {
-        name: pa.array([key[i] for key in taken], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
+        SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
+        POS: pa.array([mark.pos for mark in marks], pa.string()),
+        STATE: pa.array([_state(mark) for mark in marks], pa.string()),
+        INCOMPLETE: pa.array([mark.incomplete for mark in marks], pa.bool_()),
+        DELETED_AT: pa.array(deleted, pa.timestamp("us", "UTC")),
     }
 
 
-def _meta_columns(rows: Iterable[Row]) -> dict[str, pa.Array]:
-    taken = list(rows)
-    return {
-        SCOPE: pa.array([row.scope for row in taken], pa.string()),
-        POS: pa.array([row.positions[row.scope or ""] for row in taken], pa.string()),
-        SEEN: pa.array([_other_scopes(row) for row in taken], pa.string()),
-        INCOMPLETE: pa.array([row.incomplete for row in taken], pa.bool_()),
-    }
+def _state(mark: Mark) -> str | None:
+    return None if mark.memory == NOTHING else msgspec.json.encode(mark.memory, order="deterministic").decode()
 
 
-def _other_scopes(row: Row) -> str | None:
-    if len(row.positions) < 2:
-        return None
-    others = {scope: pos for scope, pos in row.positions.items() if scope != row.scope}
-    return json.dumps(others, sort_keys=True, separators=(",", ":"))
-
-
-def _filled(array: pa.Array, stored: Mapping[int, object]) -> pa.Array:
+def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
     """The column with stored values where the images of a moved row told nothing."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
-def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> dict[int, Event]:
+def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
     """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
-    suspects = {event.index: event for key in unfit for event in folded.rows[key].images}
-    return suspects | {event.index: event for event in events if keys[event.key] in unfit}
-
-
-def _examine(suspects: Mapping[int, Event], shape: Shape) -> list[Rejected]:
-    findings = ((index, _wrong_image(event, shape)) for index, event in sorted(suspects.items()))
-    return [Rejected(index, *why) for index, why in findings if why is not None]
-
-
-def _wrong_image(event: Event, shape: Shape) -> tuple[Reason, str] | None:
-    if event.after is None or event.op == "d":
-        return None
-    try:
-        sent = image(event.after)
-    except ValueError:
-        return Reason.IMAGE_INVALID, "the after image is not a JSON object"
-    for name, value in sent.items():
-        if name not in shape.types:
-            return Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event"
-        if name not in shape.key and not fits(value, shape.types[name]):
-            return Reason.VALUE_INVALID, f"the value of {name} does not fit {shape.types[name]} exactly"
-    return None
+    suspects = {image.event.index: image.event for key in unfit for image in folded.rows[key].images}
+    suspects |= {event.index: event for event in events if keys[event.key] in unfit}
+    return [event for _, event in sorted(suspects.items())]

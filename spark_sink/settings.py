@@ -9,14 +9,16 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from spark_sink.errors import ConfigError, unknown
+from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.kafka import Kafka
 from spark_sink.names import TablePattern
+from spark_sink.rules import Rules
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -55,6 +57,28 @@ class Tables(_Section):
     @property
     def pattern(self) -> TablePattern:
         return TablePattern.parse(self.name)
+
+    truncate: Literal["park", "all_scopes"] = Field(
+        default="park",
+        description="A truncate of a table that several scopes feed: the table stops, or is emptied of all of them.",
+    )
+    tombstone_days: int = Field(
+        default=7, ge=1, description="So long a deleted row is remembered, by the times of the events."
+    )
+    changes: dict[Change, Policy] = Field(
+        default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
+    )
+
+    @field_validator("changes")
+    @classmethod
+    def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
+        if value.get(Change.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
+            raise ValueError("key: allowed are fail and ignore; the rows of the table are no rows of another key")
+        return value
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(self.truncate == "all_scopes", self.tombstone_days, {**DEFAULTS, **self.changes})
 
 
 class Batches(_Section):

@@ -16,18 +16,24 @@ from msgspec import Struct
 
 from spark_sink import quarantine
 from spark_sink.errors import Reason, Refused
-from spark_sink.evolve import Shape, Step, evolve
-from spark_sink.fold import Event
+from spark_sink.evolve import Plan, Step, evolve
 from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.quarantine import Rejected
+from spark_sink.row import GAP, Event
+from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.segment import settle
+from spark_sink.segment import gap, settle
 from spark_sink.tables import Marker, Table, Tables
-from translator.envelope import TableSchema
+from spark_sink.truncate import truncate
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
 MAX_SEGMENTS = 4096
+
+# Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
+FORGOTTEN = "cdc.forgotten"
+
+DAY = 24 * 60 * 60 * 1_000_000
 
 
 class Report(Struct):
@@ -44,7 +50,8 @@ class Report(Struct):
     skipped: int = 0
     rows: int = 0
     deleted: int = 0
-    duplicates: int = 0
+    stale: dict[str, int] = {}
+    late: int = 0
     scope_changes: int = 0
     rejected: dict[str, int] = {}
     ignored: dict[str, int] = {}
@@ -65,6 +72,7 @@ class Task:
     catalog: Catalog
     app: str
     batch: int
+    rules: Rules
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
@@ -79,7 +87,8 @@ class Task:
         owners: dict[str, TableId] = {}
         for table_id, came in taken.items():
             name = self.pattern.target(table_id) if table_id else "-"
-            report = Report(name, route, bucket, len(came.events), ignored=dict(came.ignored))
+            events = sum(1 for event in came.events if event.op != GAP)
+            report = Report(name, route, bucket, events, ignored=dict(came.ignored))
             owner = owners.setdefault(name.lower(), table_id) if table_id else None
             if table_id is not None and owner is not None and owner != table_id:
                 report.clash = clash(owner, table_id, name)
@@ -99,24 +108,38 @@ class Task:
                 return
             came = self._with_known_schemas(table_id, came)
             segments = _segments(came.events)
-            shape, report.step = self._evolved(table_id, table, came.events)
+            plan = self._planned(table_id, table, came.events)
         except Refused as refusal:
-            report.refused = str(refusal)
-            refused = [Rejected(event.index, Reason.TABLE_REFUSED, str(refusal)) for event in came.events]
-            self._reject(report, 0, table_id, came.rejected + refused, records)
+            self._refuse(report, 0, table_id, refusal, came.events, came.rejected, records)
             return
+        report.step = plan.step if plan is not None else None
         if report.step is not None:
             return
-        if table is None or shape is None:  # nothing that would make a table, such as a truncate of none
+        if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
             self._reject(report, 0, table_id, came.rejected, records)
         else:
-            self._write(report, table, shape, segments, came.rejected, records)
+            self._write(report, table, plan, segments, came.rejected, records)
+
+    def _refuse(
+        self,
+        report: Report,
+        number: int,
+        table_id: TableId,
+        refusal: Refused,
+        events: Iterable[Event],
+        rejected: Sequence[Rejected],
+        records: pa.Table,
+    ) -> None:
+        """The table cannot go on: its events from here on go to quarantine. The one place that parking takes over."""
+        report.refused = str(refusal)
+        held = [Rejected(event.index, refusal.reason, str(refusal)) for event in events if event.op != GAP]
+        self._reject(report, number, table_id, [*rejected, *held], records)
 
     def _write(
         self,
         report: Report,
         table: Table,
-        shape: Shape,
+        plan: Plan,
         segments: Sequence[Sequence[Event]],
         rejected: list[Rejected],
         records: pa.Table,
@@ -125,8 +148,14 @@ class Task:
         for number, segment in enumerate(segments):
             if done is not None and done >= self._marker(report, number).version:
                 report.skipped += 1
-            else:
-                self._segment(report, number, segment, table, shape, rejected if number == 0 else [], records)
+                continue
+            first = rejected if number == 0 else []
+            try:
+                self._segment(report, number, segment, table, plan, first, records)
+            except Refused as refusal:
+                rest = (event for later in segments[number:] for event in later)
+                self._refuse(report, number, plan.shape.table, refusal, rest, first, records)
+                return
 
     def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
         """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
@@ -139,22 +168,18 @@ class Task:
             for event in came.events
             if event.schema_id in missing
         ]
-        known = [event for event in came.events if event.schema_id not in missing]
+        known = [gap(event) if event.schema_id in missing else event for event in came.events]
         return Intake(known, came.rejected + rejected, came.ignored)
 
-    def _evolved(
-        self, table_id: TableId, table: Table | None, events: Sequence[Event]
-    ) -> tuple[Shape | None, Step | None]:
-        if table is None and all(event.op == "t" for event in events):
-            return None, None
-        schemas: dict[str, TableSchema] = {}
-        for schema_id in dict.fromkeys(event.schema_id for event in events):
-            schema = self.catalog.find(table_id, schema_id) if schema_id else self.catalog.latest(table_id)
-            if schema is not None:
-                schemas[schema.id] = schema
+    def _planned(self, table_id: TableId, table: Table | None, events: Sequence[Event]) -> Plan | None:
+        if table is None and all(event.op in ("t", GAP) for event in events):
+            return None
+        named = dict.fromkeys(event.schema_id for event in events if event.schema_id is not None)
+        schemas = [schema for id in named if (schema := self.catalog.find(table_id, id)) is not None]
         current = table.shape if table is not None else None
-        key = current.key if current is not None else key_columns(events)
-        return evolve(current, table_id, list(schemas.values()), named_columns(events), key)
+        key = current.key_sent_as if current is not None else key_columns(events)
+        latest = self.catalog.latest(table_id)
+        return evolve(current, table_id, schemas, latest, named_columns(events), key, self.rules.policies)
 
     def _segment(
         self,
@@ -162,7 +187,7 @@ class Task:
         number: int,
         segment: Sequence[Event],
         table: Table,
-        shape: Shape,
+        plan: Plan,
         rejected: list[Rejected],
         records: pa.Table,
     ) -> None:
@@ -170,22 +195,34 @@ class Task:
         started = time.perf_counter()
         marker = self._marker(report, number)
         if segment and segment[0].op == "t":
-            table.truncate(segment[0].scope, segment[0].pos, marker)
-            report.commits += 1
+            report.commits += truncate(segment[0], table, plan, marker, all_scopes=self.rules.all_scopes)
             report.write_ms += _ms_since(started)
             return
-        settled = settle(segment, table, shape)
+        settled = settle(segment, table, plan)
         report.fold_ms += _ms_since(started)
-        self._reject(report, number, shape.table, rejected + settled.rejected, records)
-        report.duplicates += settled.folded.duplicates
+        self._reject(report, number, plan.shape.table, rejected + settled.rejected, records)
+        report.stale = dict(Counter(report.stale) + settled.folded.stale)
+        report.late += settled.folded.late
         report.scope_changes += settled.folded.scope_changes
         if settled.changes:
             started = time.perf_counter()
-            table.write(settled.changes, marker)
+            table.write(settled.changes, marker, self._forgotten(segment, table))
             report.commits += 1
             report.rows += settled.changes.rows.num_rows
-            report.deleted += settled.changes.deleted.num_rows
+            report.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
             report.write_ms += _ms_since(started)
+
+    def _forgotten(self, segment: Sequence[Event], table: Table) -> Marker:
+        """Once a day, drop what is remembered of rows deleted long ago; the mark of it, for the commit that follows.
+
+        The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.
+        """
+        newest = min(max(event.ts for event in segment), time.time_ns() // 1000)
+        before = newest - self.rules.tombstone_days * DAY
+        day, done = before // DAY, table.applied(FORGOTTEN)
+        if done is not None and done < day:
+            table.forget(before)
+        return Marker(FORGOTTEN, day if done is None else max(day, done))
 
     def _reject(
         self, report: Report, number: int, table_id: TableId | None, rejected: Sequence[Rejected], records: pa.Table
@@ -210,7 +247,8 @@ def _segments(events: Sequence[Event]) -> list[list[Event]]:
     kept = segments[:1] + [segment for segment in segments[1:] if segment]
     if len(kept) > MAX_SEGMENTS:
         raise Refused(
-            f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets"
+            Reason.TABLE_REFUSED,
+            f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
         )
     return kept
 

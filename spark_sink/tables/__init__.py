@@ -8,11 +8,18 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from spark_sink.evolve import Column, Shape
-from spark_sink.fold import Key, Mark
+from spark_sink.row import Key, Mark
 
-# The sink's own columns in every table.
-SCOPE, POS, SEEN, INCOMPLETE = "_cdc_scope", "_cdc_pos", "_cdc_seen", "_cdc_incomplete"
-META_COLUMNS: Mapping[str, str] = {SCOPE: "string", POS: "string", SEEN: "string", INCOMPLETE: "boolean"}
+# The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
+SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
+INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
+META_COLUMNS: Mapping[str, str] = {
+    SCOPE: "string",
+    POS: "string",
+    STATE: "string",
+    INCOMPLETE: "boolean",
+    DELETED_AT: "timestamp",
+}
 
 
 class Marker(NamedTuple):
@@ -23,20 +30,18 @@ class Marker(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Rows to write and rows to remove, in one commit.
+    """Rows to write in one commit, deleted ones among them.
 
     `rows` has the table's columns and META_COLUMNS. `kept` holds, for columns that some rows leave as they are stored,
-    whether each row writes them; a column that is not in it is written by every row. `deleted` has the key columns. No
-    key is in both tables. `inserts_only`: nothing is deleted and none of the rows is stored.
+    whether each row writes them; a column that is not in it is written by every row. `inserts_only`: none is stored.
     """
 
     rows: pa.Table
     kept: Mapping[str, pa.Array]
-    deleted: pa.Table
     inserts_only: bool
 
     def __bool__(self) -> bool:
-        return bool(self.rows.num_rows or self.deleted.num_rows)
+        return bool(self.rows.num_rows)
 
 
 class Table(Protocol):
@@ -45,19 +50,34 @@ class Table(Protocol):
     @property
     def shape(self) -> Shape: ...
 
+    @property
+    def floors(self) -> Mapping[str, str]:
+        """By scope, the position of the last truncate."""
+
     def applied(self, app: str) -> int | None:
         """The greatest version that `app` has committed."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
-        """What is remembered of those rows that are stored."""
+        """What is remembered of those rows that are stored, deleted ones among them."""
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Those rows that are stored, whole."""
 
-    def write(self, changes: Changes, marker: Marker) -> None: ...
+    def reached(self) -> dict[str, str]:
+        """The greatest position of every scope that the stored rows know."""
 
-    def truncate(self, scope: str, pos: str, marker: Marker) -> None:
-        """Remove all rows but those that the scope changed after the position."""
+    def astride(self, scope: str) -> set[Key]:
+        """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
+
+    def write(self, changes: Changes, *markers: Marker) -> None: ...
+
+    def raise_floors(self, floors: Mapping[str, str]) -> None: ...
+
+    def clear(self, marker: Marker) -> bool:
+        """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
+
+    def forget(self, before: int) -> None:
+        """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
 
 
 class Tables(Protocol):

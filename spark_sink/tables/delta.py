@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -14,22 +15,30 @@ from deltalake.exceptions import TableNotFoundError
 
 from spark_sink import quarantine
 from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type_of_delta
-from spark_sink.errors import Refused
+from spark_sink.errors import Reason, Refused
 from spark_sink.evolve import META_PREFIX, Column, Shape
-from spark_sink.fold import Key, Mark
 from spark_sink.names import TableId
-from spark_sink.tables import INCOMPLETE, POS, SCOPE, SEEN, Changes, Marker
+from spark_sink.row import NOTHING, Key, Mark, Memory
+from spark_sink.tables import DELETED_AT, INCOMPLETE, META_COLUMNS, POS, SCOPE, STATE, Changes, Marker
 
 # Table properties that say what a table is a mirror of.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
+
+# What the source calls a column that is named otherwise, by column.
+SOURCE_PROPERTY = "cdc.source."
+
+# The position of the last truncate, by scope.
+FLOORS_PROPERTY = "cdc.floors"
 
 # What deltalake reads and writes. Other features it refuses only at commit, when the work is done; constraints could
 # be broken by any row.
 _FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 _PLAIN_WRITER_VERSION = 2
 
-# Columns of a merge source beside the table's own.
-_DELETE, _WRITTEN = "_cdc_delete", "_cdc_written_"
+# Begins the names of a merge source's columns beside the table's own.
+_WRITTEN = "_cdc_written_"
+
+_MEMORY = msgspec.json.Decoder(Memory)
 
 
 def location(warehouse: str, name: str) -> str:
@@ -63,10 +72,12 @@ def _check_features(table: DeltaTable) -> None:
     features = frozenset(protocol.writer_features or ())
     if protocol.min_writer_version > _PLAIN_WRITER_VERSION and not features:
         raise Refused(
-            f"the table has writer version {protocol.min_writer_version}; at most {_PLAIN_WRITER_VERSION} works"
+            Reason.TABLE_REFUSED,
+            f"the table has writer version {protocol.min_writer_version}; at most {_PLAIN_WRITER_VERSION} works",
         )
     if features - _FEATURES:
-        raise Refused(f"the table has features that cannot be written: {', '.join(sorted(features - _FEATURES))}")
+        named = ", ".join(sorted(features - _FEATURES))
+        raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be written: {named}")
 
 
 class DeltaMirror:
@@ -79,39 +90,83 @@ class DeltaMirror:
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
 
+    @property
+    def floors(self) -> Mapping[str, str]:
+        stored = self._table.metadata().configuration.get(FLOORS_PROPERTY)
+        return json.loads(stored) if stored else {}
+
     def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
-        found = self._stored(keys, (SCOPE, POS, SEEN, INCOMPLETE))
+        found = self._stored(keys, (SCOPE, POS, INCOMPLETE, DELETED_AT, STATE))
         return {
-            key: Mark(str(scope), str(pos), json.loads(str(seen)) if seen else {}, bool(incomplete))
-            for key, (scope, pos, seen, incomplete) in found
+            key: Mark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
+            for key, (scope, pos, incomplete, deleted, state) in found
         }
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         names = tuple(self.shape.types)
         return {key: dict(zip(names, values, strict=True)) for key, values in self._stored(keys, names)}
 
-    def write(self, changes: Changes, marker: Marker) -> None:
+    def reached(self) -> dict[str, str]:
+        reached: dict[str, str] = {}
+        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS, STATE]):
+            greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
+            states = {state for state in batch.column(STATE).to_pylist() if state is not None}
+            seen = [pair for state in states for pair in _memory(state).seen.items()]
+            for scope, pos in [*zip(*(column.to_pylist() for column in greatest.columns), strict=True), *seen]:
+                reached[scope] = max(pos, reached.get(scope, ""))
+        return reached
+
+    def astride(self, scope: str) -> set[Key]:
+        floor = self.floors[scope]
+        found: set[Key] = set()
+        columns = [*self.shape.key, SCOPE, POS, STATE]
+        for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
+            beyond = pc.and_(pc.equal(batch.column(SCOPE), scope), pc.greater(batch.column(POS), floor))
+            near = batch.filter(pc.and_(beyond, pc.is_valid(batch.column(STATE))))
+            keys = zip(*(near.column(name).to_pylist() for name in self.shape.key), strict=True)
+            for key, state in zip(keys, near.column(STATE).to_pylist(), strict=True):
+                reset = _memory(state).reset
+                if reset is not None and reset < floor:
+                    found.add(key)
+        return found
+
+    def write(self, changes: Changes, *markers: Marker) -> None:
         if changes.inserts_only:
             # merge: columns that somebody else added are NULL in new rows.
             write_deltalake(
-                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=_commit(marker)
+                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=_commit(*markers)
             )
             return
-        source = _merge_source(changes)
+        source = changes.rows
+        for name, written in changes.kept.items():
+            source = source.append_column(_WRITTEN + name, written)
         same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
         written = {f"`{name}`": f"s.`{name}`" for name in changes.rows.column_names}
         updates = {f"`{name}`": _update(name, changes.kept) for name in changes.rows.column_names}
         merge = self._table.merge(
-            source, same_key, source_alias="s", target_alias="t", streamed_exec=False, commit_properties=_commit(marker)
+            source,
+            same_key,
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=False,
+            commit_properties=_commit(*markers),
         )
         # No positions in the conditions: the fold has compared them, and a writer that came between fails the commit.
-        merge.when_matched_delete(f"s.`{_DELETE}`").when_matched_update(
-            updates, f"NOT s.`{_DELETE}`"
-        ).when_not_matched_insert(written, f"NOT s.`{_DELETE}`").execute()
+        merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 
-    def truncate(self, scope: str, pos: str, marker: Marker) -> None:
-        later = f"`{SCOPE}` = {_literal(scope)} AND `{POS}` > {_literal(pos)}"
-        self._table.delete(f"NOT ({later})", commit_properties=_commit(marker))
+    def raise_floors(self, floors: Mapping[str, str]) -> None:
+        stored = {FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)}
+        self._table.alter.set_table_properties(stored, raise_if_not_exists=False)
+
+    def clear(self, marker: Marker) -> bool:
+        under = (f"(`{SCOPE}` = {_literal(s)} AND `{POS}` <= {_literal(p)})" for s, p in self.floors.items())
+        before = self._table.version()
+        self._table.delete(" OR ".join(under), commit_properties=_commit(marker))
+        return self._table.version() > before
+
+    def forget(self, before: int) -> None:
+        limit = f"arrow_cast({before}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+        self._table.delete(f"`{DELETED_AT}` < {limit}")
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[object, ...]]]:
         """The named columns of those rows that are stored."""
@@ -123,7 +178,11 @@ class DeltaMirror:
             for i, name in enumerate(self.shape.key):
                 values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
                 batch = batch.filter(pc.is_in(batch.column(name), values))
-            stored = {name: batch.column(name).to_pylist() for name in columns}
+            # Of a time only whether it is there: it may be one that no datetime holds.
+            stored = {
+                name: (pc.is_valid(batch.column(name)) if name == DELETED_AT else batch.column(name)).to_pylist()
+                for name in columns
+            }
             found = zip(*(stored[name] for name in self.shape.key), strict=True)
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
@@ -143,26 +202,24 @@ class DeltaMirror:
         return ds.FileSystemDataset(near, files.schema, files.format, files.filesystem)
 
 
+def _memory(state: object) -> Memory:
+    return _MEMORY.decode(str(state)) if state else NOTHING
+
+
 def _shape_of(table: DeltaTable) -> Shape:
     properties = table.metadata().configuration
-    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties:
-        raise Refused("the table was not created by this sink")
+    fields = table.schema().fields
+    own = {field.name for field in fields if field.name.startswith(META_PREFIX)}
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != META_COLUMNS.keys():
+        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
     columns = []
-    for field in table.schema().fields:
+    for field in fields:
         sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
         # Columns of other types were added by somebody else; no event writes them.
-        if not field.name.startswith(META_PREFIX) and is_known(sql):
-            columns.append(Column(field.name, sql))
+        if field.name not in own and is_known(sql):
+            columns.append(Column(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
     return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])))
-
-
-def _merge_source(changes: Changes) -> pa.Table:
-    rows = changes.rows.append_column(_DELETE, pa.array([False] * changes.rows.num_rows))
-    for name, written in changes.kept.items():
-        rows = rows.append_column(_WRITTEN + name, written)
-    gone = changes.deleted.append_column(_DELETE, pa.array([True] * changes.deleted.num_rows))
-    return pa.concat_tables([rows, gone], promote_options="default")
 
 
 def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
@@ -171,8 +228,8 @@ def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
     return f"s.`{name}`"
 
 
-def _commit(marker: Marker) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(marker.app, marker.version)])
+def _commit(*markers: Marker) -> CommitProperties:
+    return CommitProperties(app_transactions=[Transaction(*marker) for marker in markers])
 
 
 def _literal(text: str) -> str:

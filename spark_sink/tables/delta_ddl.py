@@ -14,7 +14,7 @@ from spark_sink.errors import ConfigError
 from spark_sink.evolve import Column, Shape
 from spark_sink.session import hadoop_folder
 from spark_sink.tables import META_COLUMNS
-from spark_sink.tables.delta import KEY_PROPERTY, TABLE_PROPERTY, location
+from spark_sink.tables.delta import KEY_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTY, location
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -40,16 +40,20 @@ class DeltaDdl:
         properties = {
             TABLE_PROPERTY: json.dumps(shape.table),
             KEY_PROPERTY: json.dumps(shape.key),
+            **_sources(shape.columns),
             "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(META_COLUMNS)),
         }
         self._create(name, {**shape.types, **META_COLUMNS}, properties)
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
+        # Before the columns: a column of which the table does not tell the source would be another column.
+        properties = _sources(columns)
         if any(column.type == "timestamp_ntz" for column in columns):
             # Spark switches the feature on by itself when it creates a table, not when it adds a column.
-            feature = "'delta.feature.timestampNtz' = 'supported'"
-            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({feature})")
+            properties["delta.feature.timestampNtz"] = "supported"
+        if properties:
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({_listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def create_quarantine(self) -> None:
@@ -60,9 +64,9 @@ class DeltaDdl:
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
         # Deletion vectors could not be read back where rows are looked up.
         stated = {**properties, "delta.enableDeletionVectors": "false"}
-        listed = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in stated.items())
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared}) USING delta TBLPROPERTIES ({listed})"
+            f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared}) USING delta "
+            f"TBLPROPERTIES ({_listed(stated)})"
         )
 
     def _quoted(self, name: str) -> str:
@@ -83,6 +87,14 @@ class DeltaDdl:
             found = [(path, spelled) for path, spelled in inside if path.getName().lower() == folder.lower()]
         tables = [spelled for path, spelled in found if files.exists(path.suffix("/_delta_log"))]
         return name if name in tables else next(iter(tables), None)
+
+
+def _sources(columns: Sequence[Column]) -> dict[str, str]:
+    return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
+
+
+def _listed(properties: Mapping[str, str]) -> str:
+    return ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties.items())
 
 
 def _literal(text: str) -> str:

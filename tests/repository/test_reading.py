@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.fold import Event, fold
+from spark_sink.fold import fold
+from spark_sink.row import Event
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
@@ -101,15 +102,14 @@ def _by_the_sink(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             change["after_state"] == "full",
             False,
             None,
+            0,
         )
         for n, change in enumerate(changes)
     ]
     texts = {text for event in events for text in (event.key, event.key_old) if text is not None}
-    rows = fold(events, {text: (text,) for text in texts}, {}).rows
+    rows = fold(events, {text: (text,) for text in texts}, {}, {}).rows
     return {
-        key: {name: value for event in row.images for name, value in json.loads(event.after or "").items()}
-        for (key,), row in rows.items()
-        if row.exists
+        key: row.content(lambda event: json.loads(event.after or "")).sent for (key,), row in rows.items() if row.exists
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from spark_sink.fold import Event
+from spark_sink.row import Event
 from tests.translator.examples import BLANK
 from translator.codecs.avro import AvroCodec
 from translator.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
@@ -84,6 +84,7 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
         event.after_state == "full",
         event.unavailable is not None or event.issues is not None,
         event.schema_id,
+        event.ts_origin_us,
     )
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.apply import Applier
 from spark_sink.names import TablePattern
+from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.delta_ddl import DeltaDdl
@@ -34,6 +36,7 @@ class FixedSchemas:
 
 class Lake:
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
+        self.rules = Rules()
         self.spark = spark
         self.warehouse = warehouse
         self.schemas = FixedSchemas()
@@ -43,7 +46,13 @@ class Lake:
 
     def new_applier(self, checkpoint: str) -> Applier:
         tables = DeltaTables(str(self.warehouse))
-        return Applier(self.schemas, tables, self.ddl, TablePattern.parse(PATTERN), f"test/{checkpoint}")
+        pattern = TablePattern.parse(PATTERN)
+        return Applier(self.schemas, tables, self.ddl, pattern, f"test/{checkpoint}", self.rules)
+
+    def use(self, rules: Rules) -> None:
+        """From now on by these rules."""
+        self.rules = rules
+        self.applier = self.new_applier("checkpoint-1")
 
     def announce(self, schema: TableSchema) -> TableSchema:
         self.schemas.catalog.add(schema)
@@ -68,8 +77,9 @@ class Lake:
         return str(self.warehouse.joinpath(*table.split(".")))
 
     def rows(self, table: str = "shop_sales.orders") -> list[dict[str, Any]]:
-        """The table without our own columns, ordered by its first column."""
+        """The table without our own columns and deleted rows, ordered by its first column."""
         read = DeltaTable(self.path(table)).to_pyarrow_table()
+        read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
         plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
         return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
 

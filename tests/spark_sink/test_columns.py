@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type, sql_type_of_delta
+from spark_sink.columns import arrow_type, has_statistics, holds, is_known, sql_type, sql_type_of_delta
 
 CANONICAL = [
     "boolean",
@@ -81,3 +81,36 @@ def test_types_of_the_log() -> None:
 def test_no_statistics_where_they_lie() -> None:
     """Decimals and floats have no statistics: their minimum and maximum in the log are not theirs."""
     assert [True, False, False, False] == [has_statistics(t) for t in ("bigint", "decimal(20,0)", "double", "float")]
+
+
+@pytest.mark.parametrize("canonical", CANONICAL)
+def test_what_a_column_holds(canonical: str) -> None:
+    """A column holds its own type; text holds all but bytes; nothing but itself and text holds a time."""
+    sql = sql_type(canonical)
+    assert holds(sql, sql)
+    assert holds("string", sql) == (sql != "binary")
+    assert not holds("timestamp", sql) or sql == "timestamp"
+
+
+@pytest.mark.parametrize(
+    ("sql", "other"),
+    [
+        ("bigint", "int"),
+        ("decimal(20,0)", "bigint"),
+        ("decimal(12,2)", "int"),
+        ("decimal(12,3)", "decimal(10,2)"),
+        ("double", "int"),
+    ],
+)
+def test_holding_has_one_direction(sql: str, other: str) -> None:
+    """A wider type holds a narrower one, and not the reverse."""
+    assert (True, False) == (holds(sql, other), holds(other, sql))
+
+
+@pytest.mark.parametrize(
+    ("sql", "other"),
+    [("double", "bigint"), ("decimal(18,0)", "bigint"), ("decimal(10,4)", "decimal(8,1)"), ("bigint", "decimal(4,0)")],
+)
+def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
+    """No digit may be lost, before the point or after it."""
+    assert not holds(sql, other)

@@ -1,193 +1,332 @@
-"""The fold against a plain model: any history, cut anywhere, delivered again from anywhere."""
+"""Single rules of the fold, each by the history that needs it; test_model.py has the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import msgspec
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
-from spark_sink.fold import Event, Folded, Key, Mark, Row, fold
-from spark_sink.values import image
-from tests.spark_sink.changes import OTHER_SCOPE, change, folding
-from translator.envelope import position
+from spark_sink.errors import Reason, Refused
+from spark_sink.evolve import Plan, evolve
+from spark_sink.names import TableId
+from spark_sink.row import Event
+from spark_sink.segment import Settled, gap, settle
+from spark_sink.tables import Marker
+from spark_sink.truncate import truncate
+from tests.spark_sink.changes import OTHER_SCOPE, change, folding, schema_of
+from tests.spark_sink.memory import MemoryTable
+from translator.envelope import ChangeEvent, position
 
-Table = dict[Key, dict[str, Any]]
+SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string"})
+PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
+
+NATIVE = "native:shop/task"
 
 
-class Stored:
-    """What a table does with folded rows, as a dictionary."""
+class Stored(MemoryTable):
+    """A table that takes events one batch at a time."""
 
     def __init__(self) -> None:
-        self.rows: Table = {}
-        self.marks: dict[Key, Mark] = {}
+        super().__init__(PLAN.shape)
 
-    def apply(self, events: Sequence[Event]) -> Folded:
-        texts = {text for event in events for text in (event.key, event.key_old) if text}
-        folded = fold(events, {text: tuple(image(text).values()) for text in texts}, self.marks)
-        before = dict(self.rows)
-        for key, row in folded.rows.items():
-            self.rows.pop(key, None)
-            self.marks.pop(key, None)
-            if row.exists:
-                self._write(key, row, before)
-        return folded
+    def apply(self, *events: Event) -> Settled:
+        numbered = [msgspec.structs.replace(event, index=i) for i, event in enumerate(events)]
+        settled = settle(numbered, self, PLAN)
+        if settled.changes:
+            self.write(settled.changes, Marker("app", 0))
+        return settled
 
-    def _write(self, key: Key, row: Row, before: Table) -> None:
-        written = dict(before[row.base]) if row.base is not None else {}
-        for event in row.images:
-            sent = image(event.after or "{}")
-            written.update(sent)
-        written["id"] = key[0]
-        assert row.scope is not None
-        seen = {scope: pos for scope, pos in row.positions.items() if scope != row.scope}
-        self.rows[key] = written
-        self.marks[key] = Mark(row.scope, row.positions[row.scope], seen, row.incomplete)
+    def told(self) -> list[tuple[int, str | None, str | None]]:
+        """The rows that are there and known, by id."""
+        known = [row for key, row in self.visible().items() if not self.remembered[key].incomplete]
+        return sorted((row["id"], row["a"], row["b"]) for row in known)
+
+    def flagged(self) -> list[tuple[int, str | None, str | None]]:
+        """The rows that are there and incomplete, by id."""
+        unsure = [row for key, row in self.visible().items() if self.remembered[key].incomplete]
+        return sorted((row["id"], row["a"], row["b"]) for row in unsure)
 
 
-def model(events: Sequence[Event]) -> Table:
-    """The table after the history, each event once, in order."""
-    table: Table = {}
-    for event in events:
-        key = tuple(image(event.key).values())
-        old = table.pop(tuple(image(event.key_old).values()), {}) if event.key_old else table.get(key, {})
-        if event.op == "d":
-            table.pop(key, None)
-            continue
-        sent = image(event.after or "{}")
-        written = {} if event.resets else dict(old)
-        table[key] = {**written, **sent, "id": key[0]}
-    return table
+def arrived(made: ChangeEvent) -> Event:
+    """An event by its place in the topic."""
+    return folding(made)
 
 
-@st.composite
-def histories(draw: st.DrawFn, *, deletes: bool = True) -> list[Event]:
-    """Changes of few rows, such as one source makes them: keys move only to keys that are free."""
-    events: list[Event] = []
-    alive: set[int] = set()
-    for pos in range(draw(st.integers(1, 25))):
-        key = draw(st.integers(0, 3))
-        columns = draw(st.dictionaries(st.sampled_from("abc"), st.sampled_from([None, "x", "y", "z"])))
-        free = [other for other in range(4) if other not in alive]
-        if key not in alive:
-            made = change("c", {"id": key}, columns, pos=pos)
-            alive.add(key)
-        elif deletes and draw(st.integers(0, 4)) == 0:
-            made = change("d", {"id": key}, pos=pos)
-            alive.discard(key)
-        elif deletes and free and draw(st.integers(0, 3)) == 0:
-            made = change("u", {"id": free[0]}, columns, key_old={"id": key}, pos=pos, full=draw(st.booleans()))
-            alive ^= {key, free[0]}
-        else:
-            made = change("u", {"id": key}, columns, pos=pos, full=draw(st.booleans()))
-        events.append(folding(made, index=pos))
-    return events
+def native(made: ChangeEvent, *, epoch: int = 0, offset: int = 0) -> Event:
+    """An event by the source's own position, which is its `pos` here; snapshot rows have none."""
+    number = int(made.pos.split(".")[2])
+    at = position(offset, number if made.op == "r" else 0, native=0 if made.op == "r" else number, epoch=epoch)
+    return msgspec.structs.replace(folding(made), pos=at, scope=NATIVE)
 
 
-@st.composite
-def deliveries(draw: st.DrawFn, history: Sequence[Event]) -> list[list[Event]]:
-    """The history in batches cut anywhere; some batches begin again at an earlier event, as after a restart."""
-    batches = []
-    reached = 0
-    while reached < len(history):
-        start = draw(st.integers(0, reached))
-        end = draw(st.integers(reached + 1, len(history)))
-        if draw(st.booleans()):
-            batches.append([*history[reached:end], *history[start:end]])
-        else:
-            batches.append(list(history[start if draw(st.booleans()) else reached : end]))
-        reached = end
-    return batches
+def insert(id: int, a: str | None, b: str | None, *, pos: int) -> ChangeEvent:
+    return change("c", {"id": id}, {"a": a, "b": b}, pos=pos)
 
 
-@settings(max_examples=300)
-@given(st.data())
-def test_any_delivery_gives_the_table(data: st.DataObject) -> None:
-    """However a history is cut into batches, and wherever a delivery begins again, the table is that of the history."""
-    history = data.draw(histories())
-    stored = Stored()
-    for batch in data.draw(deliveries(history)):
-        stored.apply(batch)
-    assert model(history) == stored.rows
+def patch(id: int, *, pos: int, **columns: str | None) -> ChangeEvent:
+    return change("u", {"id": id}, columns, pos=pos, full=False)
 
 
-@settings(max_examples=200)
-@given(st.data())
-def test_scopes_do_not_forget_each_other(data: st.DataObject) -> None:
-    """A row that two scopes write takes each event once, although each scope is delivered again on its own."""
-    history = data.draw(histories(deletes=False))
-    scopes = [data.draw(st.sampled_from([event.scope, OTHER_SCOPE])) for event in history]
-    history = [msgspec.structs.replace(e, scope=scope) for e, scope in zip(history, scopes, strict=True)]
-    stored = Stored()
-    for count, event in enumerate(history, 1):
-        again = [e for e in history[:count] if e.scope == event.scope]
-        stored.apply([event, *again[data.draw(st.integers(0, len(again))) :]])
-    assert model(history) == stored.rows
+def delete(id: int, *, pos: int) -> ChangeEvent:
+    return change("d", {"id": id}, pos=pos)
 
 
-def test_duplicates_and_scope_changes_are_counted() -> None:
-    """What is not applied, and where the order of the topic decided, can be seen."""
-    one = folding(change("c", {"id": 1}, {"a": "x"}, pos=1))
-    two = folding(change("u", {"id": 1}, {"a": "y"}, pos=1, scope=OTHER_SCOPE))
-    folded = Stored().apply([one, one, two])
-    assert (1, 1) == (folded.duplicates, folded.scope_changes)
+def test_a_late_change_does_not_bring_a_row_back() -> None:
+    """C4: what is deleted stays deleted when an earlier event comes late, in either order."""
+    for early in (insert(1, "x", "y", pos=1), patch(1, a="x", pos=2)):
+        table = Stored()
+        table.apply(native(delete(1, pos=3)))
+        table.apply(native(early))
+        assert {} == table.visible()
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)), arrived(delete(1, pos=3)))
+    table.apply(arrived(insert(1, "x", "y", pos=1)))
+    assert {} == table.visible()
+
+
+def test_a_late_patch_is_not_lost() -> None:
+    """Under native order an earlier patch writes the columns that nothing later wrote, null among its values."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="late wins", pos=9)))
+    table.apply(native(patch(1, a="loses", b=None, pos=5)))
+    assert [(1, "late wins", None)] == table.told()
+
+
+def test_a_patch_before_its_insert() -> None:
+    """C7: a patch of an unknown row is a flagged row; the insert that was on its way heals it, taking nothing back."""
+    table = Stored()
+    table.apply(native(patch(1, a="x", pos=9)))
+    assert [(1, "x", None)] == table.flagged()
+    table.apply(native(insert(1, "old", "y", pos=5)))
+    assert [(1, "x", "y")] == table.told()
+
+
+def test_an_insert_on_its_way_after_a_delete() -> None:
+    """A patch beyond a delete shows that the row came again; a delete between them takes only what lay before it."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)))
+    table.apply(native(delete(1, pos=5)))
+    assert [(1, "new", None)] == table.flagged()
+    table.apply(native(insert(1, "c", "c", pos=7)))
+    assert [(1, "new", "c")] == table.told()
+    table.apply(native(delete(1, pos=10)))
+    table.apply(native(patch(1, a="again", pos=12)))
+    assert [(1, "again", None)] == table.flagged()
 
 
 def test_reset_with_a_withheld_value_is_incomplete() -> None:
-    """An insert whose value has no faithful form makes an incomplete row."""
-    stored = Stored()
-    stored.apply([folding(change("c", {"id": 1}, {"b": "y"}, pos=1, full=False, issues=["a"]))])
-    assert stored.marks[(1,)].incomplete
+    """An insert whose value has no faithful form makes a flagged row; a full image heals it."""
+    table = Stored()
+    table.apply(arrived(change("c", {"id": 1}, {"b": "y"}, pos=1, full=False, issues=["a"])))
+    assert [(1, None, "y")] == table.flagged()
+    table.apply(arrived(change("u", {"id": 1}, {"a": "x", "b": "y"}, pos=2, issues=["a"])))
+    assert [(1, "x", "y")] == table.told()
 
 
-def test_issue_of_the_old_value() -> None:
-    """An issue of the image before takes nothing from the image after: the new value is written, the row is whole."""
-    stored = Stored()
-    stored.apply([folding(change("c", {"id": 1}, {"a": "x", "b": "y"}, pos=1))])
-    stored.apply([folding(change("u", {"id": 1}, {"a": "new", "b": "z"}, pos=2, issues=["a"]))])
-    assert {"id": 1, "a": "new", "b": "z"} == stored.rows[(1,)]
-    assert not stored.marks[(1,)].incomplete
-    stored.apply([folding(change("u", {"id": 1}, {"a": "newer"}, pos=3, full=False, issues=["a"]))])
-    assert {"id": 1, "a": "newer", "b": "z"} == stored.rows[(1,)]
+def test_a_gap_marks_its_row() -> None:
+    """A row of which an event is in quarantine is flagged until a later full image, whatever comes first."""
+    bad = gap(arrived(patch(1, a="?", pos=2)))
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)), bad)
+    assert [(1, "x", "y")] == table.flagged()
+    table.apply(arrived(insert(1, "z", "z", pos=3)))
+    table.apply(bad)
+    assert [(1, "z", "z")] == table.told()
+    table = Stored()
+    table.apply(native(patch(1, a="x", pos=9)), gap(native(patch(1, a="?", pos=5))))
+    table.apply(native(insert(1, "x", "y", pos=1)))
+    assert [(1, "x", "y")] == table.flagged()
+    table.apply(native(insert(1, "x", "z", pos=6)))
+    assert [(1, "x", "z")] == table.told()
+
+
+def test_a_gap_in_a_move_marks_the_row_that_stays() -> None:
+    """A key change in quarantine flags the row that should have gone."""
+    table = Stored()
+    moved = change("u", {"id": 2}, {"a": "?"}, key_old={"id": 1}, pos=2)
+    table.apply(arrived(insert(1, "x", "y", pos=1)), gap(arrived(moved)))
+    assert ([], [(1, "x", "y")]) == (table.told(), table.flagged())
 
 
 def test_move_onto_a_row_that_went_on() -> None:
     """Each side of a key change is guarded on its own: the old key's newer row stays, and completes nothing."""
-    stored = Stored()
-    stored.apply([folding(change("c", {"id": 1}, {"a": "newer"}, pos=9))])
-    stored.apply([folding(change("u", {"id": 2}, {"b": "y"}, key_old={"id": 1}, pos=5, full=False))])
-    assert {(1,): {"id": 1, "a": "newer"}, (2,): {"id": 2, "b": "y"}} == stored.rows
-    assert stored.marks[(2,)].incomplete
+    table = Stored()
+    table.apply(arrived(insert(1, "newer", "n", pos=9)))
+    table.apply(arrived(change("u", {"id": 2}, {"b": "y"}, key_old={"id": 1}, pos=5, full=False)))
+    assert ([(1, "newer", "n")], [(2, None, "y")]) == (table.told(), table.flagged())
+
+
+def test_a_swap_of_two_keys() -> None:
+    """C9: two rows change their keys with each other over a third, in one batch or in three."""
+    moves = [(1, 3), (2, 1), (3, 2)]
+    for cuts in (False, True):
+        table = Stored()
+        table.apply(arrived(insert(1, "one", None, pos=1)), arrived(insert(2, "two", None, pos=2)))
+        events = [
+            arrived(change("u", {"id": new}, {}, key_old={"id": old}, pos=10 + i, full=False))
+            for i, (old, new) in enumerate(moves)
+        ]
+        for batch in [[event] for event in events] if cuts else [events]:
+            table.apply(*batch)
+        assert [(1, "two", None), (2, "one", None)] == table.told()
+
+
+def test_stale_events_are_counted_by_reason() -> None:
+    """What changes nothing is counted: known already, overtaken by a later reset, or before a truncate."""
+    table = Stored()
+    table.floors = {NATIVE: native(delete(1, pos=3)).pos}
+    settled = table.apply(
+        native(insert(1, "x", "y", pos=6)),
+        native(insert(1, "x", "y", pos=6)),
+        native(patch(1, a="z", pos=9)),
+        native(patch(1, a="z", pos=9)),
+        native(patch(1, b="z", pos=8)),
+        native(patch(1, b="z", pos=8)),
+        native(insert(1, "x", "y", pos=5)),
+        native(insert(1, "x", "y", pos=2)),
+    )
+    assert {"duplicate": 3, "superseded": 1, "truncated": 1} == settled.folded.stale
+    assert 1 == settled.folded.late
+
+
+def test_scope_changes_are_counted() -> None:
+    """Where the order of the topic decided can be seen; a scope that was left takes nothing earlier back."""
+    table = Stored()
+    other = change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1, scope=OTHER_SCOPE)
+    settled = table.apply(arrived(insert(1, "x", "y", pos=5)), arrived(other))
+    assert (1, [(1, "other", "o")]) == (settled.folded.scope_changes, table.told())
+    settled = table.apply(arrived(insert(1, "x", "y", pos=5)))
+    assert ({"duplicate": 1}, [(1, "other", "o")]) == (settled.folded.stale, table.told())
 
 
 def test_untouched_rows_are_not_written() -> None:
     """A batch of duplicates touches no row, so nothing is committed."""
-    stored = Stored()
-    event = folding(change("c", {"id": 1}, {"a": "x"}, pos=1))
-    stored.apply([event])
-    assert {} == stored.apply([event]).rows
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)))
+    assert not table.apply(arrived(insert(1, "x", "y", pos=1))).changes
 
 
-@settings(max_examples=100)
-@given(st.data())
-def test_native_positions(data: st.DataObject) -> None:
-    """`order: native`: full rows of one scope come in any order, from several partitions; the latest sequence stands.
+@pytest.mark.parametrize("before", ["row", "deleted", "truncated"])
+def test_an_unannounced_reload_stops_the_table(before: str) -> None:
+    """A snapshot row without a native position meets what changes have written: nothing tells which is newer."""
+    table = Stored()
+    reloaded = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=99), offset=7)
+    if before == "truncated":
+        table.floors = {NATIVE: native(delete(1, pos=3)).pos}
+    else:
+        table.apply(native(insert(1, "x", "y", pos=6)))
+    if before == "deleted":
+        table.apply(native(delete(1, pos=7)))
+    with pytest.raises(Refused, match="epochs") as refused:
+        table.apply(reloaded)
+    assert Reason.RELOAD_UNANNOUNCED == refused.value.reason
 
-    A reload in a new epoch stands over everything before it, though its rows have no sequence.
-    """
-    count = data.draw(st.integers(1, 6))
-    changes = [change("u" if number else "c", {"id": 1}, {"a": str(number)}, pos=number) for number in range(count)]
-    places = [position(data.draw(st.integers(0, 99)), 0, native=10**34 + number) for number in range(count)]
-    if data.draw(st.booleans()):
-        changes.append(change("r", {"id": 1}, {"a": "reloaded"}, pos=count))
-        places.append(position(0, 0, native=0, epoch=1))
-    events = [
-        msgspec.structs.replace(folding(made), pos=place, scope="native:erp/t")
-        for made, place in zip(changes, places, strict=True)
-    ]
-    stored = Stored()
-    for event in data.draw(st.permutations(events)):
-        stored.apply([event])
-    assert model(events) == stored.rows
+
+def test_an_announced_reload() -> None:
+    """In a new epoch a snapshot row stands over all changes before it, and they change nothing when they come again."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=6)))
+    table.apply(native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1), epoch=1))
+    table.apply(native(insert(1, "x", "y", pos=6)), native(patch(1, a="late", pos=8)))
+    assert [(1, "r", "r")] == table.told()
+    table.apply(native(patch(1, a="next", pos=2), epoch=1))
+    assert [(1, "next", "r")] == table.told()
+
+
+def test_the_load_that_a_row_began_with_may_come_again() -> None:
+    """A replay of the load is no reload: the row knows the snapshot row that it began with, deleted or not."""
+    table = Stored()
+    load = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1))
+    table.apply(load)
+    table.apply(native(patch(1, a="x", pos=5)))
+    assert {"duplicate": 1} == table.apply(load).folded.stale
+    table.apply(native(delete(1, pos=6)))
+    assert {"duplicate": 1} == table.apply(load).folded.stale
+    assert {} == table.visible()
+
+
+def test_arrival_order_remembers_no_columns() -> None:
+    """What only native order needs is stored for it alone: rows of any other scope have no state."""
+    table = Stored()
+    events: Iterable[ChangeEvent] = (insert(1, "x", "y", pos=1), patch(1, a="z", pos=2))
+    table.apply(*map(arrived, events))
+    (mark,) = table.remembered.values()
+    assert ({}, None) == (mark.memory.columns, mark.memory.reset)
+
+
+@pytest.mark.parametrize("scopes", [(arrived, OTHER_SCOPE), (native, "native:shop/other")])
+def test_positions_of_another_scope_say_nothing(scopes: tuple[Callable[[ChangeEvent], Event], str]) -> None:
+    """A reset of another scope takes all that was there, although its position is the smaller one."""
+    make, other = scopes
+    reset = change("c", {"id": 1}, {"b": "z"}, pos=3, full=False, issues=["a"])
+    first = make(insert(1, "x", "y", pos=1)), make(patch(1, a="late", pos=9))
+    then = msgspec.structs.replace(make(reset), scope=other)
+    for batches in ([[*first, then]], [first, [then]]):
+        table = Stored()
+        for batch in batches:
+            table.apply(*batch)
+        assert [(1, None, "z")] == table.flagged()
+
+
+def test_a_scope_that_comes_back() -> None:
+    """When a scope writes again after another one, what it wrote before its first turn ended stays behind."""
+    table = Stored()
+    first = native(insert(1, "first", "f", pos=5))
+    table.apply(first)
+    other = native(change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1))
+    table.apply(msgspec.structs.replace(other, scope="native:shop/other"))
+    table.apply(native(patch(1, a="again", pos=9)))
+    table.apply(native(patch(1, b="late", pos=4)), first)
+    assert [(1, "again", "o")] == table.told()
+
+
+@pytest.mark.parametrize("make", [arrived, native])
+def test_a_partial_key_change(make: Callable[[ChangeEvent], Event]) -> None:
+    """The new row is completed from the old one; under native order it is flagged, for a change of the old row may
+    still come, and would not reach the new one."""
+    table = Stored()
+    moved = change("u", {"id": 2}, {"b": "z"}, key_old={"id": 1}, pos=5, full=False)
+    table.apply(make(insert(1, "x", "y", pos=1)))
+    table.apply(make(moved))
+    row = [(2, "x", "z")]
+    assert (([], row) if make is native else (row, [])) == (table.told(), table.flagged())
+    table.apply(make(insert(2, "x", "w", pos=9)))
+    assert [(2, "x", "w")] == table.told()
+
+
+def test_a_late_key_change_keeps_what_is_later() -> None:
+    """A partial key change that comes after later patches of its new row takes nothing of them back."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(2, a="later", pos=9)))
+    table.apply(native(change("u", {"id": 2}, {"a": "m", "b": "m"}, key_old={"id": 1}, pos=5, full=False)))
+    assert ([], [(2, "later", "m")]) == (table.told(), table.flagged())
+
+
+def test_positions_of_columns_end_with_their_turn() -> None:
+    """What a patch of another scope wrote in the same batch holds back no patch of the scope that writes now."""
+    table = Stored()
+    other = "native:shop/other"
+    table.apply(
+        native(insert(1, "x", "y", pos=5)),
+        native(patch(1, a="first", pos=9)),
+        msgspec.structs.replace(native(patch(1, b="second", pos=3)), scope=other),
+    )
+    table.apply(msgspec.structs.replace(native(patch(1, a="third", pos=4)), scope=other))
+    assert [(1, "third", "second")] == table.told()
+
+
+def test_a_late_truncate() -> None:
+    """A truncate between an insert and a patch that came before it leaves what the patch wrote, flagged; met again, it
+    takes nothing."""
+    table = Stored()
+    table.apply(
+        native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)), native(insert(2, "x", "y", pos=2))
+    )
+    late = native(change("t", None, pos=5))
+    for _ in range(2):
+        truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+        assert ([], [(1, "new", None)]) == (table.told(), table.flagged())
+    table.apply(native(insert(1, "c", "c", pos=7)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+    assert [(1, "new", "c")] == table.told()

@@ -81,7 +81,7 @@ class Sink:
             table = DeltaTable(str(self.folder / "warehouse" / "shop_sales" / "orders")).to_pyarrow_table()
         except TableNotFoundError:
             return []
-        return sorted((row["id"], row["name"]) for row in table.to_pylist())
+        return sorted((row["id"], row["name"]) for row in table.to_pylist() if row["_cdc_deleted_at"] is None)
 
 
 def _wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:

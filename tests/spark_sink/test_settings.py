@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from spark_sink.errors import ConfigError
+from spark_sink.evolve import DEFAULTS, Change, Policy
+from spark_sink.rules import Rules
 from spark_sink.settings import load, parse
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "sink.yaml"
@@ -47,6 +49,29 @@ def test_mistakes(line: str, said: str) -> None:
     """A mistake is named with its place, and with the nearest known name."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + line, {}, "sink.yaml")
+    assert said in str(caught.value)
+
+
+def test_rules_of_tables() -> None:
+    """What is not said is the default, which the code has once."""
+    assert Rules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
+    tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
+    rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    assert Rules(True, 30, DEFAULTS | {Change.ADD: Policy.FAIL, Change.KEY: Policy.IGNORE}) == rules
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("{rename: fail}", "tables.changes.rename"),
+        ("{add: sometimes}", "tables.changes.add"),
+        ("{key: lenient}", "key: allowed are fail and ignore"),
+    ],
+)
+def test_mistakes_in_changes(changes: str, said: str) -> None:
+    """Kinds and policies are closed lists, and a key follows none that would mix two keys."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, changes: {changes}"), {}, "sink.yaml")
     assert said in str(caught.value)
 
 

@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
+import msgspec
 import pyarrow as pa
 
 from spark_sink.evolve import AddColumns, Column, Create, Shape
-from spark_sink.fold import Key, Mark
 from spark_sink.names import TableId, TablePattern
+from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.tables import Changes, Marker
-from spark_sink.task import MAX_SEGMENTS, Report, Task
-from tests.spark_sink.changes import change
-from translator.envelope import ChangeEvent
+from spark_sink.tables import Marker
+from spark_sink.task import DAY, MAX_SEGMENTS, Report, Task
+from tests.spark_sink.changes import OTHER_SCOPE, change
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+from translator.envelope import ChangeEvent, position
 
 SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
+RULES = Rules()
 
 
-class MemoryTable:
-    """Counts what it is asked to write."""
-
-    def __init__(self, shape: Shape) -> None:
-        self.shape = shape
-        self.commits: list[Marker] = []
-
-    def applied(self, app: str) -> int | None:
-        return max((marker.version for marker in self.commits if marker.app == app), default=None)
-
-    def marks(self, keys: object) -> dict[Key, Mark]:
-        return {}
-
-    def rows(self, keys: object) -> dict[Key, dict[str, object]]:
-        return {}
-
-    def write(self, changes: Changes, marker: Marker) -> None:
-        self.commits.append(marker)
-
-    def truncate(self, scope: str, pos: str, marker: Marker) -> None:
-        self.commits.append(marker)
-
-
-class MemoryTables:
-    def __init__(self, **tables: MemoryTable) -> None:
-        self.by_name = {f"shop_sales.{name}": table for name, table in tables.items()}
-        self.rejected: list[tuple[Marker, list[str]]] = []
-
-    def open(self, name: str) -> MemoryTable | None:
-        return self.by_name.get(name)
-
-    def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        self.rejected.append((marker, rows.column("reason").to_pylist()))
-
-
-def _reports(tables: MemoryTables, events: Sequence[ChangeEvent], batch: int = 0) -> list[Report]:
-    task = Task(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "app", batch)
+def _reports(tables: MemoryTables, events: Sequence[ChangeEvent], batch: int = 0, rules: Rules = RULES) -> list[Report]:
+    task = Task(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "app", batch, rules)
     names = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after")
     columns = {name: pa.array([getattr(e, name) for e in events], pa.string()) for name in (*names, "after_state")}
     columns |= {
@@ -62,6 +31,7 @@ def _reports(tables: MemoryTables, events: Sequence[ChangeEvent], batch: int = 0
         "withholds": pa.array([event.unavailable is not None for event in events]),
         "partition": pa.array([0] * len(events), pa.int32()),
         "offset": pa.array(range(len(events)), pa.int64()),
+        "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
         "value": pa.array([b""] * len(events)),
         "route": pa.array(["shop_sales.orders"] * len(events)),
         "bucket": pa.array([0] * len(events), pa.int32()),
@@ -115,4 +85,57 @@ def test_rejected_before_written() -> None:
         (Marker("app/shop_sales.orders", 0), ["KEY_UNKNOWN"]),
         (Marker("app/shop_sales.orders", 2), ["KEY_UNKNOWN"]),
     ] == (tables.rejected)
-    assert [1] == [marker.version for marker in table.commits]
+    assert [] == table.commits
+
+
+def test_a_truncate_of_one_of_several_scopes() -> None:
+    """A table that several scopes feed takes no more of a batch after a truncate; or it is emptied of all of them, and
+    what came before does not come back."""
+    first, other = change("c", {"id": "1"}, {}, pos=5), change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE)
+    truncate, after = change("t", None, pos=6), change("c", {"id": "3"}, {}, pos=7)
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    (report,) = _reports(tables, [first, other, truncate, after])
+    assert (1, {"TRUNCATE_SCOPES": 2}) == (report.commits, report.rejected)
+    assert [("1",), ("2",)] == sorted(table.visible())
+    (report,) = _reports(tables, [truncate, after, other], batch=1, rules=Rules(all_scopes=True))
+    assert (None, {"truncated": 1}) == (report.refused, report.stale)
+    assert [("3",)] == sorted(table.visible())
+    _reports(tables, [change("c", {"id": "2"}, {}, pos=10, scope=OTHER_SCOPE), truncate], batch=2)
+    assert [("2",), ("3",)] == sorted(table.visible())
+
+
+def test_what_is_left_of_a_refused_table() -> None:
+    """What a batch did before the table could not go on stays done, and the rest is in quarantine once, broken events
+    of it included."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    reloaded = msgspec.structs.replace(change("r", {"id": "1"}, {}, pos=0), pos_scope="native:shop/t")
+    native = msgspec.structs.replace(change("c", {"id": "1"}, {}, pos=1), pos_scope="native:shop/t")
+    native = msgspec.structs.replace(native, pos=position(0, 0, native=7))
+    (report,) = _reports(tables, [native, change("c", None, {}, pos=2), reloaded])
+    assert {"KEY_UNKNOWN": 1, "RELOAD_UNANNOUNCED": 2} == report.rejected
+    assert [(Marker("app/shop_sales.orders", 0), ["RELOAD_UNANNOUNCED", "KEY_UNKNOWN", "RELOAD_UNANNOUNCED"])] == (
+        tables.rejected
+    )
+
+
+def test_a_broken_event_marks_its_row() -> None:
+    """An event that cannot be read leaves its row flagged, as one does whose value does not fit."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    _reports(tables, [change("c", {"id": "1"}, {"a": "x"}, pos=1), change("c", {"id": "2"}, {"a": "x"}, pos=2)])
+    _reports(tables, [change("?", {"id": "1"}, {}, pos=3)], batch=1)
+    assert [True, False] == [table.remembered[key].incomplete for key in sorted(table.remembered)]
+
+
+def test_tombstones_have_a_lifetime() -> None:
+    """Once a day of the events' time, what is remembered of rows deleted long ago goes; never by the first batch."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    for batch, day in enumerate([100, 100, 101, 101, 99, 10**6]):
+        event = msgspec.structs.replace(change("d", {"id": "1"}, pos=batch), ts_origin_us=day * DAY)
+        _reports(tables, [event], batch=batch, rules=Rules(tombstone_days=30))
+    today = time.time_ns() // 1000
+    assert [71 * DAY] == table.forgotten[:1]
+    assert [True] == [before <= today - 30 * DAY for before in table.forgotten[1:]]

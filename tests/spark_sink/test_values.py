@@ -105,6 +105,28 @@ def test_doubles_are_exact(number: float) -> None:
     assert [number] == column([image(f'{{"v":{number!r}}}')["v"]], "double").to_pylist()
 
 
+ANY = st.none() | st.booleans() | st.integers() | st.decimals() | st.text(max_size=40) | st.floats().map(repr)
+SQL = ["boolean", "tinyint", "smallint", "int", "bigint", "decimal(5,2)", "decimal(38,10)", "float", "double", "string"]
+SQL += ["binary", "date", "timestamp", "timestamp_ntz"]
+
+
+@given(st.lists(ANY, max_size=5), st.sampled_from(SQL))
+def test_null_is_null_and_nothing_else(values: list[Any], sql: str) -> None:
+    """C13: whatever comes, a column has NULL where NULL was sent and there alone; otherwise it is an error."""
+    try:
+        written = column(values, sql)
+    except ValueError:
+        return
+    assert [value is None for value in values] == written.is_null().to_pylist()
+
+
+@given(st.integers(-(2**70), 2**70), st.sampled_from(["tinyint", "smallint", "int", "bigint", "decimal(20,0)"]))
+def test_integers_are_exact_or_refused(number: int, sql: str) -> None:
+    """C13: 2^53+1 and the greatest uint64 arrive digit by digit, as numbers and as text; what is greater is refused."""
+    for sent in (number, str(number)):
+        assert not fits(sent, sql) or [number] == column([sent], sql).to_pylist()
+
+
 @pytest.mark.parametrize(
     "text", ["[1]", "1", "", "{", "null", '{"a":1} x', '{"a":' + "[" * 50000, '{"a":1e' + "9" * 20]
 )

@@ -20,10 +20,11 @@ NAME = "s_d.t"
 
 def _rows(ids: list[int]) -> Changes:
     columns = {"Id": pa.array(ids, pa.int64()), "it's": pa.array(["x"] * len(ids))}
-    meta = {"_cdc_scope": "a", "_cdc_pos": "1", "_cdc_seen": None, "_cdc_incomplete": False}
+    meta = {"_cdc_scope": "a", "_cdc_pos": "1", "_cdc_incomplete": False}
     filled = {name: pa.array([value] * len(ids)) for name, value in meta.items()}
-    filled["_cdc_seen"] = pa.array([None] * len(ids), pa.string())
-    return Changes(pa.table({**columns, **filled}), {}, pa.table({"Id": pa.array([], pa.int64())}), inserts_only=True)
+    filled["_cdc_state"] = pa.array([None] * len(ids), pa.string())
+    filled["_cdc_deleted_at"] = pa.array([None] * len(ids), pa.timestamp("us", "UTC"))
+    return Changes(pa.table({**columns, **filled}), {}, inserts_only=True)
 
 
 def test_a_table_is_what_was_created(lake: Lake) -> None:

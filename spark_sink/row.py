@@ -1,0 +1,282 @@
+"""What is known of one row: the join of its events by position (design section 7). Pure: no Spark, no table.
+
+A row has a reset (the last event that fixed all of it: an insert, a full update, a delete) and patches beyond it, each
+column with the position that wrote it; the later position wins. So inside a scope the order of arrival does not matter.
+Between scopes it does: when another scope writes, a new turn begins, and what was there before only lies underneath.
+
+Under arrival order a scope brings the events of a row in order, and what is not beyond its last position was there
+before: no position but the last is kept. That is the same join with nothing to remember.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+# The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
+Key = tuple[Any, ...]
+
+RESETS = frozenset({"c", "r"})
+
+# Not an operation of the envelope: what is left in its place of an event that went to quarantine.
+GAP = "gap"
+
+# Why an event changes nothing: the closed list of the log's `stale`.
+DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
+
+
+class Event(Struct, frozen=True, gc=False):
+    """A row event, with what the sink needs of it. `index` leads back to its record, `ts` is `ts_origin_us`."""
+
+    index: int
+    op: str
+    key: str
+    key_old: str | None
+    scope: str
+    pos: str
+    after: str | None
+    full: bool
+    withholds: bool
+    schema_id: str | None
+    ts: int
+
+    @property
+    def resets(self) -> bool:
+        """Whether it fixes the whole row."""
+        return self.op in RESETS or (self.op == "u" and self.full)
+
+    @property
+    def leaves_gaps(self) -> bool:
+        """Whether the row that it fixes lacks a column: a value that was withheld, or has no faithful form.
+
+        A full image lacks none; an issue beside it is one of the image before.
+        """
+        return self.withholds and not self.full
+
+
+class Memory(Struct, frozen=True, omit_defaults=True):
+    """What is remembered of few rows only; the column `_cdc_state` as JSON, NULL when there is nothing.
+
+    Args:
+        reset: the position of the last reset, where patches lie beyond it; "" when there was none.
+        columns: the position of each column that a patch beyond the reset wrote.
+        seen: the greatest positions of other scopes.
+        loaded: the snapshot row that the row began with, where a change lies beyond it.
+        gap: the greatest position of an event that is in quarantine.
+    """
+
+    reset: str | None = None
+    columns: dict[str, str] = {}
+    seen: dict[str, str] = {}
+    loaded: str = ""
+    gap: str = ""
+
+
+NOTHING = Memory()
+
+
+class Mark(Struct, frozen=True):
+    """What is stored of a row beside its columns: the scope that wrote it last, and its position there."""
+
+    scope: str
+    pos: str
+    incomplete: bool = False
+    deleted: bool = False
+    memory: Memory = NOTHING
+
+
+class Image(NamedTuple):
+    """An event whose image is part of the row. Later turns stand over earlier ones, then positions decide."""
+
+    turn: int
+    pos: str
+    event: Event
+
+
+class Content(NamedTuple):
+    """The columns that a row is sent, and the positions that are worth remembering."""
+
+    sent: dict[str, Any]
+    columns: dict[str, str]
+
+
+# The fields of a position (design section 4): epoch, native position, offset, number.
+_EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
+_NO_NATIVE = "0" * 38
+
+
+def epoch(pos: str) -> str:
+    return pos[_EPOCH]
+
+
+def is_loaded(scope: str, pos: str) -> bool:
+    """Whether, under native order, it is the position of a snapshot row, which has no native part."""
+    return not in_order(scope) and pos[_NATIVE] == _NO_NATIVE
+
+
+def in_order(scope: str) -> bool:
+    """Whether a scope brings the events of a row in order: `native:<source>/<task>` does not (design section 4)."""
+    return not scope.startswith("native:")
+
+
+@dataclass(slots=True)
+class Row:
+    """A row while events are folded into it.
+
+    Args:
+        stored: the stored row that columns are taken from, if any.
+        whole: it gives all columns that no image has; otherwise only those of `held`.
+        held: the positions of stored columns that patches wrote; they compare with images of turn `held_turn`.
+        images: what lies over the stored columns, in order.
+        positions: the greatest position by scope.
+        reset: nothing up to it can change the row, in the present turn.
+    """
+
+    exists: bool = False
+    stored: Key | None = None
+    whole: bool = False
+    held: Mapping[str, str] = field(default_factory=dict)
+    held_turn: int = 0
+    images: list[Image] = field(default_factory=list)
+    positions: dict[str, str] = field(default_factory=dict)
+    scope: str | None = None
+    turn: int = 0
+    reset: str = ""
+    incomplete: bool = False
+    loaded: str = ""
+    gap: str = ""
+    deleted_at: int = 0
+    touched: bool = False
+
+    @classmethod
+    def of(cls, key: Key, mark: Mark | None) -> Row:
+        """The row as it is stored."""
+        if mark is None:
+            return cls()
+        memory = mark.memory
+        return cls(
+            exists=not mark.deleted,
+            stored=None if mark.deleted else key,
+            whole=not mark.deleted,
+            held=memory.columns,
+            positions={**memory.seen, mark.scope: mark.pos},
+            scope=mark.scope,
+            reset=mark.pos if memory.reset is None else memory.reset,
+            incomplete=mark.incomplete,
+            loaded=memory.loaded or (mark.pos if is_loaded(mark.scope, mark.pos) else ""),
+            gap=memory.gap,
+        )
+
+    def stale(self, event: Event) -> str | None:
+        """Why the event changes nothing; None if it may."""
+        last = self.positions.get(event.scope, "")
+        if event.pos > last:
+            return None
+        if in_order(event.scope) or event.pos in (last, self.loaded):
+            return DUPLICATE
+        if event.scope != self.scope or event.pos <= self.reset:
+            return SUPERSEDED
+        here = (image.pos for image in self.images if image.turn == self.turn)
+        return DUPLICATE if event.pos in here or event.pos in self.held.values() else None
+
+    def enter(self, event: Event) -> bool:
+        """Take the event's position; whether another scope wrote the row before."""
+        changed = self.scope is not None and self.scope != event.scope
+        if self.scope != event.scope:
+            self.turn += changed
+            self.scope, self.reset, self.gap = event.scope, self.positions.get(event.scope, ""), ""
+        self.positions[event.scope] = max(event.pos, self.positions.get(event.scope, ""))
+        self.touched = True
+        return changed
+
+    def write(self, event: Event) -> None:
+        """An insert, a snapshot row or an update."""
+        if event.resets:
+            self._cut(event.pos)
+            self.incomplete = event.leaves_gaps or self.gap > event.pos
+            if event.op == "r":
+                self.loaded = event.pos
+        elif not self.exists:
+            self.incomplete = True
+        self.exists = True
+        image = Image(self.turn, event.pos, event)
+        if self.images and self.images[-1][:2] > image[:2]:
+            bisect.insort(self.images, image, key=lambda one: one[:2])
+        else:
+            self.images.append(image)
+
+    def remove(self, event: Event) -> None:
+        """A delete. A patch that is already known to be later shows that the row came again."""
+        self._cut(event.pos)
+        self.exists = self.incomplete = self.positions[event.scope] > event.pos
+        self.deleted_at = event.ts
+
+    def miss(self, event: Event) -> None:
+        """An event that went to quarantine: the row is behind it until a later reset."""
+        open_turn = event.scope == self.scope and not in_order(event.scope)
+        floor = self.reset if open_turn else self.positions.get(event.scope, "")
+        if self.exists and event.pos > floor:
+            self.incomplete = self.touched = True
+            if event.scope == self.scope:
+                self.gap = max(self.gap, event.pos)
+
+    def become(self, old: Row, event: Event) -> None:
+        """The row that `old` was, and the event's columns over it. Nothing later than the event may be known."""
+        self._cut(event.pos)
+        self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
+        self.turn = max(self.turn, old.turn) + 1
+        self.images = [*old.images, Image(self.turn, event.pos, event)]
+        # Where events come in any order, a change of the old row may still be on its way, and would not be found here.
+        self.exists, self.incomplete = True, old.incomplete or not in_order(event.scope)
+
+    def _cut(self, pos: str) -> None:
+        """Drop what is not later than a reset at this position."""
+        self.reset, self.whole = pos, False
+        self.images = [image for image in self.images if image.turn == self.turn and image.pos > pos]
+        beyond = self.held if self.turn == self.held_turn else {}
+        self.held = {name: at for name, at in beyond.items() if at > pos}
+        if not self.held:
+            self.stored = None
+
+    def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
+        """What the images say: later ones over earlier ones, and none over a stored column of a later position."""
+        sent: dict[str, Any] = {}
+        columns: dict[str, str] = {}
+        ordered = self.scope is None or in_order(self.scope)
+        for image in self.images:
+            values = read(image.event)
+            if self.held and image.turn == self.held_turn:
+                values = {name: value for name, value in values.items() if self.held.get(name, "") < image.pos}
+            sent.update(values)
+            if not ordered and image.turn == self.turn and image.pos > self.reset:
+                columns.update(dict.fromkeys(values, image.pos))
+        if self.held_turn == self.turn and not ordered:
+            columns.update((name, at) for name, at in self.held.items() if name not in sent)
+        return Content(sent, columns)
+
+    def keeps(self, name: str) -> bool:
+        """Whether a column that is not sent stays as it is stored."""
+        return self.whole or name in self.held
+
+    def mark(self, columns: Mapping[str, str]) -> Mark:
+        """What to store beside the columns."""
+        scope = self.scope or ""
+        pos = self.positions[scope]
+        native = not in_order(scope)
+        return Mark(
+            scope,
+            pos,
+            self.incomplete,
+            not self.exists,
+            Memory(
+                reset=self.reset if native and self.reset != pos else None,
+                columns=dict(columns),
+                seen={other: at for other, at in self.positions.items() if other != scope},
+                loaded=self.loaded if native and self.loaded != pos else "",
+                gap=self.gap if native and self.gap > self.reset else "",
+            ),
+        )

@@ -1,0 +1,23 @@
+"""What the configuration says about all tables, as it travels to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_sink.evolve import DEFAULTS, Change, Policy
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The defaults are those of the settings.
+
+    Args:
+        all_scopes: a truncate empties its table of what every scope wrote; otherwise several scopes stop the table.
+        tombstone_days: so long a deleted row is remembered.
+        policies: what becomes of changes of structure.
+    """
+
+    all_scopes: bool = False
+    tombstone_days: int = 7
+    policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)

@@ -1,0 +1,94 @@
+"""Tables of the sink as dictionaries: what a table format must do, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from spark_sink.evolve import Shape
+from spark_sink.row import NOTHING, Key, Mark, Memory
+from spark_sink.tables import Changes, Marker
+
+
+class MemoryTable:
+    """Rows by key, deleted ones among them."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.floors: Mapping[str, str] = {}
+        self.stored: dict[Key, dict[str, Any]] = {}
+        self.remembered: dict[Key, Mark] = {}
+        self.markers: list[Marker] = []
+        self.forgotten: list[int] = []
+
+    @property
+    def commits(self) -> list[Marker]:
+        """The markers of the batches' commits."""
+        return [marker for marker in self.markers if not marker.app.startswith("cdc.")]
+
+    def applied(self, app: str) -> int | None:
+        return max((marker.version for marker in self.markers if marker.app == app), default=None)
+
+    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+        return {key: self.remembered[key] for key in keys if key in self.remembered}
+
+    def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
+        return {key: self.stored[key] for key in keys if key in self.stored}
+
+    def reached(self) -> dict[str, str]:
+        reached: dict[str, str] = {}
+        for mark in self.remembered.values():
+            for scope, pos in [(mark.scope, mark.pos), *mark.memory.seen.items()]:
+                reached[scope] = max(pos, reached.get(scope, ""))
+        return reached
+
+    def astride(self, scope: str) -> set[Key]:
+        floor = self.floors[scope]
+        ours = {key: mark for key, mark in self.remembered.items() if mark.scope == scope and mark.pos > floor}
+        return {key for key, mark in ours.items() if mark.memory.reset is not None and mark.memory.reset < floor}
+
+    def write(self, changes: Changes, *markers: Marker) -> None:
+        self.markers += markers
+        for i, row in enumerate(changes.rows.to_pylist()):
+            key = tuple(row[name] for name in self.shape.key)
+            assert not (changes.inserts_only and key in self.stored)
+            state = row["_cdc_state"]
+            memory = NOTHING if state is None else msgspec.json.decode(state, type=Memory)
+            deleted = row["_cdc_deleted_at"] is not None
+            self.remembered[key] = Mark(row["_cdc_scope"], row["_cdc_pos"], row["_cdc_incomplete"], deleted, memory)
+            kept = {name for name, written in changes.kept.items() if not written[i].as_py()}
+            before = self.stored.get(key, {})
+            self.stored[key] = {name: (before.get(name) if name in kept else row[name]) for name in self.shape.types}
+
+    def raise_floors(self, floors: Mapping[str, str]) -> None:
+        self.floors = floors
+
+    def clear(self, marker: Marker) -> bool:
+        under = [key for key, mark in self.remembered.items() if mark.pos <= self.floors.get(mark.scope, "")]
+        for key in under:
+            del self.stored[key], self.remembered[key]
+        self.markers += [marker] if under else []
+        return bool(under)
+
+    def forget(self, before: int) -> None:
+        self.forgotten.append(before)
+
+    def visible(self) -> dict[Key, dict[str, Any]]:
+        return {key: row for key, row in self.stored.items() if not self.remembered[key].deleted}
+
+
+class MemoryTables:
+    """A warehouse of them, by the name of the source table."""
+
+    def __init__(self, **tables: MemoryTable) -> None:
+        self.by_name = {f"shop_sales.{name}": table for name, table in tables.items()}
+        self.rejected: list[tuple[Marker, list[str]]] = []
+
+    def open(self, name: str) -> MemoryTable | None:
+        return self.by_name.get(name)
+
+    def quarantine(self, rows: pa.Table, marker: Marker) -> None:
+        self.rejected.append((marker, rows.column("reason").to_pylist()))

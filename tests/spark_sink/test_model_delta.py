@@ -1,0 +1,75 @@
+"""The model check through real Spark and real Delta tables: many histories at once, each in a table of its own.
+
+`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import zip_longest
+from typing import Any
+
+import msgspec
+from deltalake import DeltaTable
+
+from spark_sink.row import Event
+from spark_sink.rules import Rules
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.histories import History, history
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.oracle import table_after
+from translator.envelope import ChangeEvent
+
+COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
+COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
+
+
+def test_any_delivery_gives_the_table(lake: Lake) -> None:
+    """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
+    lake.use(Rules(all_scopes=True))
+    # Those of few batches: what costs here is a batch.
+    histories = [made for seed in range(50 * COUNT) if len((made := history(seed)).batches) in (2, 3)][:COUNT]
+    assert COUNT == len(histories)
+    for made in histories:
+        lake.announce(schema_of(COLUMNS, table=_name(made)))
+    for number, batches in enumerate(zip_longest(*(made.batches for made in histories), fillvalue=())):
+        sent = [_sent(event, _name(made)) for made, batch in zip(histories, batches, strict=True) for event in batch]
+        lake.apply(number, sent)
+    assert [] == lake.quarantine()
+    wrong = {made.seed for made in histories if not _right(lake, made)}
+    assert set() == wrong
+
+
+def _name(made: History) -> str:
+    return f"t{made.seed}"
+
+
+def _sent(event: Event, table: str) -> ChangeEvent:
+    """The event of the fold as the translator would have written it."""
+    blank = change(event.op, None, pos=0, table=table, unavailable=["a"] if event.withholds else None)
+    return msgspec.structs.replace(
+        blank,
+        key=None if event.op == "t" else event.key,
+        key_old=event.key_old,
+        after=event.after,
+        after_state="none" if event.after is None else "full" if event.full else "partial",
+        pos=event.pos,
+        pos_scope=event.scope,
+        ts_origin_us=event.ts,
+    )
+
+
+def _right(lake: Lake, made: History) -> bool:
+    rows, incomplete = table_after(made.events)
+    name = f"shop_sales.{_name(made)}"
+    if not lake.warehouse.joinpath(*name.split(".")).exists():
+        return not rows
+    stored: list[dict[str, Any]] = DeltaTable(lake.path(name)).to_pyarrow_table().to_pylist()
+    present = [row for row in stored if row["_cdc_deleted_at"] is None]
+    flagged = {row["id"] for row in present if row["_cdc_incomplete"]}
+    found = {row["id"]: {name: row[name] for name in COLUMNS} for row in present}
+    if not made.sure:
+        rows = {id: row for id, row in rows.items() if id not in flagged}
+        found = {id: row for id, row in found.items() if id not in flagged}
+        return rows == found and incomplete <= flagged
+    return (rows, incomplete) == (found, flagged)
