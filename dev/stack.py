@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy
 import pyarrow
+import pyarrow.compute
 import yaml
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -263,11 +264,12 @@ class Stack:
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a lakehouse table, without our own columns; none while it does not exist."""
+        """The rows of a lakehouse table, without our own columns and deleted rows; none while it does not exist."""
         try:
             found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
             return []
+        found = found.filter(pyarrow.compute.is_null(found.column("_cdc_deleted_at")))
         names = [name for name in found.column_names if not name.startswith("_cdc")]
         singles = {field.name for field in found.schema if field.type == pyarrow.float32()}
         return [
