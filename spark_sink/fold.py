@@ -47,8 +47,8 @@ def fold(
 
     folded = Folded(rows)
     for event in events:
-        floor = floors.get(event.scope)
-        if floor is not None and event.pos <= floor:
+        floor = floors.get(event.scope, "")
+        if event.pos <= floor:
             _check_epoch(event, floor)
             folded.stale[TRUNCATED] += 1
             continue
@@ -59,24 +59,24 @@ def fold(
             if moves and event.key_old is not None:
                 row_of(event.key_old)[1].miss(event)
         elif moves and event.key_old is not None:
-            _move(event, row_of(event.key_old)[1], row, folded)
+            _move(event, row_of(event.key_old)[1], row, floor, folded)
         elif (why := row.stale(event)) is not None:
             if why != DUPLICATE:
                 _check_epoch(event, row.positions[event.scope])
             folded.stale[why] += 1
         else:
-            _enter(event, row, folded)
+            _enter(event, row, floor, folded)
             _APPLY[event.op](row, event)
     folded.rows = {key: row for key, row in rows.items() if row.touched}
     return folded
 
 
-def _enter(event: Event, row: Row, folded: Folded) -> None:
+def _enter(event: Event, row: Row, floor: str, folded: Folded) -> None:
     folded.late += event.pos < row.positions.get(event.scope, "")
-    folded.scope_changes += row.enter(event)
+    folded.scope_changes += row.enter(event, floor)
 
 
-def _move(event: Event, old: Row, new: Row, folded: Folded) -> None:
+def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded) -> None:
     """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
 
     Each side is guarded on its own: one of the two rows may have gone on since.
@@ -85,14 +85,14 @@ def _move(event: Event, old: Row, new: Row, folded: Folded) -> None:
     if old_stale and new_stale:
         folded.stale[new_stale] += 1
     if not new_stale:
-        _enter(event, new, folded)
+        _enter(event, new, floor, folded)
         if event.resets or old_stale or not old.exists or event.pos < new.positions[event.scope]:
             new.remove(event)
             new.write(event)
         else:
             new.become(old, event)
     if not old_stale:
-        old.enter(event)
+        old.enter(event, floor)
         old.remove(event)
 
 

@@ -183,12 +183,17 @@ class Row:
         here = (image.pos for image in self.images if image.turn == self.turn)
         return DUPLICATE if event.pos in here or event.pos in self.held.values() else None
 
-    def enter(self, event: Event) -> bool:
-        """Take the event's position; whether another scope wrote the row before."""
+    def enter(self, event: Event, floor: str) -> bool:
+        """Take the event's position; whether another scope wrote the row before.
+
+        Args:
+            floor: the last truncate in the event's scope: when that is met again, it lies before this turn.
+        """
         changed = self.scope is not None and self.scope != event.scope
         if self.scope != event.scope:
             self.turn += changed
-            self.scope, self.reset, self.gap = event.scope, self.positions.get(event.scope, ""), ""
+            self.reset = max(floor, self.positions.get(event.scope, ""))
+            self.scope, self.gap = event.scope, ""
         self.positions[event.scope] = max(event.pos, self.positions.get(event.scope, ""))
         self.touched = True
         return changed

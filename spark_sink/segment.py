@@ -111,7 +111,7 @@ def changes(
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
         raise _Unfit(unfit)
-    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **_meta_columns(rows, contents)})
+    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **_meta_columns(rows, contents, shape)})
     return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
@@ -128,7 +128,10 @@ def _contents(folded: Mapping[Key, Row], reader: Reader) -> list[Content]:
     return contents
 
 
-def _meta_columns(rows: Sequence[tuple[Key, Row]], contents: Sequence[Content]) -> dict[str, pa.Array]:
+def _meta_columns(rows: Sequence[tuple[Key, Row]], contents: Sequence[Content], shape: Shape) -> dict[str, pa.Array]:
+    for content in contents:
+        for name in shape.key if content.columns else ():
+            content.columns.pop(name, None)
     marks = [row.mark(content.columns) for (_, row), content in zip(rows, contents, strict=True)]
     deleted = [None if row.exists else min(max(row.deleted_at, _EARLIEST), _LATEST) for _, row in rows]
     return {

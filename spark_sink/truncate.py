@@ -34,7 +34,10 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
                 f"a truncate of one scope, and the table is fed by {1 + len(reached)}; set tables.truncate to "
                 "all_scopes if each of them means the whole table",
             )
-        table.raise_floors({**table.floors, **reached, event.scope: event.pos})
+        reached[event.scope] = event.pos
+        # A row of this scope may know less of another one than an earlier truncate did.
+        higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
+        table.raise_floors({**table.floors, **higher})
         commits += 1
     if not in_order(event.scope):
         commits += _cut_short(event, table, plan)

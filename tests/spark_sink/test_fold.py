@@ -330,3 +330,28 @@ def test_a_late_truncate() -> None:
     table.apply(native(insert(1, "c", "c", pos=7)))
     truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
     assert [(1, "new", "c")] == table.told()
+
+
+def test_a_truncate_lowers_no_floor() -> None:
+    """A row may know less of another scope than an earlier truncate did: that floor stays where it is."""
+    table = Stored()
+    other = "native:shop/other"
+    floor = native(delete(1, pos=9)).pos
+    table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
+    table.apply(native(patch(1, a="new", pos=20)))
+    table.floors = {other: floor}
+    truncate(native(change("t", None, pos=15)), table, PLAN, Marker("app", 1), all_scopes=True)
+    assert floor == table.floors[other]
+
+
+def test_a_truncate_met_again_spares_a_later_turn() -> None:
+    """What another scope wrote after a truncate lies under a row that the truncate's scope wrote again: it stays."""
+    table = Stored()
+    other = "native:shop/other"
+    late = native(change("t", None, pos=5))
+    table.apply(native(insert(2, "x", "y", pos=1)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
+    table.apply(native(patch(1, a="new", pos=9)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    assert [(1, "new", "y")] == table.told()
