@@ -231,6 +231,7 @@ def test_an_announced_reload() -> None:
     table.apply(native(insert(1, "x", "y", pos=6)), native(patch(1, a="late", pos=8)))
     assert [(1, "r", "r")] == table.told()
     table.apply(native(patch(1, a="next", pos=2), epoch=1))
+    table.apply(native(change("r", {"id": 1}, {"a": "old load", "b": "r"}, pos=1)))
     assert [(1, "next", "r")] == table.told()
 
 
