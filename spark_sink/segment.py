@@ -83,6 +83,7 @@ def changes(
     rows = list(folded.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored not in (None, key)}
     bases = table.rows({key for key in moved.values() if key is not None}) if moved else {}
+    staying = [i for i, (key, row) in enumerate(rows) if row.stored == key]
     unfit: set[Key] = set()
     columns: dict[str, pa.Array] = {
         name: pa.array([key[i] for key, _ in rows], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
@@ -97,12 +98,9 @@ def changes(
         except ValueError:
             unfit |= {key for (key, _), value in zip(rows, values, strict=True) if not fits(value, sql)}
             continue
-        written = [
-            name in content.sent or row.stored != key or not row.keeps(name)
-            for (key, row), content in zip(rows, contents, strict=True)
-        ]
-        if not all(written):
-            kept[name] = pa.array(written)
+        left = {i for i in staying if name not in contents[i].sent and rows[i][1].keeps(name)}
+        if left:
+            kept[name] = pa.array([i not in left for i in range(len(rows))])
         missing = {
             i: bases[base][name]
             for i, base in moved.items()
