@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -109,14 +110,19 @@ class Progress:
         return ages
 
     def _run(self) -> None:
-        client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
-        reader = Consumer(client | {"group.id": self.group, "enable.auto.commit": False})
         places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
-        while not self._ended.wait(_PAUSE):
-            try:
-                found = {place.partition: max(place.offset, 0) for place in reader.committed(places, timeout=3)}
-                ends = {place.partition: reader.get_watermark_offsets(place, timeout=3)[1] for place in places}
-            except KafkaException:
-                continue
-            self.samples.append(Sample(time.monotonic(), found, ends))
-        reader.close()
+        while not self._ended.is_set():
+            # A new client after each failure: one that was there before a leader moved may ask the old one for minutes.
+            client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
+            with closing(Consumer(client | {"group.id": self.group, "enable.auto.commit": False})) as reader:
+                try:
+                    while not self._ended.wait(_PAUSE):
+                        self.samples.append(_sample(reader, places))
+                except KafkaException:
+                    continue
+
+
+def _sample(reader: Consumer, places: list[TopicPartition]) -> Sample:
+    found = {place.partition: max(place.offset, 0) for place in reader.committed(places, timeout=3)}
+    ends = {place.partition: reader.get_watermark_offsets(place, timeout=3)[1] for place in places}
+    return Sample(time.monotonic(), found, ends)

@@ -4,6 +4,8 @@ One cluster for all of it: to start three brokers costs more than the tests.
 """
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -13,6 +15,8 @@ from dev.cluster import NODES, Cluster
 from tests.chaos._short import parameters
 from tests.chaos.cases import CASES
 from tests.chaos.run import execute
+from translator.errors import RetryableError
+from translator.runtime.topics import Topics
 
 pytestmark = pytest.mark.integration
 
@@ -27,9 +31,14 @@ def test_a_record_survives_its_leader(cluster: Cluster) -> None:
     """What all replicas in sync have is there when the leader was killed, under another leader."""
     _create(cluster, "kept")
     _write(cluster, "kept", b"1")
+    looking = [Topics({"bootstrap.servers": cluster.bootstrap}) for _ in range(6)]
+    known = [topics.ids(["kept"]) for topics in looking]
     first = cluster.leader("kept", 0)
     first.kill()
     _write(cluster, "kept", b"2")
+    with ThreadPoolExecutor(len(looking)) as pool:
+        # Some of them take the killed node for the controller, and look again.
+        assert known == list(pool.map(_ids_at_last, looking))
     assert first is not cluster.leader("kept", 0)
     first.start()
     cluster.wait_in_sync(["kept"])
@@ -73,6 +82,13 @@ def _write(cluster: Cluster, topic: str, value: bytes) -> None:
     producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
     assert 0 == producer.flush(60)
     assert [None] == failures
+
+
+def _ids_at_last(topics: Topics) -> dict[str, str]:
+    for _ in range(2):
+        with suppress(RetryableError):
+            return topics.ids(["kept"])
+    return topics.ids(["kept"])
 
 
 def _read(cluster: Cluster, topic: str) -> list[bytes]:

@@ -63,8 +63,11 @@ class Topics:
         # We say why no broker is reached; its log would say it ten times a second.
         self._client = {**connection, "log_level": 0}
         # A reference is kept: an AdminClient that is collected destroys the futures it gave.
+        self._admin = self._new_admin()
+
+    def _new_admin(self) -> AdminClient:
         try:
-            self._admin = AdminClient(self._client)
+            return AdminClient(self._client)
         except KafkaException as error:
             raise ConfigError(f"kafka: {_reason(error)}") from None
 
@@ -184,6 +187,9 @@ class Topics:
                 found[name] = str(future.result(_TIMEOUT).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    # While the broker is away that it took for the controller, this client asks no other (librdkafka
+                    # 2.16); a new one does.
+                    self._admin = self._new_admin()
                     raise RetryableError(f"topic {name}: {_reason(error)}") from None
         return found
 
