@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from spark_sink.errors import Reason, Refused
-from spark_sink.row import DUPLICATE, GAP, TRUNCATED, Event, Key, Mark, Row, epoch, is_loaded
+from spark_sink.row import DUPLICATE, GAP, TRUNCATED, Event, FoldedRow, Key, Mark, Row, epoch, is_loaded
+
+R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
 
 
 @dataclass(slots=True)
-class Folded:
+class Folded(Generic[R_co]):
     """The rows that a batch touches, by key, and what was met on the way."""
 
-    rows: dict[Key, Row]
+    rows: Mapping[Key, R_co]
     stale: Counter[str] = field(default_factory=Counter)
     late: int = 0
     scope_changes: int = 0
@@ -25,7 +28,7 @@ def fold(
     keys: Mapping[str, Key],
     marks: Mapping[Key, Mark],
     floors: Mapping[str, str],
-) -> Folded:
+) -> Folded[Row]:
     """The rows after `events`, which are given in canonical order.
 
     Args:
@@ -71,12 +74,12 @@ def fold(
     return folded
 
 
-def _enter(event: Event, row: Row, floor: str, folded: Folded) -> None:
+def _enter(event: Event, row: Row, floor: str, folded: Folded[Row]) -> None:
     folded.late += event.pos < row.positions.get(event.scope, "")
     folded.scope_changes += row.enter(event, floor)
 
 
-def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded) -> None:
+def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> None:
     """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
 
     Each side is guarded on its own: one of the two rows may have gone on since.

@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -79,7 +79,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 NOTHING = Memory()
 
 
-class Mark(Struct, frozen=True):
+class Mark(Struct, frozen=True, gc=False):
     """What is stored of a row beside its columns: the scope that wrote it last, and its position there."""
 
     scope: str
@@ -100,8 +100,22 @@ class Image(NamedTuple):
 class Content(NamedTuple):
     """The columns that a row is sent, and the positions that are worth remembering."""
 
-    sent: dict[str, Any]
+    sent: Mapping[str, Any]
     columns: dict[str, str]
+
+
+class FoldedRow(Protocol):
+    """What a batch makes of a row: see `Row`."""
+
+    exists: bool
+    stored: Key | None
+    deleted_at: int
+
+    def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content: ...
+
+    def keeps(self, name: str) -> bool: ...
+
+    def mark(self, columns: Mapping[str, str]) -> Mark: ...
 
 
 # The fields of a position (design section 4): epoch, native position, offset, number.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,8 @@ from spark_sink.fold import Folded, fold
 from spark_sink.images import Reader, Unreadable
 from spark_sink.intake import typed_keys
 from spark_sink.quarantine import Rejected
-from spark_sink.row import GAP, NOTHING, Content, Event, Key, Mark, Row
+from spark_sink.quick import quick_fold
+from spark_sink.row import GAP, NOTHING, Content, Event, FoldedRow, Key, Mark, Row
 from spark_sink.tables import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Changes, Table
 from spark_sink.values import column, fits
 
@@ -30,7 +32,7 @@ class Settled:
 
     changes: Changes
     rejected: list[Rejected]
-    folded: Folded
+    folded: Folded[FoldedRow]
 
 
 class _Unfit(Exception):
@@ -56,6 +58,10 @@ def settle(events: Sequence[Event], table: Table, plan: Plan) -> Settled:
         events = [event for event in events if event.index not in keyless]
     reader = Reader(plan)
     marks = table.marks(set(keys.values()))
+    quick = quick_fold(events, keys, marks, table.floors)
+    if quick is not None:
+        with suppress(_Unfit):
+            return Settled(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
         folded = fold(events, keys, marks, table.floors)
         try:
@@ -76,14 +82,15 @@ def gap(event: Event) -> Event:
 
 
 def changes(
-    folded: Mapping[Key, Row], marks: Mapping[Key, Mark], reader: Reader, shape: Shape, table: Table
+    folded: Mapping[Key, FoldedRow], marks: Mapping[Key, Mark], reader: Reader, shape: Shape, table: Table
 ) -> Changes:
     """The folded rows as columns to write."""
     contents = _contents(folded, reader)
     rows = list(folded.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored not in (None, key)}
     bases = table.rows({key for key in moved.values() if key is not None}) if moved else {}
-    staying = [i for i, (key, row) in enumerate(rows) if row.stored == key]
+    sent = [content.sent for content in contents]
+    staying = [(i, sent[i], row) for i, (key, row) in enumerate(rows) if row.stored == key]
     unfit: set[Key] = set()
     columns: dict[str, pa.Array] = {
         name: pa.array([key[i] for key, _ in rows], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
@@ -92,19 +99,19 @@ def changes(
     for name, sql in shape.types.items():
         if name in columns:
             continue
-        values = [content.sent.get(name) for content in contents]
+        values = [image.get(name) for image in sent]
         try:
             array = column(values, sql)
         except ValueError:
             unfit |= {key for (key, _), value in zip(rows, values, strict=True) if not fits(value, sql)}
             continue
-        left = {i for i in staying if name not in contents[i].sent and rows[i][1].keeps(name)}
+        left = {i for i, image, row in staying if name not in image and row.keeps(name)}
         if left:
             kept[name] = pa.array([i not in left for i in range(len(rows))])
         missing = {
             i: bases[base][name]
             for i, base in moved.items()
-            if base is not None and name not in contents[i].sent and rows[i][1].keeps(name)
+            if base is not None and name not in sent[i] and rows[i][1].keeps(name)
         }
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
@@ -113,7 +120,7 @@ def changes(
     return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
-def _contents(folded: Mapping[Key, Row], reader: Reader) -> list[Content]:
+def _contents(folded: Mapping[Key, FoldedRow], reader: Reader) -> list[Content]:
     contents = []
     unfit = set()
     for key, row in folded.items():
@@ -126,7 +133,9 @@ def _contents(folded: Mapping[Key, Row], reader: Reader) -> list[Content]:
     return contents
 
 
-def _meta_columns(rows: Sequence[tuple[Key, Row]], contents: Sequence[Content], shape: Shape) -> dict[str, pa.Array]:
+def _meta_columns(
+    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: Shape
+) -> dict[str, pa.Array]:
     for content in contents:
         for name in shape.key if content.columns else ():
             content.columns.pop(name, None)
@@ -142,7 +151,11 @@ def _meta_columns(rows: Sequence[tuple[Key, Row]], contents: Sequence[Content], 
 
 
 def _state(mark: Mark) -> str | None:
-    return None if mark.memory == NOTHING else msgspec.json.encode(mark.memory, order="deterministic").decode()
+    return (
+        None
+        if mark.memory is NOTHING or mark.memory == NOTHING
+        else msgspec.json.encode(mark.memory, order="deterministic").decode()
+    )
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
@@ -151,7 +164,7 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
-def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
+def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded[Row], unfit: set[Key]) -> list[Event]:
     """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
     suspects = {image.event.index: image.event for key in unfit for image in folded.rows[key].images}
     suspects |= {event.index: event for event in events if keys[event.key] in unfit}

@@ -5,9 +5,11 @@ A table lies wholly in one task, so its segments are applied in order, and nobod
 
 from __future__ import annotations
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -77,7 +79,8 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
         for records in routes(batches):
-            encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
+            with _uncollected():
+                encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[Report]:
@@ -234,6 +237,17 @@ class Task:
 
     def _marker(self, report: Report, number: int) -> Marker:
         return Marker(f"{self.app}/{report.table}", self.batch * MAX_SEGMENTS + number)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
+    to free, as they are in no circles."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _segments(events: Sequence[Event]) -> list[list[Event]]:
