@@ -142,7 +142,7 @@ class Web(Section):
     """Probes and metrics: /livez, /readyz, /metrics."""
 
     host: str = "127.0.0.1"
-    port: int = Field(default=8080, ge=0, le=65535)
+    port: int = Field(default=8080, ge=1, le=65535)
 
 
 class Metrics(Section):

@@ -20,7 +20,7 @@ from tests.chaos import verify
 from tests.chaos.feeder import Feeder
 from tests.chaos.messages import INPUTS, PARTITIONS
 from tests.chaos.progress import Progress
-from tests.chaos.worker import Death, Worker
+from tests.chaos.worker import PORT, Death, Worker
 
 if TYPE_CHECKING:
     from tests.chaos.cases import Case, Size
@@ -198,7 +198,9 @@ class Run:
             "output": {"topic": self.canonical, "codec": "json"},
             "topics": {"create": True, "partitions": PARTITIONS, "replication_factor": self._replicas},
             "timing": TIMING | self.case.timing,
-            "web": {"host": LOOPBACK, "port": free_port()},
+            # With transactions the port is part of the worker's name, and must stay. Else each start asks for another:
+            # the one of before may be a client's by then.
+            "web": {"host": LOOPBACK, "port": free_port() if delivery else f"${{{PORT}}}"},
             "log_format": "json",
             "sources": [{"name": "raw", **INPUTS[self.case.input].source, "topics": [self.raw]}],
             **delivery,

@@ -12,12 +12,16 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from dev.broker import free_port
 from dev.server import TETHER
 
 ROOT = Path(__file__).parents[2]
 _PAUSE = 0.3
 _STOP_SECONDS = 60.0
 _PATIENCE = 180.0  # on a busy machine a start alone takes half a minute
+
+PORT = "WEB_PORT"
+"""Environment variable: a port that is free at each start."""
 
 Death = tuple[str, int]
 """Stage and number of `tests.chaos.launcher`."""
@@ -66,6 +70,7 @@ class Worker:
         # The path names this checkout: what is installed may be another.
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         while self._keep:
+            environment[PORT] = str(free_port())
             die = self._deaths.popleft() if self._deaths else None
             options = ["--die", f"{die[0]}:{die[1]}"] if die else []
             command = [sys.executable, "-m", "tests.chaos.launcher", *options, "run", *self._arguments]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -234,10 +233,9 @@ def transactional_id(settings: Settings) -> str:
     """A name that no other running process has, and that the next process in this place has again.
 
     So the next one ends at once what a killed one left open. What keeps processes apart on a host is the port of the
-    probes; one that the system chooses is another at each start, and so is the name.
+    probes.
     """
-    place = settings.web.port or uuid.uuid4().hex
-    return f"{settings.group}-{socket.gethostname()}-{place}"
+    return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"
 
 
 class Ahead(Struct, frozen=True):

@@ -44,12 +44,10 @@ def test_faust_waits_longer_for_places_than_they_take() -> None:
 
 
 def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:
-    """The same in the same place, another beside it; where the system chooses the port, another each time."""
+    """The same in the same place, another beside it."""
     here = settings(PLAIN)
     beside = here.model_copy(update={"web": Web(port=8081)})
-    anywhere = here.model_copy(update={"web": Web(port=0)})
     assert transactional_id(here) == transactional_id(here) != transactional_id(beside)
-    assert transactional_id(anywhere) != transactional_id(anywhere)
     assert transactional_id(here).startswith("cdc-translator-")
 
 
