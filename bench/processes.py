@@ -1,0 +1,81 @@
+"""What a process and all that it started use: for jobs of several processes, such as Spark's."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_SAMPLE_SECONDS = 0.2
+
+
+class _Process(NamedTuple):
+    """A line of /proc/PID/stat: ticks with those of children that have ended, resident pages."""
+
+    parent: int
+    ticks: int
+    pages: int
+
+
+class Tree:
+    """Watches this process and its descendants; a context manager. Linux only."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._sample, name="process tree", daemon=True)
+        self._peak = 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def cpu_seconds(self) -> float:
+        """Processor time so far, of user and system."""
+        return sum(process.ticks for process in _tree()) / _TICKS
+
+    def peak_bytes(self) -> int:
+        """The most memory since the last call; pages that processes share count for each."""
+        peak, self._peak = self._peak, 0
+        return peak
+
+    def _sample(self) -> None:
+        while not self._ended.wait(_SAMPLE_SECONDS):
+            self._peak = max(self._peak, sum(process.pages for process in _tree()) * _PAGE)
+
+
+def _tree() -> list[_Process]:
+    found = {pid: process for pid in _pids() if (process := _read(pid)) is not None}
+    children = defaultdict(list)
+    for pid, process in found.items():
+        children[process.parent].append(pid)
+    tree, front = [], [os.getpid()]
+    while front:
+        pid = front.pop()
+        tree.append(found[pid])
+        front += children[pid]
+    return tree
+
+
+def _pids() -> list[int]:
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
+
+
+def _read(pid: int) -> _Process | None:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it has ended
+        return None
+    # The name, in parentheses, may hold anything. Fields of proc(5), counted from the one behind it.
+    fields = text.rpartition(")")[2].split()
+    return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]))

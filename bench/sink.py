@@ -1,0 +1,281 @@
+"""`python -m bench.sink`: Kafka to Delta tables, beside the pattern of Delta's documentation. Linux; half an hour.
+
+A topic gets a full load, then changes; each is one micro-batch of the sink. The pattern takes the changes, too, onto
+copies of the tables as they were after the load. At the end the sink's tables are compared with the generator's rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, expr
+
+from bench.measure import machine, table
+from bench.processes import Tree
+from bench.sink_events import COLUMNS, PARTITIONS, Feed, Workload
+from dev.broker import Broker
+from dev.jars import spark_jars
+from spark_sink import session
+from spark_sink.apply import Applier
+from spark_sink.columns import sql_type
+from spark_sink.kafka import Kafka
+from spark_sink.names import TableId
+from spark_sink.read import decoded, stream
+from spark_sink.schemas import Catalog
+from spark_sink.settings import Input, Settings, Spark, Tables
+from spark_sink.tables.delta import DeltaTables, location
+from spark_sink.tables.delta_ddl import DeltaDdl
+
+TOPIC = "bench.canonical"
+_KEY = next(iter(COLUMNS))
+
+
+class Used(NamedTuple):
+    """What a batch took."""
+
+    name: str
+    events: int
+    tables: int
+    cpu: float
+    wall: float
+    peak: int
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
+    parser.add_argument("--load", type=int, default=1_000_000, help="events of the full load")
+    parser.add_argument("--changes", type=int, default=1_000_000)
+    parser.add_argument("--tables", type=int, default=50)
+    parser.add_argument("--memory", default="2g", help="of the driver")
+    parser.add_argument("--no-pattern", action="store_true", help="the sink alone")
+    options = parser.parse_args(arguments)
+    spark_settings = Spark(
+        master="local[2]",
+        memory=options.memory,
+        jars=tuple(map(str, spark_jars())),
+        conf={"spark.ui.enabled": "false"},
+    )
+    with tempfile.TemporaryDirectory() as folder, Broker() as broker:
+        spark = session.build("bench", spark_settings, folder)
+        try:
+            bench = Bench(spark, broker.bootstrap, Path(folder), Workload(options.tables))
+            for line in bench.run(options.load, options.changes, pattern=not options.no_pattern):
+                print(line, flush=True)
+        finally:
+            spark.stop()
+    return 0
+
+
+class Bench:
+    """The sink, and the pattern, on one workload."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, workload: Workload) -> None:
+        self._spark = spark
+        self._bootstrap = bootstrap
+        self._workload = workload
+        self._warehouse = folder / "warehouse"
+        self._offsets = [0] * PARTITIONS
+        self._settings = Settings(
+            pipeline="bench",
+            kafka=Kafka(bootstrap_servers=bootstrap),
+            input=Input(topic=TOPIC),
+            tables=Tables(warehouse=str(self._warehouse)),
+            checkpoint=str(folder / "checkpoint"),
+        )
+
+    def run(self, load: int, changes: int, *, pattern: bool) -> Iterable[str]:
+        """The lines of a report. Ends the process when a table is not what it should be."""
+        topic = NewTopic(TOPIC, PARTITIONS, 1)
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        admin.create_topics([topic])[TOPIC].result(30)
+        used = []
+        with Tree() as tree:
+            ends = self._feed(self._workload.load(load))
+            used.append(self._batch(tree, "sink, load", load))
+            copies = self._warehouse.with_name("pattern")
+            shutil.copytree(self._warehouse, copies)
+            final = self._feed(self._workload.changes(changes))
+            used.append(self._batch(tree, "sink, changes", changes))
+            rows = self._compared()
+            if pattern:
+                documented = Pattern(self._spark, self._bootstrap, copies, self._workload)
+                used.append(self._measured(tree, "pattern, changes", changes, partial(documented.run, ends, final)))
+        yield table(_HEAD, [_row(one) for one in used])
+        yield f"{rows} rows in {len(self._workload.schemas)} tables equal the generator's"
+        yield machine("pyspark", "deltalake", "pyarrow")
+
+    def _feed(self, records: Iterable[Feed]) -> list[int]:
+        """Writes records; how many each partition has in all."""
+        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 50, "enable.idempotence": True})
+        for partition, key, value in records:
+            while True:
+                try:
+                    producer.produce(TOPIC, value, key, partition)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            self._offsets[partition] += 1
+        producer.flush()
+        return list(self._offsets)
+
+    def _batch(self, tree: Tree, name: str, events: int) -> Used:
+        """One micro-batch with all that has come; the query's own start and end are not counted."""
+        ddl = DeltaDdl(self._spark, str(self._warehouse))
+        ddl.create_quarantine()
+        tables = DeltaTables(str(self._warehouse))
+        rules, pattern = self._settings.tables.rules, self._settings.tables.pattern
+        applier = Applier(_Announced(self._workload), tables, ddl, pattern, "bench/1", rules)
+        found: list[Used] = []
+
+        def measured(records: DataFrame, batch: int) -> None:
+            found.append(self._measured(tree, name, events, partial(applier, records, batch)))
+
+        unbounded = self._settings.batches.model_copy(update={"max_offsets": 10 * events})
+        source = stream(self._spark, self._settings.model_copy(update={"batches": unbounded}))
+        writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+        (used,) = found
+        return used
+
+    def _measured(self, tree: Tree, name: str, events: int, work: Callable[[], object]) -> Used:
+        tree.peak_bytes()
+        cpu, started = tree.cpu_seconds(), time.monotonic()
+        work()
+        wall, spent = time.monotonic() - started, tree.cpu_seconds() - cpu
+        return Used(name, events, len(self._workload.schemas), spent, wall, tree.peak_bytes())
+
+    def _compared(self) -> int:
+        """How many rows there are, all as they must be."""
+        count = 0
+        for schema, expected in zip(self._workload.schemas, self._workload.rows, strict=True):
+            name = self._settings.tables.pattern.target(TableId.of(schema))
+            stored = DeltaTable(location(str(self._warehouse), name)).to_pyarrow_table()
+            rows = {row[_KEY]: row for row in stored.to_pylist() if row["_cdc_deleted_at"] is None}
+            typed = {id: {n: _value(COLUMNS[n], v) for n, v in row.items()} for id, row in expected.items()}
+            if {id: {name: row[name] for name in COLUMNS} for id, row in rows.items()} != typed:
+                sys.exit(f"the table {name} is not what it should be")
+            count += len(typed)
+        return count
+
+
+class Pattern:
+    """What Delta's documentation shows: the batch cached, the last event of each key, one MERGE per table, in turn.
+
+    It has no word for updates that carry only some columns: the mask of the columns that they carry is ours, but of two
+    in one batch the last one stands alone.
+    """
+
+    def __init__(self, spark: SparkSession, bootstrap: str, warehouse: Path, workload: Workload) -> None:
+        self._spark = spark
+        self._bootstrap = bootstrap
+        self._warehouse = warehouse
+        self._workload = workload
+
+    def run(self, first: list[int], end: list[int]) -> None:
+        """Apply the records between these offsets."""
+        starts, ends = ({TOPIC: {str(n): at for n, at in enumerate(offsets)}} for offsets in (first, end))
+        options = {
+            "kafka.bootstrap.servers": self._bootstrap,
+            "subscribe": TOPIC,
+            "startingOffsets": json.dumps(starts),
+            "endingOffsets": json.dumps(ends),
+            "kafka.max.poll.records": "20000",
+        }
+        records = self._spark.read.format("kafka").options(**options).load()
+        batch = decoded(records, "table").select("table", "op", "pos", "key", "after", "after_state").persist()
+        types = {name: sql_type(canonical) for name, canonical in COLUMNS.items()}
+        ddl = ", ".join(f"`{name}` {type}" for name, type in types.items())
+        try:
+            for schema in self._workload.schemas:
+                last = (
+                    batch.where(col("table") == schema.table)
+                    .groupBy("key")
+                    .agg(expr("max(struct(pos, op, after, after_state)) as last"))
+                )
+                last.selectExpr(
+                    f"from_json(key, '{_KEY} {types[_KEY]}').{_KEY} as merge_key",
+                    "last.pos as pos",
+                    "last.op = 'd' as deleted",
+                    "if(last.after_state = 'partial', json_object_keys(last.after), null) as sent",
+                    f"from_json(last.after, '{ddl}') as row",
+                ).createOrReplaceTempView("changes")
+                self._merge(location(str(self._warehouse), f"bench_shop.{schema.table}"))
+        finally:
+            batch.unpersist()
+
+    def _merge(self, target: str) -> None:
+        names = [name for name in COLUMNS if name != _KEY]
+        updates = ", ".join(
+            f"`{n}` = if(s.sent is null or array_contains(s.sent, '{n}'), s.row.`{n}`, t.`{n}`)" for n in names
+        )
+        columns = ", ".join(f"`{name}`" for name in COLUMNS)
+        values = ", ".join(["s.merge_key", *(f"s.row.`{name}`" for name in names)])
+        self._spark.sql(
+            f"""
+            MERGE INTO delta.`{target}` t USING changes s ON t.`{_KEY}` = s.merge_key
+            WHEN MATCHED AND s.deleted THEN DELETE
+            WHEN MATCHED AND s.pos > t.`_cdc_pos` THEN UPDATE SET {updates}, `_cdc_pos` = s.pos
+            WHEN NOT MATCHED AND NOT s.deleted THEN INSERT ({columns}, `_cdc_pos`) VALUES ({values}, s.pos)
+            """  # noqa: S608  names of this file's own table
+        ).collect()
+
+
+class _Announced:
+    """The schemas topic, as the sink would have read it."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._catalog = Catalog()
+        for schema in workload.schemas:
+            self._catalog.add(schema)
+
+    def refresh(self) -> Catalog:
+        return self._catalog
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "int64": int,
+    "int32": int,
+    "boolean": bool,
+    "decimal(18,4)": Decimal,
+    "timestamp": datetime.fromisoformat,
+    "date": date.fromisoformat,
+    "string": str,
+}
+_HEAD = ["batch", "events", "tables", "processor s", "processor s per million", "wall s", "peak memory"]
+
+
+def _value(type: str, value: Any) -> Any:
+    return None if value is None else _READ[type](value)
+
+
+def _row(used: Used) -> list[str]:
+    million = used.cpu / used.events * 1_000_000
+    peak = f"{used.peak / 2**30:.1f} GiB"
+    return [
+        used.name,
+        str(used.events),
+        str(used.tables),
+        f"{used.cpu:.1f}",
+        f"{million:.1f}",
+        f"{used.wall:.1f}",
+        peak,
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
