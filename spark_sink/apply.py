@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Protocol
 
 import msgspec
@@ -13,8 +14,11 @@ import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, expr
 
+from spark_sink.books import Books
 from spark_sink.errors import ConfigError, SinkError
 from spark_sink.evolve import AddColumns, Create
+from spark_sink.latency import NONE
+from spark_sink.metrics import Metrics
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.read import BUCKETS, decoded
 from spark_sink.rules import Rules
@@ -49,6 +53,8 @@ class Applier:
         pattern: TablePattern,
         app: str,
         rules: Rules,
+        books: Books,
+        metrics: Metrics,
     ) -> None:
         self._schemas = schemas
         self._tables = tables
@@ -56,14 +62,14 @@ class Applier:
         self._pattern = pattern
         self._app = app
         self._rules = rules
+        self._books = books
+        self._metrics = metrics
         self._weights: Counter[int] = Counter()
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
-        """Apply a batch of the canonical topic; when it returns, all of it is in tables or in quarantine."""
+        """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
         started = time.perf_counter()
-        catalog = self._schemas.refresh()
-        self._check_names(catalog.tables())
-        task = Task(self._tables, self._pattern, catalog, self._app, batch, self._rules)
+        task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
         events = decoded(records, self._pattern.route_sql())
         reports = self._run(events, task)
@@ -77,14 +83,17 @@ class Applier:
                 raise SinkError("a table asks for the same change again after it was made")
             reports = [report for report in reports if report.route not in set(routes)] + again
         self._weights = sum((Counter({report.bucket: report.events}) for report in reports), Counter[int]())
-        _log_batch(
-            batch,
-            reports,
-            schemas_ms=schemas_read - started,
-            ddl_ms=ddl_seconds,
-            total_ms=time.perf_counter() - started,
-        )
+        self._books.end(batch, reports)
+        seconds = {"schemas": schemas_read - started, "ddl": ddl_seconds, "total": time.perf_counter() - started}
+        self._metrics.batch(reports, self._books.held(), seconds)
+        _log_batch(batch, reports, **{f"{phase}_ms": value for phase, value in seconds.items()})
         return reports
+
+    def task(self, batch: int) -> Task:
+        """The work on a batch, with the schemas that are known now."""
+        catalog = self._schemas.refresh()
+        self._check_names(catalog.tables())
+        return Task(self._tables, self._pattern, catalog, self._app, batch, self._rules)
 
     def _run(self, events: DataFrame, task: Task) -> list[Report]:
         """Each table in one task, tables spread by the events that they had in the batch before."""
@@ -112,10 +121,11 @@ class Applier:
         """Seconds taken."""
         started = time.perf_counter()
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            list(pool.map(self._change, waiting))  # the list takes every result, and with it every exception
+            list(pool.map(self.change, waiting))  # the list takes every result, and with it every exception
         return time.perf_counter() - started
 
-    def _change(self, report: Report) -> None:
+    def change(self, report: Report) -> None:
+        """Make the change that a report asks for."""
         started = time.perf_counter()
         match report.step:
             case Create(shape):
@@ -141,10 +151,11 @@ def _balanced(weights: Counter[int], tasks: int) -> list[int]:
 def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
     for report in reports:
         if report.refused is not None:
-            log.error("table refused its events", table=report.table, reason=report.refused, events=report.events)
+            log.error("table parked", table=report.table, reason=report.refused, events=report.parked)
     rejected = sum((Counter(report.rejected) for report in reports), Counter[str]())
     stale = sum((Counter(report.stale) for report in reports), Counter[str]())
     ignored = sum((Counter(report.ignored) for report in reports), Counter[str]())
+    latency = sum((report.latency for report in reports), NONE)
     log.info(
         "batch applied",
         batch=batch,
@@ -158,7 +169,10 @@ def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
         late=sum(report.late for report in reports),
         scope_changes=sum(report.scope_changes for report in reports),
         quarantined=dict(rejected),
+        parked=sum(report.parked for report in reports),
         ignored=dict(ignored),
+        latency_mean_ms=round(1000 * latency.sum / max(latency.count, 1)),
+        latency_max_ms=round(1000 * latency.greatest),
         fold_ms=round(sum(report.fold_ms for report in reports)),
         write_ms=round(sum(report.write_ms for report in reports)),
         **{name: round(value * 1000) for name, value in seconds.items()},

@@ -2,7 +2,7 @@
 
 SinkError        going on would lose or invent something: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
-Refused          one table cannot take what its events ask for: its events go to quarantine, other tables go on
+Refused          one table cannot take what its events ask for: it is parked with them, other tables go on
 Reason           one event cannot be applied: it goes to quarantine, its table goes on
 """
 
@@ -25,7 +25,7 @@ class Refused(Exception):
     """A table cannot go on; the message says why, without row data.
 
     Args:
-        reason: under which its events go to quarantine.
+        reason: under which it is parked.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """Why an event is in quarantine: a closed list, the column `reason` of the quarantine table."""
+    """Why an event is in quarantine, or parked: a closed list, the column `reason` of those tables."""
 
     UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event that names no table
@@ -47,11 +47,13 @@ class Reason(StrEnum):
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` names a column that its own schema does not have
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
-    # The table cannot go on; all its events of the batch from there:
+    # The table cannot go on, and is parked with all its events from there:
     TABLE_REFUSED = "TABLE_REFUSED"  # it is no table that the sink can write
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema asks for a change that the policy or the key forbids
     TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate, and several scopes feed the table
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
+    REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
+    COMMAND = "COMMAND"  # the operator parked it
 
 
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:

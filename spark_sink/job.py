@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +17,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink import session
+from spark_sink.actions import Actions
 from spark_sink.apply import Applier
+from spark_sink.books import Books
 from spark_sink.errors import SinkError
+from spark_sink.metrics import Metrics
 from spark_sink.read import stream
+from spark_sink.requests import Requests
 from spark_sink.schemas import SchemaReader
 from spark_sink.settings import Settings
+from spark_sink.starting import starting_offsets
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.delta_ddl import DeltaDdl
 
@@ -52,10 +58,22 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     try:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
-        app = f"{settings.pipeline}/{checkpoint_id(spark, settings.checkpoint)}"
+        checkpoint = checkpoint_id(spark, settings.checkpoint)
+        app = f"{settings.pipeline}/{checkpoint}"
         tables = DeltaTables(settings.tables.warehouse)
-        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, settings.tables.rules)
-        Job(spark, settings, apply, available_now=available_now).run()
+        books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, settings.input.topic)
+        books.create()
+        starting = "earliest"
+        if not has_progress(spark, settings.checkpoint):
+            topic, told = settings.input.topic, settings.input.starting_offsets
+            starting = starting_offsets(topic, told, books.batches.reached(), schemas.ends(topic))
+        metrics = Metrics(settings.metrics.max_tables)
+        if settings.metrics.port is not None:
+            metrics.serve(settings.metrics.port)
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, settings.tables.rules, books, metrics)
+        actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
+        requests = Requests(books.requests, actions.by_name())
+        Job(spark, settings, apply, requests, starting, available_now=available_now).run()
     finally:
         schemas.close()
         spark.stop()
@@ -64,10 +82,24 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
 class Job:
     """One streaming query over its life, restarts included."""
 
-    def __init__(self, spark: SparkSession, settings: Settings, apply: Applier, *, available_now: bool) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        settings: Settings,
+        apply: Applier,
+        requests: Requests,
+        starting: str,
+        *,
+        available_now: bool,
+    ) -> None:
         self._spark = spark
         self._settings = settings
         self._apply = apply
+        self._requests = requests
+        self._starting = starting
+        # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
+        self._writing = threading.Lock()
+        self._looked = time.monotonic()
         self._available_now = available_now
         self._stopping = threading.Event()
         self._failure: Exception | None = None
@@ -77,6 +109,9 @@ class Job:
     def run(self) -> None:
         """Until the end, a stop, or a failure."""
         with self._signals():
+            # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
+            while self._requests.run() and self._available_now and not self._stopping.is_set():
+                pass
             while not self._finished(self._start()):
                 self._restarts += 1
                 fault = "NullPointerException in KafkaMicroBatchStream.metrics"
@@ -88,7 +123,7 @@ class Job:
         self._stopping.set()
 
     def _start(self) -> StreamingQuery:
-        writer = stream(self._spark, self._settings).writeStream.foreachBatch(self._batch)
+        writer = stream(self._spark, self._settings, self._starting).writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
         if self._available_now:
             return writer.trigger(availableNow=True).start()
@@ -99,11 +134,24 @@ class Job:
             self._turned_away = True
             raise _Stopping
         try:
-            self._apply(records, batch)
+            with self._writing:
+                self._obey()
+                self._apply(records, batch)
         except Exception as error:
             # Through Spark it would come back as text.
             self._failure = error
             raise
+
+    def _obey(self) -> None:
+        """Execute commands; between batches."""
+        self._requests.run()
+        self._looked = time.monotonic()
+
+    def _obey_when_idle(self) -> None:
+        """As no batch comes to a topic that is at rest."""
+        if time.monotonic() - self._looked >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
+            with self._writing:
+                self._obey()
 
     def _finished(self, query: StreamingQuery) -> bool:
         """Wait for the query; whether it is done with, rather than to be started again."""
@@ -111,6 +159,8 @@ class Job:
             while not query.awaitTermination(POLL_SECONDS):
                 if self._stopping.is_set() and not query.status["isTriggerActive"]:
                     query.stop()
+                elif not self._stopping.is_set():
+                    self._obey_when_idle()
         except StreamingQueryException as error:
             if self._turned_away:
                 return True
@@ -138,9 +188,11 @@ class Job:
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """The id of a checkpoint folder, written there at its first use."""
+    """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
     files, folder = session.hadoop_folder(spark, checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
+    if files.exists(path) and not has_progress(spark, checkpoint):
+        files.delete(path, False)
     if not files.exists(path):
         # Written beside and renamed: a crash leaves no half of an id.
         fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
@@ -153,6 +205,13 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
         return str(stored.readUTF())
     finally:
         stored.close()
+
+
+def has_progress(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
+    files, folder = session.hadoop_folder(spark, checkpoint)
+    offsets = folder.suffix("/offsets")
+    return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 
 
 def _is_metrics_fault(query: StreamingQuery) -> bool:

@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, str] = {
     "value": "binary",
 }
 
-_ARROW = pa.schema(
+ARROW = pa.schema(
     [
         *((name, pa.string()) for name in tuple(COLUMNS)[:7]),
         ("kafka_partition", pa.int32()),
@@ -61,7 +61,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
     }
     for name in ("source", "db", "schema", "table"):
         columns[name] = [getattr(table, name) if table else None] * len(rejected)
-    return pa.table([columns[field.name] for field in _ARROW], schema=_ARROW)
+    return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
 
 
 def _event_id(value: bytes | None) -> str | None:

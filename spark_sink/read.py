@@ -23,15 +23,15 @@ _TUNING = {
 }
 
 
-def stream(spark: SparkSession, settings: Settings) -> DataFrame:
-    """The canonical topic from where the checkpoint stands, else from its beginning."""
+def stream(spark: SparkSession, settings: Settings, starting: str) -> DataFrame:
+    """The canonical topic from where the checkpoint stands, else from `starting`."""
     options = {
         **_TUNING,
         **settings.kafka.spark_options(),
         "subscribe": settings.input.topic,
-        "startingOffsets": "earliest",
+        "startingOffsets": starting,
         "kafka.isolation.level": "read_committed",
-        "failOnDataLoss": "true",
+        "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
         "maxOffsetsPerTrigger": str(settings.batches.max_offsets),
         # More tasks than partitions read one partition together; the order is restored by the sort before the fold.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
@@ -39,15 +39,19 @@ def stream(spark: SparkSession, settings: Settings) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
 
-def decoded(records: DataFrame, route_sql: str) -> DataFrame:
+def decoded(records: DataFrame, route_sql: str, *beside: str) -> DataFrame:
     """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
 
     `value` is the record as it came, for the quarantine; it is left out of what is certainly no row. `route` and
-    `bucket` say which events must meet in a task.
+    `bucket` say which events must meet in a task. Columns `beside` stay as they are.
     """
     options = {"avroSchema": reader_schema_text(), "mode": "PERMISSIVE"}
     opened = records.select(
-        "partition", "offset", "value", from_avro(expr(DATUM_SQL), writer_schema_text(), options).alias("event")
+        "partition",
+        "offset",
+        "value",
+        from_avro(expr(DATUM_SQL), writer_schema_text(), options).alias("event"),
+        *beside,
     )
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
     # What names no table meets in one task too: it is quarantined under one marker.
@@ -55,8 +59,10 @@ def decoded(records: DataFrame, route_sql: str) -> DataFrame:
     return opened.selectExpr(
         "partition",
         "offset",
+        *beside,
         "if(event.kind is null or event.kind = 'row', value, null) as value",
         *plain,
         "event.unavailable is not null or event.issues is not null as withholds",
         "unix_micros(event.ts_origin_us) as ts",
+        "unix_micros(ifnull(event.ts_commit_us, event.ts_origin_us)) as committed",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")

@@ -16,8 +16,10 @@ class Rules:
         all_scopes: a truncate empties its table of what every scope wrote; otherwise several scopes stop the table.
         tombstone_days: so long a deleted row is remembered.
         policies: what becomes of changes of structure.
+        park_rejected: a table of which more events of one batch are broken is parked; None: however many.
     """
 
     all_scopes: bool = False
     tombstone_days: int = 7
     policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)
+    park_rejected: int | None = None

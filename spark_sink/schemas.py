@@ -116,6 +116,22 @@ class SchemaReader:
             raise SinkError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
         return self.catalog
 
+    def ends(self, topic: str) -> dict[int, int]:
+        """By partition of another topic, the offset after its last record; empty when there is no such topic.
+
+        Raises:
+            SinkError: the brokers do not answer.
+        """
+        try:
+            partitions = self._consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions
+            places = [TopicPartition(topic, number) for number in partitions]
+            return {
+                place.partition: self._consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS)[1]
+                for place in places
+            }
+        except KafkaException as error:
+            raise SinkError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+
     def close(self) -> None:
         self._consumer.close()
 

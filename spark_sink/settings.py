@@ -34,6 +34,14 @@ class Input(_Section):
     topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
     schemas_topic: TopicName | None = Field(default=None, description="`<topic>.schemas` when not set.")
 
+    starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
+        default="earliest",
+        description="Where a pipeline that has done nothing yet begins; or offsets by partition, the others earliest.",
+    )
+    fail_on_data_loss: bool = Field(
+        default=True, description="Stop when the topic no longer has what was to be read next."
+    )
+
     @property
     def schemas(self) -> str:
         return self.schemas_topic or f"{self.topic}.schemas"
@@ -65,6 +73,11 @@ class Tables(_Section):
     tombstone_days: int = Field(
         default=7, ge=1, description="So long a deleted row is remembered, by the times of the events."
     )
+    park_rejected: int | None = Field(
+        default=None,
+        ge=0,
+        description="A table of which more events of one batch would go to quarantine is parked; not set: never.",
+    )
     changes: dict[Change, Policy] = Field(
         default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
     )
@@ -78,7 +91,8 @@ class Tables(_Section):
 
     @property
     def rules(self) -> Rules:
-        return Rules(self.truncate == "all_scopes", self.tombstone_days, {**DEFAULTS, **self.changes})
+        policies = {**DEFAULTS, **self.changes}
+        return Rules(self.truncate == "all_scopes", self.tombstone_days, policies, self.park_rejected)
 
 
 class Batches(_Section):
@@ -86,6 +100,13 @@ class Batches(_Section):
 
     trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
     max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
+
+
+class Metrics(_Section):
+    """What is told to Prometheus."""
+
+    port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
+    max_tables: int = Field(default=100, ge=0, description="Tables with a label of their own; the rest is `other`.")
 
 
 class Spark(_Section):
@@ -106,6 +127,7 @@ class Settings(_Section):
     tables: Tables
     checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
     batches: Batches = Batches()
+    metrics: Metrics = Metrics()
     spark: Spark = Spark()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,13 +15,17 @@ from dataclasses import dataclass
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import Struct
 
 from spark_sink import quarantine
 from spark_sink.errors import Reason, Refused
 from spark_sink.evolve import Plan, Step, evolve
+from spark_sink.extent import NOWHERE, Extent
 from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
+from spark_sink.latency import NONE, Latency
 from spark_sink.names import TableId, TablePattern, clash
+from spark_sink.parking import NOTHING_PARKED, Parking
 from spark_sink.quarantine import Rejected
 from spark_sink.row import GAP, Event
 from spark_sink.rules import Rules
@@ -39,7 +44,10 @@ DAY = 24 * 60 * 60 * 1_000_000
 
 
 class Report(Struct):
-    """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first."""
+    """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first.
+
+    `version` is the table's afterwards; `extent` is that of the whole route, told once.
+    """
 
     table: str
     route: str
@@ -47,9 +55,12 @@ class Report(Struct):
     events: int
     step: Step | None = None
     refused: str | None = None
+    parked: int = 0
     clash: str | None = None
     commits: int = 0
     skipped: int = 0
+    version: int | None = None
+    extent: Extent = NOWHERE
     rows: int = 0
     deleted: int = 0
     stale: dict[str, int] = {}
@@ -57,6 +68,7 @@ class Report(Struct):
     scope_changes: int = 0
     rejected: dict[str, int] = {}
     ignored: dict[str, int] = {}
+    latency: Latency = NONE
     fold_ms: float = 0
     write_ms: float = 0
 
@@ -67,6 +79,7 @@ class Task:
 
     Args:
         app: pipeline and checkpoint; with the table's name it marks the commits.
+        parking: the parked tables, whose events are not looked at.
     """
 
     tables: Tables
@@ -75,6 +88,7 @@ class Task:
     app: str
     batch: int
     rules: Rules
+    parking: Parking = NOTHING_PARKED
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
@@ -88,21 +102,28 @@ class Task:
         taken = intake(records)
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         owners: dict[str, TableId] = {}
+        extent = Extent.of(records)
         for table_id, came in taken.items():
             name = self.pattern.target(table_id) if table_id else "-"
             events = sum(1 for event in came.events if event.op != GAP)
-            report = Report(name, route, bucket, events, ignored=dict(came.ignored))
+            report = Report(name, route, bucket, events, ignored=dict(came.ignored), extent=extent)
+            extent = NOWHERE
             owner = owners.setdefault(name.lower(), table_id) if table_id else None
             if table_id is not None and owner is not None and owner != table_id:
                 report.clash = clash(owner, table_id, name)
             else:
                 self._apply(report, table_id, came, records)
+            if report.commits and not report.parked:
+                rows = records.filter(pc.equal(records.column("kind"), "row"))
+                report.latency = Latency.of(rows.column("committed"), time.time_ns() // 1000)
             yield report
 
     def _apply(self, report: Report, table_id: TableId | None, came: Intake, records: pa.Table) -> None:
         """Bring the table up to date, or say in the report why not."""
+        if table_id is not None and self._is_parked(report, table_id, came, records):
+            return
         if table_id is None or not came.events:
-            self._reject(report, 0, table_id, came.rejected, records)
+            self._reject_all(report, table_id, came, records)
             return
         try:
             table = self.tables.open(report.table)
@@ -119,9 +140,24 @@ class Task:
         if report.step is not None:
             return
         if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
-            self._reject(report, 0, table_id, came.rejected, records)
+            self._reject_all(report, table_id, came, records)
         else:
             self._write(report, table, plan, segments, came.rejected, records)
+
+    def _is_parked(self, report: Report, table_id: TableId, came: Intake, records: pa.Table) -> bool:
+        """Whether the table takes none of these events; they wait with those that came before."""
+        cause = self.parking.held.get(report.table)
+        if cause is None and not self.parking.again:
+            return False
+        marker = self._marker(report, 0)
+        done = self.tables.parked(marker.app)
+        if done is not None and done >= marker.version:
+            # This batch was begun before: what it brought until the table was parked is in the table, the rest waits.
+            report.skipped += 1
+            return True
+        if cause is not None:
+            self._park(report, 0, table_id, Reason(cause.reason), cause.detail, came.events, came.rejected, records)
+        return cause is not None
 
     def _refuse(
         self,
@@ -130,13 +166,30 @@ class Task:
         table_id: TableId,
         refusal: Refused,
         events: Iterable[Event],
-        rejected: Sequence[Rejected],
+        rejected: Iterable[Rejected],
         records: pa.Table,
     ) -> None:
-        """The table cannot go on: its events from here on go to quarantine. The one place that parking takes over."""
+        """The table cannot go on: it is parked with its events from here on, the broken ones among them."""
         report.refused = str(refusal)
-        held = [Rejected(event.index, refusal.reason, str(refusal)) for event in events if event.op != GAP]
-        self._reject(report, number, table_id, [*rejected, *held], records)
+        self._park(report, number, table_id, refusal.reason, str(refusal), events, rejected, records)
+
+    def _park(
+        self,
+        report: Report,
+        number: int,
+        table_id: TableId,
+        reason: Reason,
+        detail: str,
+        events: Iterable[Event],
+        rejected: Iterable[Rejected],
+        records: pa.Table,
+    ) -> None:
+        places = sorted({event.index for event in events} | {one.event for one in rejected})
+        if places:
+            held = [Rejected(place, reason, detail) for place in places]
+            rows = self.parking.rows(records, table_id, report.table, self.batch, held)
+            self.tables.park(rows, self._marker(report, number))
+            report.parked = len(places)
 
     def _write(
         self,
@@ -148,17 +201,19 @@ class Task:
         records: pa.Table,
     ) -> None:
         done = table.applied(self._marker(report, 0).app)
+        broken = _by_segment(rejected, segments)
         for number, segment in enumerate(segments):
             if done is not None and done >= self._marker(report, number).version:
                 report.skipped += 1
                 continue
-            first = rejected if number == 0 else []
             try:
-                self._segment(report, number, segment, table, plan, first, records)
+                self._segment(report, number, segment, table, plan, broken[number], records)
             except Refused as refusal:
                 rest = (event for later in segments[number:] for event in later)
-                self._refuse(report, number, plan.shape.table, refusal, rest, first, records)
-                return
+                unread = (one for later in broken[number:] for one in later)
+                self._refuse(report, number, plan.shape.table, refusal, rest, unread, records)
+                break
+        report.version = table.version
 
     def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
         """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
@@ -227,9 +282,24 @@ class Task:
             table.forget(before)
         return Marker(FORGOTTEN, day if done is None else max(day, done))
 
+    def _reject_all(self, report: Report, table_id: TableId | None, came: Intake, records: pa.Table) -> None:
+        """Where there is nothing to fold."""
+        try:
+            self._reject(report, 0, table_id, came.rejected, records)
+        except Refused as refusal:
+            if table_id is None:
+                raise
+            self._refuse(report, 0, table_id, refusal, came.events, came.rejected, records)
+
     def _reject(
         self, report: Report, number: int, table_id: TableId | None, rejected: Sequence[Rejected], records: pa.Table
     ) -> None:
+        limit, count = self.rules.park_rejected, sum(report.rejected.values()) + len(rejected)
+        if table_id is not None and limit is not None and count > limit:
+            raise Refused(
+                Reason.REJECTED_MANY,
+                f"{count} of its events in one batch cannot be applied, tables.park_rejected is {limit}",
+            )
         if rejected:
             ordered = sorted(rejected, key=lambda one: one.event)
             self.tables.quarantine(quarantine.rows(records, table_id, ordered), self._marker(report, number))
@@ -265,6 +335,16 @@ def _segments(events: Sequence[Event]) -> list[list[Event]]:
             f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
         )
     return kept
+
+
+def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
+    """What is broken goes to quarantine with the segment in which it came, or with the one before a truncate."""
+    parts: list[list[Rejected]] = [[] for _ in segments]
+    numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op != "t"]
+    starts = [segments[number][0].index for number in numbers[1:]]
+    for one in rejected:
+        parts[numbers[bisect_right(starts, one.event)]].append(one)
+    return parts
 
 
 def _ms_since(started: float) -> float:

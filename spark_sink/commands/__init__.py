@@ -9,6 +9,8 @@ import sys
 
 import click
 
+from spark_sink.commands.ask import park, resume, sweep
+from spark_sink.commands.look import quarantine, status
 from spark_sink.commands.run import run
 from spark_sink.errors import ConfigError, SinkError
 
@@ -19,7 +21,8 @@ def cli() -> None:
     """The canonical topic into lakehouse tables."""
 
 
-cli.add_command(run)
+for command in (run, status, quarantine, resume, park, sweep):
+    cli.add_command(command)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
@@ -51,6 +52,10 @@ class Table(Protocol):
     def shape(self) -> Shape: ...
 
     @property
+    def version(self) -> int:
+        """Of the table, by which readers can see it as it is now."""
+
+    @property
     def floors(self) -> Mapping[str, str]:
         """By scope, the position of the last truncate."""
 
@@ -65,6 +70,9 @@ class Table(Protocol):
 
     def reached(self) -> dict[str, str]:
         """The greatest position of every scope that the stored rows know."""
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        """Of every row that is not deleted, the scope that wrote it last, and its position there."""
 
     def astride(self, scope: str) -> set[Key]:
         """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
@@ -90,8 +98,21 @@ class Tables(Protocol):
             Refused: it has features that cannot be written to.
         """
 
+    def as_of(self, name: str, moment: datetime) -> Table | None:
+        """The table as it was; None before it was there.
+
+        Raises:
+            SinkError: so old a version is not kept.
+        """
+
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
         """Append to the quarantine table, unless that was done."""
+
+    def park(self, rows: pa.Table, marker: Marker) -> None:
+        """Append to the events of parked tables, unless that was done."""
+
+    def parked(self, app: str) -> int | None:
+        """The greatest version that `app` has parked."""
 
 
 class Ddl(Protocol):

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_sink import quarantine
+from spark_sink import parking, quarantine
 from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type_of_delta
-from spark_sink.errors import Reason, Refused
+from spark_sink.errors import Reason, Refused, SinkError
 from spark_sink.evolve import META_PREFIX, Column, Shape
 from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
@@ -60,8 +61,33 @@ class DeltaTables:
         _check_features(opened)
         return DeltaMirror(opened)
 
+    def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
+        opened = DeltaTable(location(self.warehouse, name))
+        # Newest first. Commit times are those of the files of the log, in milliseconds.
+        earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
+        version = next(earlier, None)
+        if version is None:
+            if opened.history()[-1]["version"] > 0:
+                raise SinkError(f"the log of {name} does not reach back to {moment.isoformat()}")
+            return None
+        try:
+            opened.load_as_version(version)
+            return DeltaMirror(opened)
+        except DeltaError as error:
+            raise SinkError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
+
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        table = DeltaTable(location(self.warehouse, quarantine.NAME))
+        self._append(quarantine.NAME, rows, marker)
+
+    def park(self, rows: pa.Table, marker: Marker) -> None:
+        self._append(parking.NAME, rows, marker)
+
+    def parked(self, app: str) -> int | None:
+        return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
+
+    def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
+        """To one of our own tables, unless the marker tells that it was done."""
+        table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:
             write_deltalake(table, rows, mode="append", commit_properties=_commit(marker))
@@ -86,6 +112,10 @@ class DeltaMirror:
     def __init__(self, table: DeltaTable) -> None:
         self._table = table
         self.shape = _shape_of(table)
+
+    @property
+    def version(self) -> int:
+        return self._table.version()
 
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
@@ -115,6 +145,15 @@ class DeltaMirror:
             for scope, pos in [*zip(*(column.to_pylist() for column in greatest.columns), strict=True), *seen]:
                 reached[scope] = max(pos, reached.get(scope, ""))
         return reached
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        columns = [*self.shape.key, SCOPE, POS]
+        found: dict[Key, tuple[str, str]] = {}
+        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[*columns, DELETED_AT]):
+            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+            for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
+                found[tuple(key)] = scope, pos
+        return found
 
     def astride(self, scope: str) -> set[Key]:
         floor = self.floors[scope]

@@ -11,8 +11,12 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_sink.actions import Actions
 from spark_sink.apply import Applier
+from spark_sink.books import Books
+from spark_sink.metrics import Metrics
 from spark_sink.names import TablePattern
+from spark_sink.requests import Request, Requests
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.tables.delta import DeltaTables
@@ -43,16 +47,30 @@ class Lake:
         self.ddl = DeltaDdl(spark, str(warehouse))
         self.ddl.create_quarantine()
         self.applier = self.new_applier("checkpoint-1")
+        self.books.create()
 
     def new_applier(self, checkpoint: str) -> Applier:
         tables = DeltaTables(str(self.warehouse))
         pattern = TablePattern.parse(PATTERN)
-        return Applier(self.schemas, tables, self.ddl, pattern, f"test/{checkpoint}", self.rules)
+        self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
+        app, metrics = f"test/{checkpoint}", Metrics(tables=0)
+        return Applier(self.schemas, tables, self.ddl, pattern, app, self.rules, self.books, metrics)
 
     def use(self, rules: Rules) -> None:
         """From now on by these rules."""
         self.rules = rules
         self.applier = self.new_applier("checkpoint-1")
+
+    def requests(self, limit: int = 1_000_000) -> Requests:
+        """What executes commands, replaying about so many events at a time."""
+        actions = Actions(self.spark, self.applier, DeltaTables(str(self.warehouse)), self.books, Metrics(0), limit)
+        return Requests(self.books.requests, actions.by_name())
+
+    def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:
+        """Give a command, have it executed, and see how it stands."""
+        id = self.books.requests.ask(command, table, argument)
+        self.requests().run()
+        return next(request for request in self.books.requests.requests() if request.id == id)
 
     def announce(self, schema: TableSchema) -> TableSchema:
         self.schemas.catalog.add(schema)
@@ -91,3 +109,9 @@ class Lake:
         read = DeltaTable(self.path("_cdc.quarantine")).to_pyarrow_table()
         found = (read.column(name).to_pylist() for name in ("reason", "kafka_offset", "event_id"))
         return sorted(zip(*found, strict=True), key=lambda row: row[1])
+
+    def parked(self) -> list[tuple[str, int]]:
+        """Reason and offset of what waits, in order."""
+        read = DeltaTable(self.path("_cdc.parked")).to_pyarrow_table()
+        rows = sorted(read.to_pylist(), key=lambda row: (row["turn"], row["kafka_offset"] or 0))
+        return [(row["reason"], row["kafka_offset"]) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -25,6 +26,10 @@ class MemoryTable:
         self.forgotten: list[int] = []
 
     @property
+    def version(self) -> int:
+        return len(self.markers)
+
+    @property
     def commits(self) -> list[Marker]:
         """The markers of the batches' commits."""
         return [marker for marker in self.markers if not marker.app.startswith("cdc.")]
@@ -44,6 +49,9 @@ class MemoryTable:
             for scope, pos in [(mark.scope, mark.pos), *mark.memory.seen.items()]:
                 reached[scope] = max(pos, reached.get(scope, ""))
         return reached
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        return {key: (mark.scope, mark.pos) for key, mark in self.remembered.items() if not mark.deleted}
 
     def astride(self, scope: str) -> set[Key]:
         floor = self.floors[scope]
@@ -86,9 +94,19 @@ class MemoryTables:
     def __init__(self, **tables: MemoryTable) -> None:
         self.by_name = {f"shop_sales.{name}": table for name, table in tables.items()}
         self.rejected: list[tuple[Marker, list[str]]] = []
+        self.held: list[tuple[Marker, list[int], list[str]]] = []
 
     def open(self, name: str) -> MemoryTable | None:
         return self.by_name.get(name)
 
+    def as_of(self, name: str, moment: datetime) -> MemoryTable | None:
+        raise NotImplementedError  # tables in memory have no past
+
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
         self.rejected.append((marker, rows.column("reason").to_pylist()))
+
+    def park(self, rows: pa.Table, marker: Marker) -> None:
+        self.held.append((marker, rows.column("kafka_offset").to_pylist(), rows.column("reason").to_pylist()))
+
+    def parked(self, app: str) -> int | None:
+        return max((marker.version for marker, _, _ in self.held if marker.app == app), default=None)

@@ -67,10 +67,12 @@ class Sink:
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "spark_sink", "run", "-c", str(self.config), *options]
-        environment = {**os.environ, "BOOTSTRAP": self.bootstrap}
         log = (self.folder / "log").open("w")
         with log:
-            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=environment)
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=self.environment())
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "BOOTSTRAP": self.bootstrap}
 
     def log(self) -> list[dict[str, Any]]:
         lines = (self.folder / "log").read_text().splitlines()
@@ -84,7 +86,7 @@ class Sink:
         return sorted((row["id"], row["name"]) for row in table.to_pylist() if row["_cdc_deleted_at"] is None)
 
 
-def _wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not until():
         assert process.poll() is None, "the sink ended"
@@ -110,7 +112,7 @@ def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
     sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=30, full=False, schema=schema)])
     service = sink.start()
     try:
-        _wait(lambda: (3, "patched") in sink.rows(), service)
+        wait(lambda: (3, "patched") in sink.rows(), service)
         service.send_signal(signal.SIGTERM)
         assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
     finally:

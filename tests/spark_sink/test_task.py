@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from spark_sink.evolve import AddColumns, Column, Create, Shape
 from spark_sink.names import TableId, TablePattern
+from spark_sink.parking import NOTHING_PARKED, Cause, Parking
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.tables import Marker
@@ -22,8 +23,14 @@ SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"),
 RULES = Rules()
 
 
-def _reports(tables: MemoryTables, events: Sequence[ChangeEvent], batch: int = 0, rules: Rules = RULES) -> list[Report]:
-    task = Task(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "app", batch, rules)
+def _reports(
+    tables: MemoryTables,
+    events: Sequence[ChangeEvent],
+    batch: int = 0,
+    rules: Rules = RULES,
+    parking: Parking = NOTHING_PARKED,
+) -> list[Report]:
+    task = Task(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "app", batch, rules, parking)
     names = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after")
     columns = {name: pa.array([getattr(e, name) for e in events], pa.string()) for name in (*names, "after_state")}
     columns |= {
@@ -32,6 +39,7 @@ def _reports(tables: MemoryTables, events: Sequence[ChangeEvent], batch: int = 0
         "partition": pa.array([0] * len(events), pa.int32()),
         "offset": pa.array(range(len(events)), pa.int64()),
         "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
+        "committed": pa.array([event.ts_commit_us for event in events], pa.int64()),
         "value": pa.array([b""] * len(events)),
         "route": pa.array(["shop_sales.orders"] * len(events)),
         "bucket": pa.array([0] * len(events), pa.int32()),
@@ -67,13 +75,13 @@ def test_commits_are_numbered_within_the_batch() -> None:
 
 
 def test_more_commits_than_numbers_are_refused() -> None:
-    """A batch with more truncates of a table than there are numbers goes to quarantine whole; no version is reused."""
+    """A batch with more truncates of a table than there are numbers is parked whole; no version is reused."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     (report,) = _reports(tables, [change("t", None, pos=pos) for pos in range(MAX_SEGMENTS)])
     assert report.refused is not None
     assert [] == table.commits
-    assert [["TABLE_REFUSED"] * MAX_SEGMENTS] == [reasons for _, reasons in tables.rejected]
+    assert [["TABLE_REFUSED"] * MAX_SEGMENTS] == [reasons for _, _, reasons in tables.held]
 
 
 def test_rejected_before_written() -> None:
@@ -96,7 +104,7 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     (report,) = _reports(tables, [first, other, truncate, after])
-    assert (1, {"TRUNCATE_SCOPES": 2}) == (report.commits, report.rejected)
+    assert (1, 2, [2, 3]) == (report.commits, report.parked, tables.held[0][1])
     assert [("1",), ("2",)] == sorted(table.visible())
     (report,) = _reports(tables, [truncate, after, other], batch=1, rules=Rules(all_scopes=True))
     assert (None, {"truncated": 1}) == (report.refused, report.stale)
@@ -106,18 +114,20 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
 
 
 def test_what_is_left_of_a_refused_table() -> None:
-    """What a batch did before the table could not go on stays done, and the rest is in quarantine once, broken events
-    of it included."""
+    """What a batch did before the table could not go on stays done, and the rest is parked, broken events of it
+    included."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     reloaded = msgspec.structs.replace(change("r", {"id": "1"}, {}, pos=0), pos_scope="native:shop/t")
     native = msgspec.structs.replace(change("c", {"id": "1"}, {}, pos=1), pos_scope="native:shop/t")
     native = msgspec.structs.replace(native, pos=position(0, 0, native=7))
     (report,) = _reports(tables, [native, change("c", None, {}, pos=2), reloaded])
-    assert {"KEY_UNKNOWN": 1, "RELOAD_UNANNOUNCED": 2} == report.rejected
-    assert [(Marker("app/shop_sales.orders", 0), ["RELOAD_UNANNOUNCED", "KEY_UNKNOWN", "RELOAD_UNANNOUNCED"])] == (
-        tables.rejected
-    )
+    assert [(Marker("app/shop_sales.orders", 0), [0, 1, 2], ["RELOAD_UNANNOUNCED"] * 3)] == tables.held
+    assert ([], {}) == (tables.rejected, report.rejected)
+    truncate = change("t", None, pos=4, scope=OTHER_SCOPE)
+    broken = [change("c", None, {}, pos=pos) for pos in (3, 5)]
+    (report,) = _reports(tables, [change("c", {"id": "2"}, {}, pos=2), broken[0], truncate, broken[1]], batch=1)
+    assert ({"KEY_UNKNOWN": 2}, [2]) == (report.rejected, tables.held[-1][1])
 
 
 def test_a_broken_event_marks_its_row() -> None:
@@ -139,3 +149,48 @@ def test_tombstones_have_a_lifetime() -> None:
     today = time.time_ns() // 1000
     assert [71 * DAY] == table.forgotten[:1]
     assert [True] == [before <= today - 30 * DAY for before in table.forgotten[1:]]
+
+
+def test_a_parked_table_takes_nothing() -> None:
+    """All events of a parked table wait, broken ones among them, whether or not the table could take them."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    held = {"shop_sales.orders": Cause("TRUNCATE_SCOPES", "two scopes")}
+    events = [change("c", {"id": "1"}, {}, pos=1), change("c", None, {}, pos=2), change("t", None, pos=3)]
+    (report,) = _reports(tables, events, batch=3, parking=Parking(held=held))
+    assert (3, 0, {}, None) == (report.parked, report.commits, report.rejected, report.refused)
+    assert [(Marker("app/shop_sales.orders", 3 * MAX_SEGMENTS), [0, 1, 2], ["TRUNCATE_SCOPES"] * 3)] == tables.held
+    _reports(tables, [change("c", None, {}, pos=4)], batch=4, parking=Parking(held=held))
+    assert ([], [], 2) == (table.commits, tables.rejected, len(tables.held))
+
+
+def test_a_batch_that_parked_its_table_comes_again() -> None:
+    """Killed between parking and the acknowledgement: nothing is parked twice, nor applied, even if the table was
+    resumed before the batch comes again."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [
+        change("c", {"id": "1"}, {}, pos=5),
+        change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE),
+        change("t", None, pos=6),
+        change("c", {"id": "3"}, {}, pos=7),
+    ]
+    _reports(tables, events, batch=1)
+    cause = Cause("TRUNCATE_SCOPES", "two scopes")
+    for parking in (Parking(held={"shop_sales.orders": cause}, again=True), Parking(again=True)):
+        (report,) = _reports(tables, events, batch=1, parking=parking)
+        assert (1, 0, 0) == (report.skipped, report.parked, report.commits)
+    assert ([[2, 3]], [("1",), ("2",)]) == ([places for _, places, _ in tables.held], sorted(table.visible()))
+    _reports(tables, [change("c", {"id": "4"}, {}, pos=8)], batch=2, parking=Parking(again=True))
+    assert [("1",), ("2",), ("4",)] == sorted(table.visible())
+
+
+def test_too_many_broken_events() -> None:
+    """A table of which more events are broken than the configuration allows is parked before they go to quarantine."""
+    few = Rules(park_rejected=1)
+    good, *broken = [change("c", {"id": "1"}, {}, pos=1), *(change("c", None, {}, pos=pos) for pos in (2, 3))]
+    for events, parked, rejected in (([good, broken[0]], 0, 1), ([good, *broken], 3, 0), (broken, 2, 0)):
+        tables = MemoryTables(orders=MemoryTable(SHAPE))
+        (report,) = _reports(tables, events, rules=few)
+        assert (parked, rejected) == (report.parked, sum(report.rejected.values()))
+        assert bool(parked) == (report.refused is not None)

@@ -1,0 +1,69 @@
+"""`spark-sink resume`, `park`, `sweep`: commands that the running sink executes between batches."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from spark_sink import settings
+from spark_sink.errors import SinkError
+
+_LOOK_SECONDS = 1.0
+
+config = click.option(
+    "-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML)."
+)
+wait = click.option("--wait", "seconds", type=float, help="Wait so many seconds for the answer of the running sink.")
+
+
+@click.command()
+@config
+@click.argument("table")
+@wait
+def resume(config: Path, table: str, seconds: float | None) -> None:
+    """Replay the events of a parked TABLE, and let it go on."""
+    _ask(config, "resume", table, None, seconds)
+
+
+@click.command()
+@config
+@click.argument("table")
+@wait
+def park(config: Path, table: str, seconds: float | None) -> None:
+    """Leave TABLE as it is; its events wait until it is resumed."""
+    _ask(config, "park", table, None, seconds)
+
+
+@click.command()
+@config
+@click.argument("table")
+@click.option("--before", required=True, help="A time with its offset from UTC, an epoch (0003), or a position.")
+@wait
+def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
+    """Delete rows of TABLE that were not written since: after a reload, those that it did not bring again."""
+    _ask(config, "sweep", table, before, seconds)
+
+
+def _ask(path: Path, command: str, table: str, argument: str | None, seconds: float | None) -> None:
+    loaded = settings.load(path)
+    # Here, not above: help and mistakes in the file need no table library.
+    from spark_sink.requests import RequestBook, State
+
+    book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
+    id = book.ask(command, table, argument)
+    if seconds is None:
+        click.echo(f"queued as {id}: the sink executes it between two batches, or at its next start")
+        return
+    deadline = time.monotonic() + seconds
+    while True:
+        request = next(request for request in book.requests() if request.id == id)
+        if request.state == State.FAILED:
+            raise SinkError(f"{command} {table}: {request.error}")
+        if request.ended:
+            click.echo(request.result)
+            return
+        if time.monotonic() > deadline:
+            raise SinkError(f"{command} {table}: {request.state} after {seconds:g} s; it stays in the queue as {id}")
+        time.sleep(_LOOK_SECONDS)

@@ -1,0 +1,80 @@
+"""`spark-sink status` and `quarantine ls`: what the sink's own tables tell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spark_sink import settings
+from spark_sink.commands.ask import config
+
+
+@click.command()
+@config
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def status(config: Path, as_json: bool) -> None:
+    """Which tables there are, which are parked and why, and the newest batch."""
+    loaded = settings.load(config)
+    from spark_sink import overview
+
+    found = overview.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
+    if as_json:
+        click.echo(json.dumps(found, default=str))
+        return
+    last = found["last_batch"]
+    told = f"last batch {last['batch']}, ended {last['ended_at']:%Y-%m-%d %H:%M:%S} UTC" if last else "no batch yet"
+    click.echo(f"{found['pipeline']}: {told}")
+    for table in found["tables"]:
+        click.echo(_line(table))
+    if found["no_table"]:
+        click.echo(f"in quarantine, of no table: {_counts(found['no_table'])}")
+    for command in found["open_commands"]:
+        click.echo(f"open command: {command}")
+
+
+def _line(table: dict[str, Any]) -> str:
+    parts = [table["table"], "no version" if table["version"] is None else f"version {table['version']}"]
+    if table["parked"]:
+        since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC"
+        parts.append(f"PARKED since {since}, {table['waiting']} events wait: {table['parked']}: {table['detail']}")
+    if table["quarantined"]:
+        parts.append(f"in quarantine: {_counts(table['quarantined'])}")
+    return "  ".join(parts)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{reason} {count}" for reason, count in counts.items())
+
+
+@click.group()
+def quarantine() -> None:
+    """What could not be applied."""
+
+
+@quarantine.command()
+@config
+@click.option("--table", help="Only events of this table, by its name in the lakehouse.")
+@click.option("--reason", help="Only events with this reason.")
+@click.option("--limit", default=100, show_default=True, help="At most so many.")
+def ls(config: Path, table: str | None, reason: str | None, limit: int) -> None:
+    """List events in quarantine: reason, table, place in the topic, id, detail. No row data."""
+    loaded = settings.load(config)
+    from spark_sink import overview
+    from spark_sink.errors import ConfigError, Reason, unknown
+
+    if reason is not None and reason not in list(Reason):
+        raise ConfigError(unknown("reason", reason, Reason))
+    found = [
+        row
+        for row in overview.quarantined(loaded.tables.warehouse, loaded.tables.pattern)
+        if table in (None, row["target"]) and reason in (None, row["reason"])
+    ]
+    found.sort(key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
+    for row in found[:limit]:
+        place = f"{row['kafka_partition']}@{row['kafka_offset']}"
+        click.echo("\t".join((row["reason"], row["target"] or "-", place, row["event_id"] or "-", row["detail"])))
+    if len(found) > limit:
+        click.echo(f"{len(found) - limit} more", err=True)

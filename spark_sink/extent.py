@@ -1,0 +1,48 @@
+"""How far a batch reaches: in the topic, and in each scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+
+
+class Extent(Struct, frozen=True):
+    """Of some records: by partition the first offset and the one after the last, by scope the greatest position."""
+
+    begin: Mapping[int, int] = {}
+    end: Mapping[int, int] = {}
+    positions: Mapping[str, str] = {}
+
+    @classmethod
+    def of(cls, records: pa.Table) -> Extent:
+        """Of records that have partition and offset, and of row events among them pos and pos_scope."""
+        offsets = records.select(["partition", "offset"]).group_by("partition")
+        reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
+        rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
+        greatest = rows.group_by("pos_scope").aggregate([("pos", "max")]).to_pylist()
+        return cls(
+            {row["partition"]: row["offset_min"] for row in reach},
+            {row["partition"]: row["offset_max"] + 1 for row in reach},
+            {row["pos_scope"]: row["pos_max"] for row in greatest},
+        )
+
+
+def together(extents: Iterable[Extent]) -> Extent:
+    """Of all their records."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    positions: dict[str, str] = {}
+    for extent in extents:
+        for partition, offset in extent.begin.items():
+            begin[partition] = min(offset, begin.get(partition, offset))
+        for partition, offset in extent.end.items():
+            end[partition] = max(offset, end.get(partition, offset))
+        for scope, pos in extent.positions.items():
+            positions[scope] = max(pos, positions.get(scope, pos))
+    return Extent(begin, end, positions)
+
+
+NOWHERE = Extent()

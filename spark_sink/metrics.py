@@ -1,0 +1,118 @@
+"""Every metric of the sink, with its labels and help text.
+
+Counted when a batch is applied; one that is applied again after a failure counts again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from spark_sink.errors import ConfigError
+from spark_sink.latency import BOUNDS, NONE, Latency
+from spark_sink.parking import Cause
+from spark_sink.task import Report
+
+# Stands for all tables beyond the cap.
+OTHER = "other"
+
+
+class Metrics:
+    """The process's metrics in a registry of their own.
+
+    Args:
+        tables: how many tables get a label of their own; those that are met first.
+    """
+
+    def __init__(self, tables: int) -> None:
+        self._room = tables
+        self._tables: set[str] = set()
+        self.registry = CollectorRegistry()
+        self._events = self._counter("events", "Row events read, by table.", "table")
+        self._commits = self._counter("commits", "Commits to tables.", "table")
+        self._stale = self._counter("stale_events", "Events that changed nothing, by why.", "reason")
+        self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
+        self._parked = self._counter("parked_events", "Events that were parked instead of applied.")
+        self._batches = self._counter("batches", "Batches applied.")
+        self._seconds = self._counter(
+            "batch_seconds", "Time of batches, by phase; of fold and write over tasks.", "phase"
+        )
+        self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
+        self._waiting = self._gauge("parked_events_waiting", "Events that wait for their tables to be resumed.")
+        self._ended = self._gauge("last_batch_timestamp_seconds", "When the newest batch was applied.")
+        self._latency = _LatencyHistogram()
+        self.registry.register(self._latency)
+
+    def serve(self, port: int) -> int:
+        """Answer scrapes on /metrics of a port, in a thread; the port, chosen by the system when it is 0.
+
+        Raises:
+            ConfigError: the port cannot be had.
+        """
+        try:
+            server, _ = start_http_server(port, registry=self.registry)
+        except OSError as error:
+            raise ConfigError(f"metrics.port {port}: {error.strerror}") from None
+        return int(server.server_port)
+
+    def batch(self, reports: Sequence[Report], held: Mapping[str, Cause], seconds: Mapping[str, float]) -> None:
+        """A batch was applied, and these tables are parked now."""
+        for report in reports:
+            table = self._label(report.table)
+            self._events.labels(table).inc(report.events)
+            self._commits.labels(table).inc(report.commits)
+            self._parked.inc(report.parked)
+            for reason, count in report.stale.items():
+                self._stale.labels(reason).inc(count)
+            for reason, count in report.rejected.items():
+                self._rejected.labels(reason).inc(count)
+            self._latency.add(report.latency)
+        work = {
+            "fold": sum(report.fold_ms for report in reports) / 1000,
+            "write": sum(report.write_ms for report in reports) / 1000,
+        }
+        for phase, value in {**work, **seconds}.items():
+            self._seconds.labels(phase).inc(value)
+        self._batches.inc()
+        self._ended.set(time.time())
+        self.parked(held)
+
+    def parked(self, held: Mapping[str, Cause]) -> None:
+        """These tables are parked."""
+        self._parked_tables.set(len(held))
+        self._waiting.set(sum(cause.events for cause in held.values()))
+
+    def _label(self, table: str) -> str:
+        if table not in self._tables:
+            if len(self._tables) >= self._room:
+                return OTHER
+            self._tables.add(table)
+        return table
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"cdc_sink_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"cdc_sink_{name}", text, registry=self.registry)
+
+
+class _LatencyHistogram(Collector):
+    """Prometheus' own histogram takes values one at a time; workers have counted them by bucket."""
+
+    def __init__(self) -> None:
+        self._total = NONE
+
+    def add(self, latency: Latency) -> None:
+        self._total += latency
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        total = self._total
+        buckets = [(str(bound), float(count)) for bound, count in zip(BOUNDS, total.within, strict=True)]
+        text = "From the commit at the source to the commit of the table, of applied events."
+        family = HistogramMetricFamily("cdc_sink_latency_seconds", text)
+        family.add_metric([], [*buckets, ("+Inf", float(total.count))], total.sum)
+        yield family

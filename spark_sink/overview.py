@@ -1,0 +1,56 @@
+"""How the tables of a pipeline stand, read from the sink's own tables only: no Spark, and no row of a source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from spark_sink import quarantine
+from spark_sink.books import BatchBook
+from spark_sink.names import TableId, TablePattern
+from spark_sink.requests import RequestBook
+from spark_sink.tables.delta_books import ParkedBook, rows_of
+
+
+def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
+    """Every table that a batch has written or that is parked, and the newest batch; times in UTC."""
+    batches = BatchBook(warehouse, pipeline, "", "")
+    written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
+    held = ParkedBook(warehouse, pipeline).held()
+    broken = Counter((row["target"], row["reason"]) for row in quarantined(warehouse, pattern))
+    versions: dict[str, int] = {}
+    for row in written:
+        versions |= dict(row["versions"])
+    names = sorted({*versions, *held, *(target for target, _ in broken if target)})
+    return {
+        "pipeline": pipeline,
+        "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
+        "tables": [
+            {
+                "table": name,
+                "version": versions.get(name),
+                "parked": held[name].reason if name in held else None,
+                "detail": held[name].detail if name in held else None,
+                "since": datetime.fromtimestamp(held[name].since / 1e6, UTC) if name in held else None,
+                "waiting": held[name].events if name in held else 0,
+                "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
+            }
+            for name in names
+        ],
+        "no_table": {reason: count for (target, reason), count in sorted(broken.items()) if not target},
+        "open_commands": [
+            f"{request.command} {request.target}: {request.state}"
+            for request in RequestBook(warehouse, pipeline).requests()
+            if not request.ended
+        ],
+    }
+
+
+def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
+    """What is in quarantine, without the records; `target` is the table that each would have been written to."""
+    names = [name for name in quarantine.COLUMNS if name != "value"]
+    for row in rows_of(warehouse, quarantine.NAME, names):
+        source = TableId(row["source"], row["db"], row["schema"], row["table"])
+        yield {**row, "target": pattern.target(source) if row["table"] is not None else ""}

@@ -1,0 +1,92 @@
+"""Rows that a reload did not bring again: deleted, and remembered as such (lakehouse R15).
+
+Which they are is told by a time, before which they were written last, or by a position, before which they lie.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from spark_sink.errors import SinkError
+from spark_sink.evolve import DEFAULTS, evolve
+from spark_sink.fold import fold
+from spark_sink.images import Reader
+from spark_sink.row import Event, Key, epoch
+from spark_sink.segment import changes
+from spark_sink.tables import Table
+from translator.envelope import position
+
+# An epoch, or a whole position (design section 4).
+_POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
+
+# Behind a position, before the next one: positions have one width.
+_JUST_AFTER = "+"
+
+
+class Swept(NamedTuple):
+    """Rows by the scope that wrote them last, and by scope the position at which they are deleted: nothing that the
+    scope told before brings them back."""
+
+    keys: Mapping[Key, str]
+    positions: Mapping[str, str]
+
+
+def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) -> int:
+    """Delete the rows; how many.
+
+    Args:
+        before: a position, an epoch, or an ISO 8601 time with its offset from UTC.
+        as_of: the table as it was; None before it was there.
+
+    Raises:
+        SinkError: `before` is none of them, or does not say which rows are meant.
+    """
+    swept = _by_position(table, before) if _POSITION.fullmatch(before) else _by_time(table, before, as_of)
+    if not swept.keys:
+        return 0
+    now = time.time_ns() // 1000
+    texts = {str(number): key for number, key in enumerate(swept.keys)}
+    deletes = [
+        Event(0, "d", text, None, scope, swept.positions[scope], None, False, False, None, now)
+        for text, (_, scope) in zip(texts, swept.keys.items(), strict=True)
+    ]
+    marks = table.marks(set(swept.keys))
+    rows = fold(deletes, texts, marks, {}).rows
+    plan = evolve(table.shape, table.shape.table, [], None, [], table.shape.key_sent_as, DEFAULTS)
+    table.write(changes(rows, marks, Reader(plan), plan.shape, table))
+    return len(rows)
+
+
+def _by_position(table: Table, before: str) -> Swept:
+    """A position means something in its own scope only; an epoch in all, because whoever raises it, raises it there."""
+    written = table.written()
+    scopes = sorted({scope for scope, _ in written.values()})
+    if len(scopes) > 1 and before != epoch(before):
+        raise SinkError(f"a position is one of its scope, and several fed the table: {', '.join(scopes)}; give a time")
+    floor = before if before != epoch(before) else position(0, 0, epoch=int(before))
+    keys = {key: scope for key, (scope, pos) in written.items() if pos < floor}
+    return Swept(keys, dict.fromkeys(scopes, floor))
+
+
+def _by_time(table: Table, before: str, as_of: Callable[[datetime], Table | None]) -> Swept:
+    """Rows whose position is still the one that they had then."""
+    try:
+        moment = datetime.fromisoformat(before)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise SinkError(
+            f"{before!r} is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"
+        )
+    if moment > datetime.now(UTC):
+        raise SinkError(f"{before} has not come yet")
+    then = as_of(moment)
+    if then is None:
+        return Swept({}, {})
+    written, reached = then.written(), then.reached()
+    keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
+    return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

@@ -1,0 +1,57 @@
+"""What a scrape of the sink shows."""
+
+from __future__ import annotations
+
+import urllib.request
+
+import pyarrow as pa
+
+from spark_sink.latency import BOUNDS, NONE, Latency
+from spark_sink.metrics import Metrics
+from spark_sink.parking import Cause
+from spark_sink.task import Report
+
+
+def _scrape(port: int) -> dict[str, float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+
+def test_a_scrape() -> None:
+    """Events by table up to the cap, what became of the others by reason, parked tables, and the latency."""
+    metrics = Metrics(tables=1)
+    port = metrics.serve(0)
+    latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
+    first = Report("a", "a", 0, 4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
+    parked = Report("b", "b", 1, 3, parked=3, refused="no")
+    metrics.batch([first, parked], {"b": Cause("COMMAND", "", 0, 5)}, {"total": 1.5, "ddl": 0.5})
+    metrics.batch([Report("c", "c", 0, 2, commits=1)], {}, {"total": 1.0})
+    found = _scrape(port)
+    assert {
+        'cdc_sink_events_total{table="a"}': 4,
+        'cdc_sink_events_total{table="other"}': 5,
+        'cdc_sink_commits_total{table="other"}': 1,
+        'cdc_sink_stale_events_total{reason="duplicate"}': 2,
+        'cdc_sink_quarantined_events_total{reason="KEY_UNKNOWN"}': 1,
+        "cdc_sink_parked_events_total": 3,
+        "cdc_sink_parked_tables": 0,
+        "cdc_sink_parked_events_waiting": 0,
+        'cdc_sink_batch_seconds_total{phase="total"}': 2.5,
+        "cdc_sink_batches_total": 2,
+        'cdc_sink_latency_seconds_bucket{le="0.5"}': 1,
+        'cdc_sink_latency_seconds_bucket{le="2.5"}': 2,
+        'cdc_sink_latency_seconds_bucket{le="10.0"}': 4,
+        "cdc_sink_latency_seconds_sum": 21,
+    }.items() <= found.items()
+
+
+def test_latencies_add_up() -> None:
+    """Two workers' counts are those of one that saw the events of both; no time is negative, and none is no event."""
+    one, other = pa.chunked_array([[5, 10**9]]), pa.chunked_array([[7 * 10**11, 3]])
+    now = 10**12
+    together = Latency.of(pa.chunked_array([*one.chunks, *other.chunks]), now)
+    assert together == Latency.of(one, now) + Latency.of(other, now)
+    assert (len(BOUNDS), 4) == (len(together.within), together.count)
+    assert NONE == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
+    assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest
