@@ -26,7 +26,7 @@ class Book:
     """One of our own tables; every row names the pipeline that it belongs to."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
-        self._path = location(warehouse, name)
+        self.path = location(warehouse, name)
         self._schema = schema
         self.pipeline = pipeline
 
@@ -35,18 +35,18 @@ class Book:
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
         DeltaTable.create(
-            self._path, self._schema, mode="ignore", configuration={"delta.dataSkippingStatsColumns": useful}
+            self.path, self._schema, mode="ignore", configuration={"delta.dataSkippingStatsColumns": useful}
         )
 
     def exists(self) -> bool:
-        return DeltaTable.is_deltatable(self._path)
+        return DeltaTable.is_deltatable(self.path)
 
     def version(self) -> int:
-        return DeltaTable(self._path).version()
+        return DeltaTable(self.path).version()
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
         """Rows of this pipeline; with a marker, unless that was done."""
-        table = DeltaTable(self._path)
+        table = DeltaTable(self.path)
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
             return
@@ -59,7 +59,7 @@ class Book:
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
         try:
-            files = DeltaTable(self._path).to_pyarrow_dataset()
+            files = DeltaTable(self.path).to_pyarrow_dataset()
         except TableNotFoundError:
             return schema.empty_table()
         condition = ds.scalar(True)
@@ -93,13 +93,9 @@ class ParkedBook(Book):
         super().__init__(warehouse, parking.NAME, pipeline, parking.ARROW)
 
     @property
-    def path(self) -> str:
-        return self._path
-
-    @property
     def app(self) -> str:
         """Of commits that replay turns: another table, made anew, would count its turns from the beginning."""
-        return f"{self.pipeline}/parked:{DeltaTable(self._path).metadata().id}"
+        return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
     def held(self) -> dict[str, Cause]:
         """The parked tables, by name, each with the cause of its first turn."""
@@ -130,7 +126,7 @@ class ParkedBook(Book):
     def remove(self, target: str, last: int) -> None:
         """The turns of a table up to one."""
         mine = f"pipeline = {_literal(self.pipeline)} AND target = {_literal(target)}"
-        DeltaTable(self._path).delete(f"{mine} AND turn <= {last}")
+        DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 
 
 def _all_equal(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.Array:
