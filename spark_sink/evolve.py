@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from spark_sink.columns import holds, sql_type
 from spark_sink.errors import Reason, Refused
+from spark_sink.form import PLAIN, Form, Mode
 from spark_sink.names import TableId
 from translator.envelope import TableSchema
 
@@ -45,6 +46,9 @@ class Change(StrEnum):
     KEY = "key"  # other key columns: the rows of the table are no rows of this key, so only fail and ignore are allowed
 
 
+# The two ways out for a table without a key.
+KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead of its rows: changelog in tables.modes"
+
 Policies = Mapping[Change, Policy]
 
 DEFAULTS: dict[Change, Policy] = dict.fromkeys(Change, Policy.LENIENT) | {Change.KEY: Policy.FAIL}
@@ -63,11 +67,12 @@ class Column(Struct, frozen=True):
 
 
 class Shape(Struct, frozen=True, dict=True):
-    """The columns of a table without the sink's own, and which of them are the key."""
+    """The columns of a table without the sink's own, and which of them are the key; a changelog has none."""
 
     table: TableId
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    mode: Mode = Mode.MIRROR
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -119,6 +124,7 @@ def evolve(
     named: Iterable[str] = (),
     key: Sequence[str] = (),
     policies: Policies = DEFAULTS,
+    form: Form = PLAIN,
 ) -> Plan:
     """What leads from `current` (None: there is no table) to a table that the events of a batch can be written to.
 
@@ -127,11 +133,12 @@ def evolve(
         latest: the newest schema of the table: that of events that name none, and the first whose types are laid out.
         named: columns that events without a schema name; one that nothing else knows becomes a string.
         key: the key columns as the events name them, for a table whose schemas have none.
+        form: its mode, and the key columns that stand over all others.
 
     Raises:
         Refused: the change is one that the policies or the key forbid.
     """
-    layout = _Layout(current, table, policies)
+    layout = _Layout(current, table, policies, form)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
         # The newest types first: they often hold what older events carry.
@@ -153,8 +160,9 @@ def evolve(
 class _Layout:
     """A shape that grows while schemas are laid out."""
 
-    def __init__(self, current: Shape | None, table: TableId, policies: Policies) -> None:
+    def __init__(self, current: Shape | None, table: TableId, policies: Policies, form: Form) -> None:
         self._current = current
+        self._form = form
         self._table = table
         self._policies = policies
         self._columns = list(current.columns) if current else []
@@ -165,6 +173,9 @@ class _Layout:
             self._versions.setdefault(column.sent_as, []).append(column)
 
     def take_key(self, names: tuple[str, ...]) -> None:
+        names = self._form.key or names
+        if self._form.mode == Mode.CHANGELOG:
+            return
         if not self._key:
             self._key = names
         elif names and set(names) != set(self._key) and self._policies[Change.KEY] != Policy.IGNORE:
@@ -211,13 +222,13 @@ class _Layout:
             raise Refused(Reason.SCHEMA_REFUSED, f"the newest schema has no column {dropped[0]}")
 
     def plan(self, places: Mapping[str | None, Places]) -> Plan:
-        if not self._key:
-            raise Refused(Reason.TABLE_REFUSED, "no key column is known, so rows cannot be told apart")
+        if not self._key and self._form.mode != Mode.CHANGELOG:
+            raise no_key()
         missing = [name for name in self._key if name not in self._versions]
         if missing:
             raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is not among the columns")
         key = self._current.key if self._current else tuple(self._versions[name][0].name for name in self._key)
-        shape = Shape(self._table, tuple(self._columns), key)
+        shape = Shape(self._table, tuple(self._columns), key, self._form.mode)
         several = {
             column.name: tuple(other.name for other in versions if other is not column)
             for versions in self._versions.values()
@@ -228,6 +239,10 @@ class _Layout:
             return Plan(shape, Create(shape), places, several)
         added = tuple(self._columns[len(self._current.columns) :])
         return Plan(shape, AddColumns(added) if added else None, places, several)
+
+
+def no_key() -> Refused:
+    return Refused(Reason.TABLE_REFUSED, f"no key is known, so rows cannot be told apart; {KEY_ADVICE}")
 
 
 def _kind(present: str | None, wanted: str) -> Change:

@@ -64,27 +64,24 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
         if kind is not None and kind != "row":
             into.ignored[kind] += 1
             continue
-        wrong = _wrong(kind, op, table, key, after)
+        wrong = _wrong(kind, op, table, after)
         if wrong is not None:
             into.rejected.append(Rejected(index, *wrong))
             if key is None or wrong[0] not in LEAVE_GAPS:
                 continue
             op, after, schema_id = GAP, None, None
-        into.events.append(Event(index, op, key, key_old, scope, pos, after, state == "full", withholds, schema_id, ts))
+        key, full = key or "", state == "full"
+        into.events.append(Event(index, op, key, key_old, scope, pos, after, full, withholds, schema_id, ts))
     return tables
 
 
-def _wrong(
-    kind: str | None, op: str | None, table: str | None, key: str | None, after: str | None
-) -> tuple[Reason, str] | None:
+def _wrong(kind: str | None, op: str | None, table: str | None, after: str | None) -> tuple[Reason, str] | None:
     if kind is None:
         return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro"
     if table is None:
         return Reason.TABLE_UNKNOWN, "a row without a table"
     if op not in OPERATIONS:
         return Reason.OPERATION_UNKNOWN, f"operation {op!r}"
-    if key is None and op != "t":
-        return Reason.KEY_UNKNOWN, "no key is known"
     if after is None and op in NEED_AFTER:
         return Reason.IMAGE_MISSING, f"operation {op} without an after image"
     return None

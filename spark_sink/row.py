@@ -30,7 +30,8 @@ DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
 class Event(Struct, frozen=True, gc=False):
-    """A row event, with what the sink needs of it. `index` leads back to its record, `ts` is `ts_origin_us`."""
+    """A row event, with what the sink needs of it. `index` leads back to its record, `ts` is `ts_origin_us`; a key that
+    is not known is empty."""
 
     index: int
     op: str

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spark_sink.evolve import DEFAULTS, Change, Policy
+from spark_sink.form import Form, Mode, form_of
 
 
 @dataclass(frozen=True)
@@ -17,9 +18,16 @@ class Rules:
         tombstone_days: so long a deleted row is remembered.
         policies: what becomes of changes of structure.
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
+        modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
     """
 
     all_scopes: bool = False
     tombstone_days: int = 7
     policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)
     park_rejected: int | None = None
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def form(self, target: str) -> Form:
+        """What the table of this name is to be."""
+        return form_of(target, self.modes, self.keys)

@@ -140,14 +140,20 @@ def _meta_columns(
         for name in shape.key if content.columns else ():
             content.columns.pop(name, None)
     marks = [row.mark(content.columns) for (_, row), content in zip(rows, contents, strict=True)]
-    deleted = [None if row.exists else min(max(row.deleted_at, _EARLIEST), _LATEST) for _, row in rows]
+    deleted = [None if row.exists else row.deleted_at for _, row in rows]
     return {
         SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
         POS: pa.array([mark.pos for mark in marks], pa.string()),
         STATE: pa.array([_state(mark) for mark in marks], pa.string()),
         INCOMPLETE: pa.array([mark.incomplete for mark in marks], pa.bool_()),
-        DELETED_AT: pa.array(deleted, pa.timestamp("us", "UTC")),
+        DELETED_AT: instant(deleted),
     }
+
+
+def instant(times: Sequence[int | None]) -> pa.Array:
+    """Times of events as a column: one that no reader could take is the nearest that it can."""
+    clamped = [None if time is None else min(max(time, _EARLIEST), _LATEST) for time in times]
+    return pa.array(clamped, pa.timestamp("us", "UTC"))
 
 
 def _state(mark: Mark) -> str | None:

@@ -16,12 +16,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from spark_sink.errors import ConfigError, unknown
 from spark_sink.evolve import DEFAULTS, Change, Policy
+from spark_sink.form import Mode
 from spark_sink.kafka import Kafka
 from spark_sink.names import TablePattern
 from spark_sink.rules import Rules
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+ColumnName = Annotated[str, Field(min_length=1)]
 
 
 class _Section(BaseModel):
@@ -82,6 +85,13 @@ class Tables(_Section):
         default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
     )
 
+    modes: dict[str, Mode] = Field(
+        default_factory=dict, description="What tables hold, by name or pattern; the others are mirrors."
+    )
+    keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
+        default_factory=dict, description="Key columns as events name them, by name or pattern of tables."
+    )
+
     @field_validator("changes")
     @classmethod
     def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
@@ -92,7 +102,9 @@ class Tables(_Section):
     @property
     def rules(self) -> Rules:
         policies = {**DEFAULTS, **self.changes}
-        return Rules(self.truncate == "all_scopes", self.tombstone_days, policies, self.park_rejected)
+        return Rules(
+            self.truncate == "all_scopes", self.tombstone_days, policies, self.park_rejected, self.modes, self.keys
+        )
 
 
 class Batches(_Section):

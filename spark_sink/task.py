@@ -19,19 +19,23 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 from spark_sink import quarantine
-from spark_sink.errors import Reason, Refused
+from spark_sink.changelog import record
+from spark_sink.details import details
+from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.evolve import Plan, Step, evolve
 from spark_sink.extent import NOWHERE, Extent
+from spark_sink.form import Form, Mode, check_mode
 from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
+from spark_sink.keys import with_keys
 from spark_sink.latency import NONE, Latency
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.parking import NOTHING_PARKED, Parking
 from spark_sink.quarantine import Rejected
-from spark_sink.row import GAP, Event
+from spark_sink.row import DUPLICATE, GAP, Event
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.segment import gap, settle
-from spark_sink.tables import Marker, Table, Tables
+from spark_sink.tables import Log, Marker, Table, Tables
 from spark_sink.truncate import truncate
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
@@ -130,9 +134,15 @@ class Task:
             if table is not None and table.shape.table != table_id:
                 report.clash = clash(table.shape.table, table_id, report.table)
                 return
-            came = self._with_known_schemas(table_id, came)
-            segments = _segments(came.events)
-            plan = self._planned(table_id, table, came.events)
+            form = self.rules.form(report.table)
+            if table is not None:
+                check_mode(report.table, table.shape.mode, form.mode)
+            came = self._with_known_schemas(table_id, with_keys(came, form, records, is_new=table is None))
+            segments = [came.events] if form.mode == Mode.CHANGELOG else _segments(came.events)
+            plan = self._planned(table_id, table, came.events, form)
+        except ConfigError as error:
+            report.clash = str(error)
+            return
         except Refused as refusal:
             self._refuse(report, 0, table_id, refusal, came.events, came.rejected, records)
             return
@@ -194,7 +204,7 @@ class Task:
     def _write(
         self,
         report: Report,
-        table: Table,
+        table: Table | Log,
         plan: Plan,
         segments: Sequence[Sequence[Event]],
         rejected: list[Rejected],
@@ -229,7 +239,9 @@ class Task:
         known = [gap(event) if event.schema_id in missing else event for event in came.events]
         return Intake(known, came.rejected + rejected, came.ignored)
 
-    def _planned(self, table_id: TableId, table: Table | None, events: Sequence[Event]) -> Plan | None:
+    def _planned(
+        self, table_id: TableId, table: Table | Log | None, events: Sequence[Event], form: Form
+    ) -> Plan | None:
         if table is None and all(event.op in ("t", GAP) for event in events):
             return None
         named = dict.fromkeys(event.schema_id for event in events if event.schema_id is not None)
@@ -237,14 +249,14 @@ class Task:
         current = table.shape if table is not None else None
         key = current.key_sent_as if current is not None else key_columns(events)
         latest = self.catalog.latest(table_id)
-        return evolve(current, table_id, schemas, latest, named_columns(events), key, self.rules.policies)
+        return evolve(current, table_id, schemas, latest, named_columns(events), key, self.rules.policies, form)
 
     def _segment(
         self,
         report: Report,
         number: int,
         segment: Sequence[Event],
-        table: Table,
+        table: Table | Log,
         plan: Plan,
         rejected: list[Rejected],
         records: pa.Table,
@@ -252,6 +264,9 @@ class Task:
         """One commit to the table. What is rejected is in quarantine before, so that no crash can lose it."""
         started = time.perf_counter()
         marker = self._marker(report, number)
+        if isinstance(table, Log):
+            self._record(report, marker, segment, table, plan, rejected, records)
+            return
         if segment and segment[0].op == "t":
             report.commits += truncate(segment[0], table, plan, marker, all_scopes=self.rules.all_scopes)
             report.write_ms += _ms_since(started)
@@ -268,6 +283,29 @@ class Task:
             report.commits += 1
             report.rows += settled.changes.rows.num_rows
             report.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
+            report.write_ms += _ms_since(started)
+
+    def _record(
+        self,
+        report: Report,
+        marker: Marker,
+        events: Sequence[Event],
+        log: Log,
+        plan: Plan,
+        rejected: list[Rejected],
+        records: pa.Table,
+    ) -> None:
+        """One commit to a changelog."""
+        started = time.perf_counter()
+        recorded = record(events, details(records, events), log, plan)
+        report.fold_ms += _ms_since(started)
+        self._reject(report, 0, plan.shape.table, rejected + recorded.rejected, records)
+        report.stale = dict(Counter(report.stale) + Counter({DUPLICATE: recorded.duplicates}))
+        if recorded.rows.num_rows:
+            started = time.perf_counter()
+            log.append(recorded.rows, recorded.greatest, marker)
+            report.commits += 1
+            report.rows += recorded.rows.num_rows
             report.write_ms += _ms_since(started)
 
     def _forgotten(self, segment: Sequence[Event], table: Table) -> Marker:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from spark_sink.evolve import Column, Shape
+from spark_sink.form import Mode
 from spark_sink.row import Key, Mark
 
 # The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
@@ -21,6 +22,36 @@ META_COLUMNS: Mapping[str, str] = {
     INCOMPLETE: "boolean",
     DELETED_AT: "timestamp",
 }
+
+# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because nothing was told.
+ID, OP, KEY_OLD, SET, TS, COMMIT_TS = (
+    "_cdc_id",
+    "_cdc_op",
+    "_cdc_key_old",
+    "_cdc_set",
+    "_cdc_ts",
+    "_cdc_commit_ts",
+)
+LOG_COLUMNS: Mapping[str, str] = {
+    ID: "string",
+    OP: "string",
+    SCOPE: "string",
+    POS: "string",
+    KEY_OLD: "string",
+    SET: "array<string>",
+    TS: "timestamp",
+    COMMIT_TS: "timestamp",
+}
+
+OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {Mode.MIRROR: META_COLUMNS, Mode.CHANGELOG: LOG_COLUMNS}
+
+
+class Identity(NamedTuple):
+    """What makes an event the same one. The id alone does not: a topic made again gives its ids again."""
+
+    id: str
+    scope: str
+    pos: str
 
 
 class Marker(NamedTuple):
@@ -88,10 +119,30 @@ class Table(Protocol):
         """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
 
 
+@runtime_checkable
+class Log(Protocol):
+    """A table of events, in no order."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    def applied(self, app: str) -> int | None:
+        """The greatest version that `app` has committed."""
+
+    def greatest(self) -> Mapping[str, str]:
+        """The greatest position of every scope."""
+
+    def known(self, wanted: Collection[Identity]) -> set[Identity]:
+        """Those of the events that are in the table."""
+
+    def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
+        """Add rows, after which `greatest` holds."""
+
+
 class Tables(Protocol):
     """Opens tables in a worker; it is shipped there."""
 
-    def open(self, name: str) -> Table | None:
+    def open(self, name: str) -> Table | Log | None:
         """The table, or None when there is none.
 
         Raises:

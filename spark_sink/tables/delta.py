@@ -18,12 +18,17 @@ from spark_sink import parking, quarantine
 from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type_of_delta
 from spark_sink.errors import Reason, Refused, SinkError
 from spark_sink.evolve import META_PREFIX, Column, Shape
+from spark_sink.form import Mode
 from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
-from spark_sink.tables import DELETED_AT, INCOMPLETE, META_COLUMNS, POS, SCOPE, STATE, Changes, Marker
+from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
+from spark_sink.tables.delta_log import DeltaLog
 
 # Table properties that say what a table is a mirror of.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
+
+# What its rows are; a mirror does not say so.
+MODE_PROPERTY = "cdc.mode"
 
 # What the source calls a column that is named otherwise, by column.
 SOURCE_PROPERTY = "cdc.source."
@@ -53,13 +58,14 @@ class DeltaTables:
 
     warehouse: str
 
-    def open(self, name: str) -> DeltaMirror | None:
+    def open(self, name: str) -> DeltaMirror | DeltaLog | None:
         try:
             opened = DeltaTable(location(self.warehouse, name))
         except TableNotFoundError:
             return None
         _check_features(opened)
-        return DeltaMirror(opened)
+        shape = _shape_of(opened)
+        return DeltaLog(opened, shape) if shape.mode == Mode.CHANGELOG else DeltaMirror(opened, shape)
 
     def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
         opened = DeltaTable(location(self.warehouse, name))
@@ -109,9 +115,9 @@ def _check_features(table: DeltaTable) -> None:
 class DeltaMirror:
     """One table that mirrors a source table."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: DeltaTable, shape: Shape) -> None:
         self._table = table
-        self.shape = _shape_of(table)
+        self.shape = shape
 
     @property
     def version(self) -> int:
@@ -249,7 +255,8 @@ def _shape_of(table: DeltaTable) -> Shape:
     properties = table.metadata().configuration
     fields = table.schema().fields
     own = {field.name for field in fields if field.name.startswith(META_PREFIX)}
-    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != META_COLUMNS.keys():
+    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
         raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
     columns = []
     for field in fields:
@@ -258,7 +265,7 @@ def _shape_of(table: DeltaTable) -> Shape:
         if field.name not in own and is_known(sql):
             columns.append(Column(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])))
+    return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
 
 
 def _update(name: str, kept: Mapping[str, pa.Array]) -> str:

@@ -12,9 +12,10 @@ from spark_sink import quarantine
 from spark_sink.columns import has_statistics
 from spark_sink.errors import ConfigError
 from spark_sink.evolve import Column, Shape
+from spark_sink.form import Mode
 from spark_sink.session import hadoop_folder
-from spark_sink.tables import META_COLUMNS
-from spark_sink.tables.delta import KEY_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTY, location
+from spark_sink.tables import OWN_COLUMNS, POS
+from spark_sink.tables.delta import KEY_PROPERTY, MODE_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTY, location
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -37,13 +38,17 @@ class DeltaDdl:
         # The key first: filters on it are what statistics help.
         by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
         useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
+        own = OWN_COLUMNS[shape.mode]
+        if shape.mode == Mode.CHANGELOG:
+            useful.insert(0, POS)  # by which events are looked up
         properties = {
             TABLE_PROPERTY: json.dumps(shape.table),
             KEY_PROPERTY: json.dumps(shape.key),
+            **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
             **_sources(shape.columns),
-            "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(META_COLUMNS)),
+            "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(own)),
         }
-        self._create(name, {**shape.types, **META_COLUMNS}, properties)
+        self._create(name, {**shape.types, **own}, properties)
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)

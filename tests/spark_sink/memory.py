@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_sink.evolve import Shape
 from spark_sink.row import NOTHING, Key, Mark, Memory
-from spark_sink.tables import Changes, Marker
+from spark_sink.tables import Changes, Identity, Marker
 
 
 class MemoryTable:
@@ -88,16 +88,43 @@ class MemoryTable:
         return {key: row for key, row in self.stored.items() if not self.remembered[key].deleted}
 
 
+class MemoryLog:
+    """Events in the order in which they came."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.rows: list[dict[str, Any]] = []
+        self.looked_up: list[Identity] = []
+        self.markers: list[Marker] = []
+
+    def applied(self, app: str) -> int | None:
+        return max((marker.version for marker in self.markers if marker.app == app), default=None)
+
+    def greatest(self) -> Mapping[str, str]:
+        by_place = sorted((row["_cdc_pos"], row["_cdc_scope"]) for row in self.rows)
+        return {scope: pos for pos, scope in by_place}
+
+    def known(self, wanted: Collection[Identity]) -> set[Identity]:
+        self.looked_up += wanted
+        return set(wanted) & {Identity(row["_cdc_id"], row["_cdc_scope"], row["_cdc_pos"]) for row in self.rows}
+
+    def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
+        self.rows += rows.to_pylist()
+        self.markers += markers
+        assert greatest == self.greatest()
+
+
 class MemoryTables:
     """A warehouse of them, by the name of the source table."""
 
-    def __init__(self, **tables: MemoryTable) -> None:
-        self.by_name = {f"shop_sales.{name}": table for name, table in tables.items()}
+    def __init__(self, **tables: MemoryTable | MemoryLog) -> None:
+        self.by_name: dict[str, Any] = {f"shop_sales.{name}": table for name, table in tables.items()}
         self.rejected: list[tuple[Marker, list[str]]] = []
         self.held: list[tuple[Marker, list[int], list[str]]] = []
 
-    def open(self, name: str) -> MemoryTable | None:
-        return self.by_name.get(name)
+    def open(self, name: str) -> MemoryTable | MemoryLog | None:
+        found: MemoryTable | MemoryLog | None = self.by_name.get(name)
+        return found
 
     def as_of(self, name: str, moment: datetime) -> MemoryTable | None:
         raise NotImplementedError  # tables in memory have no past

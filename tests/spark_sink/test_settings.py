@@ -8,6 +8,7 @@ import pytest
 
 from spark_sink.errors import ConfigError
 from spark_sink.evolve import DEFAULTS, Change, Policy
+from spark_sink.form import Form, Mode
 from spark_sink.rules import Rules
 from spark_sink.settings import load, parse
 
@@ -73,6 +74,23 @@ def test_mistakes_in_changes(changes: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, changes: {changes}"), {}, "sink.yaml")
     assert said in str(caught.value)
+
+
+def test_forms_of_tables() -> None:
+    """A table is what is said of its name, else of the first pattern that fits; case does not tell names apart."""
+    tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
+        keys: {"*.orders": [id, line]}}"""
+    rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    named = ("shop_x.orders", "Shop_x.AUDIT", "other.audit", "other.x")
+    assert [Form(key=("id", "line")), Form(), Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
+
+
+@pytest.mark.parametrize(("name", "said"), [("modes", "upsert"), ("keys", "[]"), ("keys", "['']")])
+def test_mistakes_in_forms(name: str, said: str) -> None:
+    """Modes are a closed list, and a key has columns."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {name}: {{x: {said}}}"), {}, "sink.yaml")
+    assert f"tables.{name}.x" in str(caught.value)
 
 
 def test_both_clients_log_in() -> None:

@@ -1,0 +1,61 @@
+"""What a table of the lakehouse is to hold, as the configuration says it: settings `tables.modes` and `tables.keys`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import NamedTuple, TypeVar
+
+from spark_sink.errors import ConfigError
+
+Said = TypeVar("Said")
+
+
+class Mode(StrEnum):
+    """What the rows of a table are (design section 7)."""
+
+    MIRROR = "mirror"  # the rows of the source table as they are now
+    CHANGELOG = "changelog"  # its events, each once
+
+
+class Form(NamedTuple):
+    """Of one table.
+
+    Args:
+        key: the key columns as events name them, where the configuration declares them.
+    """
+
+    mode: Mode = Mode.MIRROR
+    key: tuple[str, ...] = ()
+
+
+PLAIN = Form()
+
+
+def form_of(target: str, modes: Mapping[str, Mode], keys: Mapping[str, tuple[str, ...]]) -> Form:
+    """The form of a table by its name in the lakehouse."""
+    return Form(said_of(target, modes) or Mode.MIRROR, said_of(target, keys) or ())
+
+
+def said_of(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
+    """What is said of a table: by its name, else by the first pattern that fits. Case does not tell names apart."""
+    name = target.lower()
+    lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}
+    if name in lowered:
+        return lowered[name]
+    return next((said for pattern, said in lowered.items() if fnmatchcase(name, pattern)), None)
+
+
+def check_mode(target: str, stored: Mode, wanted: Mode) -> None:
+    """A table keeps the mode that it was created in.
+
+    Raises:
+        ConfigError: another is wanted.
+    """
+    if stored != wanted:
+        raise ConfigError(
+            f"the table {target} was created as {stored}, and tables.modes makes it {wanted}: no table is "
+            f"turned into another. Say {stored} again; or give it another name with tables.name, or move its folder "
+            "away, and let a sink with a new checkpoint read the topic again"
+        )

@@ -1,0 +1,64 @@
+"""What names the row of each event: its own key, or the columns that `tables.keys` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from spark_sink.details import details, members, told
+from spark_sink.errors import Reason
+from spark_sink.evolve import KEY_ADVICE, no_key
+from spark_sink.form import Form, Mode
+from spark_sink.intake import Intake
+from spark_sink.quarantine import Rejected
+from spark_sink.row import GAP, Event
+
+
+def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> Intake:
+    """The events of a table as its form asks for them; those that no row can be told for are rejected.
+
+    A changelog asks for no key, and for all that an event tells of its row.
+
+    Raises:
+        Refused: nothing names the rows of a new table.
+    """
+    if form.mode == Mode.CHANGELOG:
+        more = details(records, came.events)
+        events = [told(event, one.before) for event, one in zip(came.events, more, strict=True)]
+        return Intake(events, came.rejected, came.ignored)
+    keyed = list(_declared(came.events, form.key, records)) if form.key else came.events
+    keyless = [event for event in keyed if not event.key and event.op != "t"]
+    if not keyless:
+        return Intake(keyed, came.rejected, came.ignored)
+    if is_new and not form.key and not any(event.key for event in keyed):
+        raise no_key()
+    why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
+    rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
+    left_out = {event.index for event in keyless}
+    events = [event for event in keyed if event.index not in left_out]
+    return Intake(events, came.rejected + rejected, came.ignored)
+
+
+def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) -> Iterator[Event]:
+    """The events by the declared key, read from their images: of a row before a change only if that image has it all.
+
+    An update whose image before does not tell the key is one that keeps it.
+    """
+    for event, more in zip(events, details(records, events), strict=True):
+        own = members(event.key)
+        before = {**own, **members(more.before)} if event.op == "d" else members(more.before)
+        after = {**before, **own, **members(event.after)}
+        yield msgspec.structs.replace(
+            event,
+            key=_text(before if event.op == "d" else after, key) or "",
+            key_old=_text(before, key) if event.op == "u" else None,
+        )
+
+
+def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
+    """The columns of the key, if the image has them all."""
+    if not all(name in image for name in key):
+        return None
+    return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -1,0 +1,53 @@
+"""Events as a task of a worker gets them, with their real records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from spark_sink.names import TableId, TablePattern
+from spark_sink.rules import Rules
+from spark_sink.schemas import Catalog
+from spark_sink.task import Report, Task
+from tests.spark_sink.changes import record
+from tests.spark_sink.memory import MemoryTables
+from translator.envelope import ChangeEvent, TableSchema
+
+FIELDS = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after", "after_state")
+PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
+
+
+def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> pa.Table:
+    """The records of one route, in order."""
+    target = pattern.target(TableId(events[0].source, events[0].db, events[0].schema, events[0].table or ""))
+    columns = {name: pa.array([getattr(event, name) for event in events], pa.string()) for name in FIELDS}
+    return pa.table(
+        {
+            **columns,
+            "schema_id": pa.array([event.schema_id for event in events], pa.string()),
+            "withholds": pa.array([event.unavailable is not None or event.issues is not None for event in events]),
+            "partition": pa.array([0] * len(events), pa.int32()),
+            "offset": pa.array(range(len(events)), pa.int64()),
+            "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
+            "value": pa.array([record(event) for event in events]),
+            "route": pa.array([target.lower()] * len(events)),
+            "bucket": pa.array([0] * len(events), pa.int32()),
+        }
+    )
+
+
+def reports(
+    tables: MemoryTables,
+    events: Sequence[ChangeEvent],
+    rules: Rules,
+    *,
+    batch: int = 0,
+    schemas: Sequence[TableSchema] = (),
+    pattern: TablePattern = PATTERN,
+) -> list[Report]:
+    """What a task says of a batch."""
+    catalog = Catalog()
+    for schema in schemas:
+        catalog.add(schema)
+    return list(Task(tables, pattern, catalog, "app", batch, rules).route(records(events, pattern)))

@@ -1,0 +1,73 @@
+"""What names a row: its own key, or declared columns."""
+
+from __future__ import annotations
+
+import msgspec
+
+from spark_sink.evolve import Column, Create, Shape
+from spark_sink.names import TableId
+from spark_sink.rules import Rules
+from tests.spark_sink.changes import change, schema_of, text
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+from tests.spark_sink.records import reports
+from translator.envelope import ChangeEvent
+
+KEYLESS = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ())
+DECLARED = Rules(keys={"shop_sales.orders": ("id", "line")})
+COLUMNS = (Column("id", "string"), Column("line", "decimal(38,2)"), Column("a", "string"))
+SHAPE = Shape(TableId.of(KEYLESS), COLUMNS, ("id", "line"))
+
+
+def _event(op: str, pos: int, after: dict[str, object] | None, before: dict[str, object] | None = None) -> ChangeEvent:
+    """Of a table without a key."""
+    blank = change(op, None, {} if after is None else after, pos=pos, schema=KEYLESS, full=False)
+    written = None if after is None else text(after)
+    return msgspec.structs.replace(blank, after=written, before=None if before is None else text(before))
+
+
+def test_declared_columns_are_the_key() -> None:
+    """They name the rows of a table whose events name none: of updates, deletes and key changes too."""
+    (report,) = reports(
+        MemoryTables(), [_event("c", 1, {"id": "x", "line": "1.00", "a": "v"})], DECLARED, schemas=[KEYLESS]
+    )
+    assert isinstance(report.step, Create)
+    assert ("id", "line") == report.step.shape.key
+    table = MemoryTable(SHAPE)
+    events = [
+        _event("c", 1, {"id": "x", "line": "1.00", "a": "one"}),
+        _event("c", 2, {"id": "x", "line": "2.00", "a": "two"}),
+        _event("c", 3, {"id": "y", "line": "12345678901234567890123456789012345.67", "a": "three"}),
+        _event("u", 4, {"id": "x", "line": "1.0", "a": "patched"}),
+        _event("d", 5, None, {"id": "x", "line": "2.00", "a": "two"}),
+        _event("u", 6, {"id": "z"}, {"id": "y", "line": "12345678901234567890123456789012345.67"}),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert {} == report.rejected
+    assert {("x", "1.00"): "patched", ("z", "12345678901234567890123456789012345.67"): "three"} == {
+        (key[0], str(key[1])): row["a"] for key, row in table.visible().items()
+    }
+
+
+def test_an_event_without_the_declared_columns() -> None:
+    """It goes to quarantine alone, and says which columns it lacks."""
+    table = MemoryTable(SHAPE)
+    events = [
+        _event("c", 1, {"id": "x", "line": "1.00"}),
+        _event("d", 2, None, {"id": "x"}),
+        _event("u", 3, {"a": "b"}),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert (1, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+
+
+def test_declared_columns_stand_over_the_key_of_events() -> None:
+    """Whatever an event calls its key, the declared columns name its row; a delete may tell them in its key alone."""
+    table = MemoryTable(Shape(TableId.of(KEYLESS), COLUMNS, ("id",)))
+    keyed = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ("line",))
+    events = [
+        change("c", {"line": "1.00"}, {"id": "x", "a": "v"}, pos=1, schema=keyed),
+        change("c", {"line": "2.00"}, {"id": "y", "a": "v"}, pos=2, schema=keyed),
+        change("d", {"id": "y"}, pos=3, schema=keyed),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, Rules(keys={"*": ("id",)}), schemas=[keyed])
+    assert ({}, [("x",)]) == (report.rejected, list(table.visible()))
