@@ -52,7 +52,7 @@ def fold(
     for event in events:
         floor = floors.get(event.scope, "")
         if event.pos <= floor:
-            _check_epoch(event, floor)
+            check_epoch(event, floor)
             folded.stale[TRUNCATED] += 1
             continue
         key, row = row_of(event.key)
@@ -65,7 +65,7 @@ def fold(
             _move(event, row_of(event.key_old)[1], row, floor, folded)
         elif (why := row.stale(event)) is not None:
             if why != DUPLICATE:
-                _check_epoch(event, row.positions[event.scope])
+                check_epoch(event, row.positions[event.scope])
             folded.stale[why] += 1
         else:
             _enter(event, row, floor, folded)
@@ -99,7 +99,7 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> 
         old.remove(event)
 
 
-def _check_epoch(event: Event, last: str) -> None:
+def check_epoch(event: Event, last: str) -> None:
     """Stop at a snapshot row that is not the one the row began with: whether it is newer, its position does not tell.
 
     Raises:

@@ -16,6 +16,7 @@ class Mode(StrEnum):
     """What the rows of a table are (design section 7)."""
 
     MIRROR = "mirror"  # the rows of the source table as they are now
+    HISTORY = "history"  # versions of its rows, each with where it begins and ends
     CHANGELOG = "changelog"  # its events, each once
 
 

@@ -28,6 +28,8 @@ def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> I
         more = details(records, came.events)
         events = [told(event, one.before) for event, one in zip(came.events, more, strict=True)]
         return Intake(events, came.rejected, came.ignored)
+    if form.mode == Mode.HISTORY:
+        came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
     keyed = list(_declared(came.events, form.key, records)) if form.key else came.events
     keyless = [event for event in keyed if not event.key and event.op != "t"]
     if not keyless:
@@ -55,6 +57,13 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
             key=_text(before if event.op == "d" else after, key) or "",
             key_old=_text(before, key) if event.op == "u" else None,
         )
+
+
+def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:
+    """The events with the time of their commit at the source, as far as it is known: that is what readers ask for."""
+    for event, more in zip(events, details(records, events), strict=True):
+        known = more.ts_commit_us is not None
+        yield msgspec.structs.replace(event, ts=more.ts_commit_us) if known else event
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:

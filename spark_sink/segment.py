@@ -152,8 +152,12 @@ def _meta_columns(
 
 def instant(times: Sequence[int | None]) -> pa.Array:
     """Times of events as a column: one that no reader could take is the nearest that it can."""
-    clamped = [None if time is None else min(max(time, _EARLIEST), _LATEST) for time in times]
+    clamped = [None if time is None else readable(time) for time in times]
     return pa.array(clamped, pa.timestamp("us", "UTC"))
+
+
+def readable(time: int) -> int:
+    return min(max(time, _EARLIEST), _LATEST)
 
 
 def _state(mark: Mark) -> str | None:

@@ -25,6 +25,7 @@ from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.evolve import Plan, Step, evolve
 from spark_sink.extent import NOWHERE, Extent
 from spark_sink.form import Form, Mode, check_mode
+from spark_sink.history import end_versions, write_down
 from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
 from spark_sink.keys import with_keys
 from spark_sink.latency import NONE, Latency
@@ -35,7 +36,7 @@ from spark_sink.row import DUPLICATE, GAP, Event
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.segment import gap, settle
-from spark_sink.tables import Log, Marker, Table, Tables
+from spark_sink.tables import History, Log, Marker, Table, Tables
 from spark_sink.truncate import truncate
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
@@ -204,7 +205,7 @@ class Task:
     def _write(
         self,
         report: Report,
-        table: Table | Log,
+        table: Table | Log | History,
         plan: Plan,
         segments: Sequence[Sequence[Event]],
         rejected: list[Rejected],
@@ -240,7 +241,7 @@ class Task:
         return Intake(known, came.rejected + rejected, came.ignored)
 
     def _planned(
-        self, table_id: TableId, table: Table | Log | None, events: Sequence[Event], form: Form
+        self, table_id: TableId, table: Table | Log | History | None, events: Sequence[Event], form: Form
     ) -> Plan | None:
         if table is None and all(event.op in ("t", GAP) for event in events):
             return None
@@ -256,7 +257,7 @@ class Task:
         report: Report,
         number: int,
         segment: Sequence[Event],
-        table: Table | Log,
+        table: Table | Log | History,
         plan: Plan,
         rejected: list[Rejected],
         records: pa.Table,
@@ -266,6 +267,9 @@ class Task:
         marker = self._marker(report, number)
         if isinstance(table, Log):
             self._record(report, marker, segment, table, plan, rejected, records)
+            return
+        if isinstance(table, History):
+            self._write_down(report, number, segment, table, plan, rejected, records)
             return
         if segment and segment[0].op == "t":
             report.commits += truncate(segment[0], table, plan, marker, all_scopes=self.rules.all_scopes)
@@ -306,6 +310,37 @@ class Task:
             log.append(recorded.rows, recorded.greatest, marker)
             report.commits += 1
             report.rows += recorded.rows.num_rows
+            report.write_ms += _ms_since(started)
+
+    def _write_down(
+        self,
+        report: Report,
+        number: int,
+        segment: Sequence[Event],
+        table: History,
+        plan: Plan,
+        rejected: list[Rejected],
+        records: pa.Table,
+    ) -> None:
+        """One commit to a history."""
+        started = time.perf_counter()
+        marker = self._marker(report, number)
+        if segment and segment[0].op == "t":
+            all_scopes = self.rules.all_scopes
+            report.commits += end_versions(segment[0], table, plan.shape, marker, all_scopes=all_scopes)
+            report.write_ms += _ms_since(started)
+            return
+        chapter = write_down(segment, table, plan)
+        report.fold_ms += _ms_since(started)
+        self._reject(report, number, plan.shape.table, rejected + chapter.rejected, records)
+        report.stale = dict(Counter(report.stale) + chapter.stale)
+        report.late += chapter.late
+        report.scope_changes += chapter.scope_changes
+        if chapter.rows.num_rows:
+            started = time.perf_counter()
+            table.write(chapter.rows, chapter.adds_only, marker)
+            report.commits += 1
+            report.rows += chapter.rows.num_rows
             report.write_ms += _ms_since(started)
 
     def _forgotten(self, segment: Sequence[Event], table: Table) -> Marker:

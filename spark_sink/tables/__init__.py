@@ -11,6 +11,7 @@ import pyarrow as pa
 from spark_sink.evolve import Column, Shape
 from spark_sink.form import Mode
 from spark_sink.row import Key, Mark
+from spark_sink.timeline import Truncate, Version
 
 # The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
@@ -43,7 +44,30 @@ LOG_COLUMNS: Mapping[str, str] = {
     COMMIT_TS: "timestamp",
 }
 
-OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {Mode.MIRROR: META_COLUMNS, Mode.CHANGELOG: LOG_COLUMNS}
+# Of a history: the event that began a version, as in a changelog (SET is NULL where it fixed the whole row), and what
+# ended it.
+TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
+END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
+HISTORY_COLUMNS: Mapping[str, str] = {
+    SCOPE: "string",
+    POS: "string",
+    TURN: "int",
+    OP: "string",
+    SET: "array<string>",
+    START_TS: "timestamp",
+    END_OP: "string",
+    END_SCOPE: "string",
+    END_POS: "string",
+    END_TS: "timestamp",
+    CURRENT: "boolean",
+    INCOMPLETE: "boolean",
+}
+
+OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
+    Mode.MIRROR: META_COLUMNS,
+    Mode.CHANGELOG: LOG_COLUMNS,
+    Mode.HISTORY: HISTORY_COLUMNS,
+}
 
 
 class Identity(NamedTuple):
@@ -139,10 +163,44 @@ class Log(Protocol):
         """Add rows, after which `greatest` holds."""
 
 
+@runtime_checkable
+class History(Protocol):
+    """A table of versions, each known by its key, scope and position."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def truncates(self) -> Sequence[Truncate]:
+        """All of them, in order."""
+
+    def applied(self, app: str) -> int | None:
+        """The greatest version that `app` has committed."""
+
+    def greatest(self) -> Mapping[str, str]:
+        """The greatest position of every scope."""
+
+    def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
+        """Of these rows all versions. With `since`, a position by scope: those that end after it there, and the last of
+        each turn and before each truncate, whenever they ended."""
+
+    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+        """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,
+        if this one comes late."""
+
+    def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
+        """Add versions, or put them in the place of those of the same key, scope and position."""
+
+    def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
+
+    def close(self, truncate: Truncate, marker: Marker) -> bool:
+        """End the current versions that began before the truncate; whether there were any, and with them a commit."""
+
+
 class Tables(Protocol):
     """Opens tables in a worker; it is shipped there."""
 
-    def open(self, name: str) -> Table | Log | None:
+    def open(self, name: str) -> Table | Log | History | None:
         """The table, or None when there is none.
 
         Raises:

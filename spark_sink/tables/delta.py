@@ -22,6 +22,7 @@ from spark_sink.form import Mode
 from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
+from spark_sink.tables.delta_history import DeltaHistory
 from spark_sink.tables.delta_log import DeltaLog
 
 # Table properties that say what a table is a mirror of.
@@ -58,14 +59,17 @@ class DeltaTables:
 
     warehouse: str
 
-    def open(self, name: str) -> DeltaMirror | DeltaLog | None:
+    def open(self, name: str) -> DeltaMirror | DeltaLog | DeltaHistory | None:
         try:
             opened = DeltaTable(location(self.warehouse, name))
         except TableNotFoundError:
             return None
         _check_features(opened)
         shape = _shape_of(opened)
-        return DeltaLog(opened, shape) if shape.mode == Mode.CHANGELOG else DeltaMirror(opened, shape)
+        if shape.mode == Mode.CHANGELOG:
+            return DeltaLog(opened, shape)
+        mirror = DeltaMirror(opened, shape)
+        return DeltaHistory(opened, shape, mirror.near) if shape.mode == Mode.HISTORY else mirror
 
     def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
         opened = DeltaTable(location(self.warehouse, name))
@@ -219,7 +223,7 @@ class DeltaMirror:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
         columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
-        for batch in self._near(wanted).to_batches(columns=list(columns)):
+        for batch in self.near(wanted).to_batches(columns=list(columns)):
             for i, name in enumerate(self.shape.key):
                 values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
                 batch = batch.filter(pc.is_in(batch.column(name), values))
@@ -232,7 +236,7 @@ class DeltaMirror:
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
 
-    def _near(self, keys: set[Key]) -> ds.Dataset:
+    def near(self, keys: set[Key]) -> ds.Dataset:
         """The files that may hold rows of `keys`, by their statistics in the log, where those can be trusted.
 
         Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.

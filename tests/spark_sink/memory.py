@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_sink.evolve import Shape
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import Changes, Identity, Marker
+from spark_sink.timeline import End, Truncate, Version
 
 
 class MemoryTable:
@@ -114,16 +115,96 @@ class MemoryLog:
         assert greatest == self.greatest()
 
 
+class MemoryHistory:
+    """Versions by key, scope and position, as rows."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.shape = shape
+        self.truncates: list[Truncate] = []
+        self.rows: dict[tuple[Key, str, str], dict[str, Any]] = {}
+        self.markers: list[Marker] = []
+
+    def applied(self, app: str) -> int | None:
+        return max((marker.version for marker in self.markers if marker.app == app), default=None)
+
+    def greatest(self) -> Mapping[str, str]:
+        return {scope: pos for _, scope, pos in sorted(self.rows, key=lambda place: place[2])}
+
+    def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
+        found: dict[Key, list[Version]] = {}
+        for (key, scope, _), row in self.rows.items():
+            end, end_scope = row["_cdc_end_pos"], row["_cdc_end_scope"]
+            late = since is None or (scope in since and end is not None and end > since[scope])
+            if key in keys and (late or end is None or end_scope != scope or row["_cdc_end_op"] == "t"):
+                found.setdefault(key, []).append(self._version(row))
+        return found
+
+    def _version(self, row: dict[str, Any]) -> Version:
+        end = None
+        if row["_cdc_end_pos"] is not None:
+            end = End(row["_cdc_end_op"], row["_cdc_end_scope"], row["_cdc_end_pos"], micros(row["_cdc_end_ts"]))
+        sets, op, incomplete = row["_cdc_set"], row["_cdc_op"], row["_cdc_incomplete"]
+        return Version(
+            row["_cdc_turn"],
+            row["_cdc_scope"],
+            row["_cdc_pos"],
+            op,
+            None if sets is None else tuple(sets),
+            micros(row["_cdc_start_ts"]),
+            {name: row[name] for name in self.shape.types if name not in self.shape.key},
+            incomplete and (sets is None or op is None),
+            incomplete,
+            end,
+            row["_cdc_current"],
+        )
+
+    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+        def over(row: dict[str, Any]) -> bool:
+            end_scope, end = row["_cdc_end_scope"], row["_cdc_end_pos"]
+            at_floor = row["_cdc_end_op"] == "t" and end == truncate.floors.get(end_scope)
+            return not truncate.covers(end_scope, end) or (late and at_floor)
+
+        return {
+            key
+            for (key, scope, pos), row in self.rows.items()
+            if row["_cdc_op"] != "d" and row["_cdc_end_pos"] is not None
+            if truncate.covers(scope, pos) and over(row)
+        }
+
+    def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
+        self.markers += markers
+        for row in rows.to_pylist():
+            place = (tuple(row[name] for name in self.shape.key), row["_cdc_scope"], row["_cdc_pos"])
+            assert not (adds_only and place in self.rows)
+            self.rows[place] = row
+
+    def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
+        self.truncates = list(truncates)
+
+    def close(self, truncate: Truncate, marker: Marker) -> bool:
+        met = [row for (_, scope, pos), row in self.rows.items() if row["_cdc_current"] and truncate.covers(scope, pos)]
+        for row in met:
+            end = {"op": "t", "scope": row["_cdc_scope"], "pos": truncate.floors[row["_cdc_scope"]]}
+            row |= {f"_cdc_end_{name}": value for name, value in end.items()}
+            row |= {"_cdc_end_ts": datetime.fromtimestamp(truncate.ts / 1e6, UTC), "_cdc_current": False}
+        self.markers += [marker] if met else []
+        return bool(met)
+
+
+def micros(time: datetime) -> int:
+    return (time - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+
+
 class MemoryTables:
     """A warehouse of them, by the name of the source table."""
 
-    def __init__(self, **tables: MemoryTable | MemoryLog) -> None:
+    def __init__(self, **tables: MemoryTable | MemoryLog | MemoryHistory) -> None:
         self.by_name: dict[str, Any] = {f"shop_sales.{name}": table for name, table in tables.items()}
         self.rejected: list[tuple[Marker, list[str]]] = []
         self.held: list[tuple[Marker, list[int], list[str]]] = []
 
-    def open(self, name: str) -> MemoryTable | MemoryLog | None:
-        found: MemoryTable | MemoryLog | None = self.by_name.get(name)
+    def open(self, name: str) -> MemoryTable | MemoryLog | MemoryHistory | None:
+        found: MemoryTable | MemoryLog | MemoryHistory | None = self.by_name.get(name)
         return found
 
     def as_of(self, name: str, moment: datetime) -> MemoryTable | None:

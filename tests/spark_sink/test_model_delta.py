@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 from deltalake import DeltaTable
 
+from spark_sink.form import Mode
 from spark_sink.row import Event
 from spark_sink.rules import Rules
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
+from tests.spark_sink.test_history_model import difference
 from translator.envelope import ChangeEvent
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
@@ -27,17 +29,35 @@ COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 def test_any_delivery_gives_the_table(lake: Lake) -> None:
     """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
     lake.use(Rules(all_scopes=True))
-    # Those of few batches: what costs here is a batch.
-    histories = [made for seed in range(50 * COUNT) if len((made := history(seed)).batches) in (2, 3)][:COUNT]
-    assert COUNT == len(histories)
+    histories = _delivered(lake, COUNT)
+    wrong = {made.seed for made in histories if not _right(lake, made)}
+    assert set() == wrong
+
+
+def test_any_delivery_gives_the_versions(lake: Lake) -> None:
+    """And what test_history_model.py shows of versions."""
+    lake.use(Rules(all_scopes=True, modes={"*": Mode.HISTORY}))
+    wrong = {}
+    for made in _delivered(lake, -(-COUNT // 4)):
+        path = lake.warehouse / "shop_sales" / _name(made)
+        rows = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
+        what = difference(made, rows)
+        if what is not None:
+            wrong[made.seed] = what
+    assert {} == wrong
+
+
+def _delivered(lake: Lake, count: int) -> list[History]:
+    """So many histories, each in a table of its own; those of few batches, because what costs here is a batch."""
+    histories = [made for seed in range(50 * count) if len((made := history(seed)).batches) in (2, 3)][:count]
+    assert count == len(histories)
     for made in histories:
         lake.announce(schema_of(COLUMNS, table=_name(made)))
     for number, batches in enumerate(zip_longest(*(made.batches for made in histories), fillvalue=())):
         sent = [_sent(event, _name(made)) for made, batch in zip(histories, batches, strict=True) for event in batch]
         lake.apply(number, sent)
     assert [] == lake.quarantine()
-    wrong = {made.seed for made in histories if not _right(lake, made)}
-    assert set() == wrong
+    return histories
 
 
 def _name(made: History) -> str:
