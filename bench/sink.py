@@ -32,8 +32,10 @@ from dev.broker import Broker
 from dev.jars import spark_jars
 from spark_sink import session
 from spark_sink.apply import Applier
+from spark_sink.books import Books
 from spark_sink.columns import sql_type
 from spark_sink.kafka import Kafka
+from spark_sink.metrics import Metrics
 from spark_sink.names import TableId
 from spark_sink.read import decoded, stream
 from spark_sink.schemas import Catalog
@@ -139,14 +141,16 @@ class Bench:
         ddl.create_quarantine()
         tables = DeltaTables(str(self._warehouse))
         rules, pattern = self._settings.tables.rules, self._settings.tables.pattern
-        applier = Applier(_Announced(self._workload), tables, ddl, pattern, "bench/1", rules)
+        books = Books(str(self._warehouse), "bench", "1", TOPIC)
+        books.create()
+        applier = Applier(_Announced(self._workload), tables, ddl, pattern, "bench/1", rules, books, Metrics(tables=0))
         found: list[Used] = []
 
         def measured(records: DataFrame, batch: int) -> None:
             found.append(self._measured(tree, name, events, partial(applier, records, batch)))
 
         unbounded = self._settings.batches.model_copy(update={"max_offsets": 10 * events})
-        source = stream(self._spark, self._settings.model_copy(update={"batches": unbounded}))
+        source = stream(self._spark, self._settings.model_copy(update={"batches": unbounded}), "earliest")
         writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
         (used,) = found

@@ -15,7 +15,7 @@ from spark_sink.metrics import Metrics
 from spark_sink.replay import resume
 from spark_sink.requests import Action, Answer
 from spark_sink.sweep import sweep
-from spark_sink.tables import Tables
+from spark_sink.tables import Table, Tables
 from spark_sink.task import Report
 
 log = structlog.get_logger()
@@ -83,6 +83,8 @@ class Actions:
             raise SinkError(f"there is no table {target!r}")
         if target in self._books.held():
             raise SinkError(f"{target} is parked: rows that it was sent may wait; resume it first")
+        if not isinstance(table, Table):
+            raise SinkError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
         self._books.batches.write(None, [Report(target, target, 0, 0, version=table.version)])
         return Answer(f"{count} rows deleted")

@@ -100,7 +100,7 @@ class Changes(NamedTuple):
         return bool(self.rows.num_rows)
 
 
-class Table(Protocol):
+class Opened(Protocol):
     """A table as it was when it was opened, and after each own commit."""
 
     @property
@@ -110,12 +110,17 @@ class Table(Protocol):
     def version(self) -> int:
         """Of the table, by which readers can see it as it is now."""
 
+    def applied(self, app: str) -> int | None:
+        """The greatest version that `app` has committed."""
+
+
+@runtime_checkable
+class Table(Opened, Protocol):
+    """A table of rows as they are."""
+
     @property
     def floors(self) -> Mapping[str, str]:
         """By scope, the position of the last truncate."""
-
-    def applied(self, app: str) -> int | None:
-        """The greatest version that `app` has committed."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
         """What is remembered of those rows that are stored, deleted ones among them."""
@@ -144,14 +149,8 @@ class Table(Protocol):
 
 
 @runtime_checkable
-class Log(Protocol):
+class Log(Opened, Protocol):
     """A table of events, in no order."""
-
-    @property
-    def shape(self) -> Shape: ...
-
-    def applied(self, app: str) -> int | None:
-        """The greatest version that `app` has committed."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""
@@ -164,18 +163,12 @@ class Log(Protocol):
 
 
 @runtime_checkable
-class History(Protocol):
+class History(Opened, Protocol):
     """A table of versions, each known by its key, scope and position."""
-
-    @property
-    def shape(self) -> Shape: ...
 
     @property
     def truncates(self) -> Sequence[Truncate]:
         """All of them, in order."""
-
-    def applied(self, app: str) -> int | None:
-        """The greatest version that `app` has committed."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""

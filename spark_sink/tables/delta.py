@@ -82,7 +82,7 @@ class DeltaTables:
             return None
         try:
             opened.load_as_version(version)
-            return DeltaMirror(opened)
+            return DeltaMirror(opened, _shape_of(opened))
         except DeltaError as error:
             raise SinkError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
 

@@ -51,6 +51,10 @@ class DeltaHistory:
         self.shape = shape
         self._near = near
 
+    @property
+    def version(self) -> int:
+        return self._table.version()
+
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
 

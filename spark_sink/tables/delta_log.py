@@ -27,6 +27,10 @@ class DeltaLog:
         self._table = table
         self.shape = shape
 
+    @property
+    def version(self) -> int:
+        return self._table.version()
+
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
 

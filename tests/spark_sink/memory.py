@@ -98,6 +98,10 @@ class MemoryLog:
         self.looked_up: list[Identity] = []
         self.markers: list[Marker] = []
 
+    @property
+    def version(self) -> int:
+        return len(self.markers)
+
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)
 
@@ -123,6 +127,10 @@ class MemoryHistory:
         self.truncates: list[Truncate] = []
         self.rows: dict[tuple[Key, str, str], dict[str, Any]] = {}
         self.markers: list[Marker] = []
+
+    @property
+    def version(self) -> int:
+        return len(self.markers)
 
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)
