@@ -1,0 +1,83 @@
+"""The tables after a run that was killed, held to a plain oracle."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+
+from spark_sink.row import Event
+from tests.spark_sink.oracle import table_after
+
+Rows = Mapping[int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """
+    Args:
+        histories: events by table, in the order of the source.
+        tables: rows of further tables.
+        broken: ids of the events of table `broken` that go to quarantine.
+        stopped: how many events of table `stops` it takes before it is parked with the others.
+    """
+
+    histories: Mapping[str, Sequence[Event]]
+    tables: Mapping[str, Rows]
+    broken: set[int]
+    stopped: int
+
+    def wrong(self, warehouse: Path) -> list[str]:
+        """What is not as it must be; nothing when all is well."""
+        return [*self._rows(warehouse), *self._aside(warehouse), *_commits(warehouse)]
+
+    def _rows(self, warehouse: Path) -> Iterator[str]:
+        wanted: dict[str, Rows] = {name: table_after(events)[0] for name, events in self.histories.items()}
+        wanted |= self.tables
+        wanted["stops"] = {n: {"id": n, "n": n} for n in range(self.stopped)}
+        wanted["broken"] = {n: {"id": n, "n": n} for n in range(20) if n not in self.broken}
+        for name, rows in wanted.items():
+            found = _read(warehouse / "shop_sales" / name)
+            present = {row["id"]: _plain(row) for row in found if row["_cdc_deleted_at"] is None}
+            if rows != present:
+                yield f"{name}: {present} and not {rows}"
+
+    def _aside(self, warehouse: Path) -> Iterator[str]:
+        bad = Counter(row["event_id"] for row in _read(warehouse / "_cdc" / "quarantine"))
+        if Counter(f"shop/raw/0/{n}/0" for n in self.broken) != bad:
+            yield f"quarantine: {bad}"
+        waiting = Counter(
+            row["kafka_offset"] for row in _read(warehouse / "_cdc" / "parked") if row["value"] is not None
+        )
+        if 20 - self.stopped != waiting.total() or set(waiting.values()) - {1}:
+            yield f"parked: {waiting}"
+
+
+def _commits(warehouse: Path) -> Iterator[str]:
+    """Commits that were made twice: the same marker in two versions of a table."""
+    for log in warehouse.glob("**/_delta_log"):
+        marks = Counter(
+            (mark["appId"], mark["version"])
+            for path in log.glob("*.json")
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if (mark := json.loads(line).get("txn")) is not None and not mark["appId"].startswith("cdc.")
+        )
+        twice = [mark for mark, count in marks.items() if count > 1]
+        if twice:
+            yield f"{log.parent.name}: committed twice {twice}"
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not DeltaTable.is_deltatable(str(path)):
+        return []
+    rows: list[dict[str, Any]] = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return rows
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if not name.startswith("_cdc_")}

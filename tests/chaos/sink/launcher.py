@@ -1,0 +1,19 @@
+"""`spark-sink run` that dies where the environment says."""
+
+import os
+import sys
+
+from tests.chaos.sink.points import GROUP, arm
+
+
+def main() -> None:
+    os.environ[GROUP] = str(os.getpgrp())
+    arm("driver")
+    from spark_sink.commands import main as sink  # armed first: others import names from what was changed
+
+    sys.argv = ["spark-sink", *sys.argv[1:]]
+    sink()
+
+
+if __name__ == "__main__":
+    main()

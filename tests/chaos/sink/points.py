@@ -1,0 +1,83 @@
+"""Where the sink is killed. The product has no hooks for tests: functions are changed before they are called."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+from collections.abc import Mapping
+from functools import wraps
+from typing import Any, Literal, NamedTuple
+
+DEATH = "CHAOS_SINK_DEATH"
+"""Environment variable: point and number of the call, `before the manifest:2`."""
+
+GROUP = "CHAOS_SINK_GROUP"
+"""Environment variable: the process group of the driver and its JVM."""
+
+
+class Point(NamedTuple):
+    """A moment in the life of a batch: before or after a call of `module:qualified name`, in the driver or a worker."""
+
+    what: str
+    side: Literal["driver", "worker"]
+    call: str
+    before: bool = False
+
+
+_DDL = "spark_sink.tables.delta_ddl:DeltaDdl"
+_MIRROR = "spark_sink.tables.delta:DeltaMirror"
+_TABLES = "spark_sink.tables.delta:DeltaTables"
+_BOOKS = "spark_sink.books:Books"
+
+POINTS: Mapping[str, Point] = {
+    point.what: point
+    for point in (
+        Point("schemas read", "driver", f"{_BOOKS}.begin", before=True),
+        Point("batch begun", "driver", f"{_BOOKS}.begin"),
+        Point("before a table is created", "driver", f"{_DDL}.create", before=True),
+        Point("after a table is created", "driver", f"{_DDL}.create"),
+        Point("after columns are added", "driver", f"{_DDL}.add_columns"),
+        Point("folded", "worker", "spark_sink.task:settle"),
+        Point("before a commit", "worker", f"{_MIRROR}.write", before=True),
+        Point("after a commit", "worker", f"{_MIRROR}.write"),
+        Point("after floors are raised", "worker", f"{_MIRROR}.raise_floors"),
+        Point("after rows are cleared", "worker", f"{_MIRROR}.clear"),
+        Point("after quarantine", "worker", f"{_TABLES}.quarantine"),
+        Point("after parking", "worker", f"{_TABLES}.park"),
+        Point("before the manifest", "driver", f"{_BOOKS}.end", before=True),
+        Point("after the manifest, before Spark's own commit", "driver", f"{_BOOKS}.end"),
+    )
+}
+
+
+def arm(side: str) -> None:
+    """Let this process die where the environment says, if that is on its side."""
+    name, _, number = os.environ.get(DEATH, "").rpartition(":")
+    if not name or POINTS[name].side != side:
+        return
+    point, left = POINTS[name], int(number)
+    module, _, path = point.call.partition(":")
+    *owners, last = path.split(".")
+    holder: Any = importlib.import_module(module)
+    for owner in owners:
+        holder = getattr(holder, owner)
+    call = getattr(holder, last)
+
+    @wraps(call)
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if left == 0 and point.before:
+            _die()
+        result = call(*args, **kwargs)
+        if left == 0:
+            _die()
+        return result
+
+    setattr(holder, last, counted)
+
+
+def _die() -> None:
+    os.killpg(int(os.environ[GROUP]), signal.SIGKILL)
+    os.killpg(0, signal.SIGKILL)  # a worker and its daemon have a group of their own

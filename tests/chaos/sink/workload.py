@@ -1,0 +1,93 @@
+"""What the sink is fed while it is killed: many histories, each of a table, and what must become of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from spark_sink.row import Event
+from tests.chaos.sink.expected import Expected
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.histories import History, history
+from translator.envelope import ChangeEvent, TableSchema
+
+PARTITIONS = 2
+COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
+
+
+class Sent(NamedTuple):
+    partition: int
+    event: ChangeEvent
+
+
+class Workload:
+    """Histories of a seed, and three tables beside: one whose values do not fit, one that stops, one that grows."""
+
+    def __init__(self, seed: int, count: int) -> None:
+        self._random = Random(seed)
+        seeds = (seed * 10_000 + number for number in range(100 * count))
+        self.histories = [made for made in map(history, seeds) if made.sure][:count]
+        self._old = schema_of({"id": "int64", "n": "int64"}, table="grows")
+        self._new = schema_of({"id": "int64", "n": "int64", "more": "string"}, table="grows")
+        self._keyed = schema_of({"id": "int64", "n": "int64"}, table="stops")
+        self._rekeyed = schema_of({"id": "int64", "n": "int64"}, ("n",), table="stops")
+        self._broken = schema_of({"id": "int64", "n": "int64"}, table="broken")
+
+    def schemas(self) -> list[TableSchema]:
+        plain = [schema_of(COLUMNS, table=_name(made)) for made in self.histories]
+        return [*plain, self._old, self._new, self._keyed, self._rekeyed, self._broken]
+
+    def records(self) -> list[Sent]:
+        """In the order of the topic: that of each table is kept, tables are mixed."""
+        queues = [
+            [Sent(number % PARTITIONS, event) for event in events] for number, events in enumerate(self._tables())
+        ]
+        mixed = []
+        while queues:
+            queue = self._random.choice(queues)
+            mixed.append(queue.pop(0))
+            queues = [queue for queue in queues if queue]
+        return mixed
+
+    def expected(self) -> Expected:
+        return Expected(
+            {_name(made): made.events for made in self.histories},
+            {"grows": {n: {"id": n, "n": n, "more": None if n < 10 else "x"} for n in range(20)}},
+            broken={n for n in range(20) if n % 4 == 3},
+            stopped=10,
+        )
+
+    def _tables(self) -> Iterator[list[ChangeEvent]]:
+        for made in self.histories:
+            yield [_sent(event, _name(made)) for batch in made.batches for event in batch]
+        for schema, later in ((self._old, self._new), (self._keyed, self._rekeyed), (self._broken, self._broken)):
+            yield [self._numbered(schema if n < 10 else later, n) for n in range(20)]
+
+    def _numbered(self, schema: TableSchema, n: int) -> ChangeEvent:
+        columns = {"n": "no number" if schema.table == "broken" and n % 4 == 3 else n}
+        if schema is self._new:
+            columns["more"] = "x"
+        key = dict.fromkeys(schema.key_columns, n)
+        return change("c", key, {"id": n, **columns}, pos=n, table=schema.table, schema=schema)
+
+
+def _name(made: History) -> str:
+    return f"t{made.seed}"
+
+
+def _sent(event: Event, table: str) -> ChangeEvent:
+    """The event of a history as the translator would have written it."""
+    blank = change(event.op, None, pos=0, table=table, unavailable=["a"] if event.withholds else None)
+    return msgspec.structs.replace(
+        blank,
+        key=None if event.op == "t" else event.key,
+        key_old=event.key_old,
+        after=event.after,
+        after_state="none" if event.after is None else "full" if event.full else "partial",
+        pos=event.pos,
+        pos_scope=event.scope,
+        ts_origin_us=event.ts,
+    )
