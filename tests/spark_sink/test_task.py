@@ -96,6 +96,17 @@ def test_rejected_before_written() -> None:
     assert [] == table.commits
 
 
+def test_broken_events_go_with_their_segment() -> None:
+    """What cannot be read goes to quarantine when its segment is written, or is parked with it."""
+    tables = MemoryTables(orders=MemoryTable(SHAPE))
+    row, broken = change("c", {"id": "1"}, {}, pos=9), change("c", None, {}, pos=9)
+    stops = [change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE), change("t", None, pos=20)]
+    _reports(tables, [row, broken, change("t", None, pos=2), broken, row, broken, *stops, broken, row, broken])
+    app = "app/shop_sales.orders"
+    assert [(Marker(app, 0), ["KEY_UNKNOWN"] * 2), (Marker(app, 2), ["KEY_UNKNOWN"] * 2)] == tables.rejected
+    assert [7, 9, 10] == tables.held[0][1]
+
+
 def test_a_truncate_of_one_of_several_scopes() -> None:
     """A table that several scopes feed takes no more of a batch after a truncate; or it is emptied of all of them, and
     what came before does not come back."""
