@@ -57,6 +57,7 @@ class BatchBook(Book):
         }
         marker = None if batch is None else Marker(f"{self.pipeline}/{self._checkpoint}/{BATCHES}", batch)
         self.append([row], marker)
+        self.tidy()
 
     def reached(self) -> Mapping[int, int]:
         """By partition, the offset after the last that any batch of this pipeline, under any checkpoint, has ended."""

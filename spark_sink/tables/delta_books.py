@@ -21,6 +21,9 @@ from spark_sink.parking import Cause
 from spark_sink.tables import Marker
 from spark_sink.tables.delta import location
 
+# So many commits make so many files, which every later commit has to list.
+TIDY_EVERY = 100
+
 
 class Book:
     """One of our own tables; every row names the pipeline that it belongs to."""
@@ -53,6 +56,13 @@ class Book:
         stated = [{"pipeline": self.pipeline, **row} for row in rows]
         properties = CommitProperties(app_transactions=[Transaction(*marker)]) if marker is not None else None
         write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
+
+    def tidy(self) -> None:
+        """Now and then, one file of many small ones; markers stay, and so do old versions for a week."""
+        table = DeltaTable(self.path)
+        if table.version() % TIDY_EVERY == 0:
+            table.optimize.compact()
+            table.vacuum(dry_run=False)
 
     def read(self, columns: Sequence[str], **equal: str) -> pa.Table:
         """Rows of this pipeline whose columns equal what is asked for; none when the table is not there."""

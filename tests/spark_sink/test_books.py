@@ -17,7 +17,7 @@ from spark_sink.names import TableId
 from spark_sink.parking import Parking
 from spark_sink.quarantine import Rejected
 from spark_sink.starting import starting_offsets
-from spark_sink.tables import Marker
+from spark_sink.tables import Marker, delta_books
 from spark_sink.tables.delta import DeltaTables
 from spark_sink.task import Report
 
@@ -59,6 +59,20 @@ def test_the_manifest(tmp_path: Path) -> None:
     assert [("r", "09"), ("s", "02")] == row["positions"]
     assert [("a", 3)] == row["versions"]
     assert {0: 12, 1: 20} == books.batches.reached()
+
+
+def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit for every batch does not mean a file for every batch; no row and no marker goes with the files."""
+    monkeypatch.setattr(delta_books, "TIDY_EVERY", 5)
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    for batch in [*range(12), 11]:
+        books.batches.write(batch, [_report("a", batch, Extent({0: batch}, {0: batch + 1}, {"s": "01"}))])
+    table = DeltaTable(str(tmp_path / "_cdc" / "batches"))
+    assert len(table.file_uris()) < 8
+    rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["batch"])
+    assert [(batch, [("a", batch)]) for batch in range(12)] == [(row["batch"], row["versions"]) for row in rows]
+    assert {0: 12} == books.batches.reached()
 
 
 def test_an_extent_is_that_of_its_parts() -> None:
