@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
@@ -149,6 +149,7 @@ class Row:
         images: what lies over the stored columns, in order.
         positions: the greatest position by scope.
         reset: nothing up to it can change the row, in the present turn.
+        last: of a row that is deleted, what it was.
     """
 
     exists: bool = False
@@ -166,6 +167,7 @@ class Row:
     gap: str = ""
     deleted_at: int = 0
     touched: bool = False
+    last: Row | None = None
 
     @classmethod
     def of(cls, key: Key, mark: Mark | None) -> Row:
@@ -184,6 +186,7 @@ class Row:
             incomplete=mark.incomplete,
             loaded=memory.loaded or (mark.pos if is_loaded(mark.scope, mark.pos) else ""),
             gap=memory.gap,
+            last=cls(stored=key, whole=True) if mark.deleted else None,
         )
 
     def stale(self, event: Event) -> str | None:
@@ -231,6 +234,8 @@ class Row:
 
     def remove(self, event: Event) -> None:
         """A delete. A patch that is already known to be later shows that the row came again."""
+        if self.exists:
+            self.last = replace(self, last=None)
         self._cut(event.pos)
         self.exists = self.incomplete = self.positions[event.scope] > event.pos
         self.deleted_at = event.ts

@@ -18,6 +18,7 @@ class Rules:
         tombstone_days: so long a deleted row is remembered.
         policies: what becomes of changes of structure.
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
+        soft_deletes: deleted rows keep what they were, for ever.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
     """
 
@@ -25,6 +26,7 @@ class Rules:
     tombstone_days: int = 7
     policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)
     park_rejected: int | None = None
+    soft_deletes: bool = False
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -42,11 +43,14 @@ class _Unfit(Exception):
         self.keys = keys
 
 
-def settle(events: Sequence[Event], table: Table, plan: Plan) -> Settled:
+def settle(events: Sequence[Event], table: Table, plan: Plan, *, soft: bool = False) -> Settled:
     """Fold the events onto the stored rows.
 
     Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
     one leaves a gap that marks its row, and the segment is folded again.
+
+    Args:
+        soft: deleted rows keep what they were.
 
     Raises:
         Refused: the table cannot go on.
@@ -58,14 +62,15 @@ def settle(events: Sequence[Event], table: Table, plan: Plan) -> Settled:
         events = [event for event in events if event.index not in keyless]
     reader = Reader(plan)
     marks = table.marks(set(keys.values()))
-    quick = quick_fold(events, keys, marks, table.floors)
+    quick = None if soft else quick_fold(events, keys, marks, table.floors)
     if quick is not None:
         with suppress(_Unfit):
             return Settled(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
         folded = fold(events, keys, marks, table.floors)
         try:
-            return Settled(changes(folded.rows, marks, reader, plan.shape, table), rejected, folded)
+            last = _last(folded.rows) if soft else {}
+            return Settled(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
         except _Unfit as unfit:
             suspects = _suspects(events, keys, folded, unfit.keys)
             found = [one for event in suspects if (one := reader.examined(event)) is not None]
@@ -76,17 +81,27 @@ def settle(events: Sequence[Event], table: Table, plan: Plan) -> Settled:
             events = [gap(event) if event.index in bad else event for event in events]
 
 
+def _last(rows: Mapping[Key, Row]) -> dict[Key, FoldedRow]:
+    return {key: row.last for key, row in rows.items() if not row.exists and row.last is not None}
+
+
 def gap(event: Event) -> Event:
     """What stands in the place of an event that went to quarantine."""
     return msgspec.structs.replace(event, op=GAP, after=None, schema_id=None)
 
 
 def changes(
-    folded: Mapping[Key, FoldedRow], marks: Mapping[Key, Mark], reader: Reader, shape: Shape, table: Table
+    folded: Mapping[Key, FoldedRow],
+    marks: Mapping[Key, Mark],
+    reader: Reader,
+    shape: Shape,
+    table: Table,
+    last: Mapping[Key, FoldedRow] = MappingProxyType({}),
 ) -> Changes:
-    """The folded rows as columns to write."""
-    contents = _contents(folded, reader)
-    rows = list(folded.items())
+    """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
+    shown = {**folded, **last} if last else folded
+    contents = _contents(shown, reader)
+    rows = list(shown.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored not in (None, key)}
     bases = table.rows({key for key in moved.values() if key is not None}) if moved else {}
     sent = [content.sent for content in contents]
@@ -116,7 +131,8 @@ def changes(
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
         raise _Unfit(unfit)
-    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **_meta_columns(rows, contents, shape)})
+    own = _meta_columns(list(folded.items()), contents, shape)
+    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **own})
     return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
@@ -139,7 +155,9 @@ def _meta_columns(
     for content in contents:
         for name in shape.key if content.columns else ():
             content.columns.pop(name, None)
-    marks = [row.mark(content.columns) for (_, row), content in zip(rows, contents, strict=True)]
+    told = zip(rows, contents, strict=True)
+    # Of a deleted row no column has a position: what it is shown with was before.
+    marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in told]
     deleted = [None if row.exists else row.deleted_at for _, row in rows]
     return {
         SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
@@ -176,6 +194,7 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded[Row], unfit: set[Key]) -> list[Event]:
     """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
-    suspects = {image.event.index: image.event for key in unfit for image in folded.rows[key].images}
+    rows = [row for key in unfit for row in (folded.rows[key], folded.rows[key].last) if row is not None]
+    suspects = {image.event.index: image.event for row in rows for image in row.images}
     suspects |= {event.index: event for event in events if keys[event.key] in unfit}
     return [event for _, event in sorted(suspects.items())]

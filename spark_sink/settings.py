@@ -81,6 +81,10 @@ class Tables(_Section):
         ge=0,
         description="A table of which more events of one batch would go to quarantine is parked; not set: never.",
     )
+    deletes: Literal["hard", "soft"] = Field(
+        default="hard",
+        description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
+    )
     changes: dict[Change, Policy] = Field(
         default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
     )
@@ -101,9 +105,14 @@ class Tables(_Section):
 
     @property
     def rules(self) -> Rules:
-        policies = {**DEFAULTS, **self.changes}
         return Rules(
-            self.truncate == "all_scopes", self.tombstone_days, policies, self.park_rejected, self.modes, self.keys
+            all_scopes=self.truncate == "all_scopes",
+            tombstone_days=self.tombstone_days,
+            policies={**DEFAULTS, **self.changes},
+            park_rejected=self.park_rejected,
+            soft_deletes=self.deletes == "soft",
+            modes=self.modes,
+            keys=self.keys,
         )
 
 

@@ -272,10 +272,11 @@ class Task:
             self._write_down(report, number, segment, table, plan, rejected, records)
             return
         if segment and segment[0].op == "t":
-            report.commits += truncate(segment[0], table, plan, marker, all_scopes=self.rules.all_scopes)
+            soft = self.rules.soft_deletes
+            report.commits += truncate(segment[0], table, plan, marker, all_scopes=self.rules.all_scopes, soft=soft)
             report.write_ms += _ms_since(started)
             return
-        settled = settle(segment, table, plan)
+        settled = settle(segment, table, plan, soft=self.rules.soft_deletes)
         report.fold_ms += _ms_since(started)
         self._reject(report, number, plan.shape.table, rejected + settled.rejected, records)
         report.stale = dict(Counter(report.stale) + settled.folded.stale)
@@ -351,7 +352,7 @@ class Task:
         newest = min(max(event.ts for event in segment), time.time_ns() // 1000)
         before = newest - self.rules.tombstone_days * DAY
         day, done = before // DAY, table.applied(FORGOTTEN)
-        if done is not None and done < day:
+        if done is not None and done < day and not self.rules.soft_deletes:
             table.forget(before)
         return Marker(FORGOTTEN, day if done is None else max(day, done))
 

@@ -9,11 +9,11 @@ from spark_sink.evolve import Plan
 from spark_sink.fold import fold
 from spark_sink.images import Reader
 from spark_sink.row import Event, in_order
-from spark_sink.segment import changes
+from spark_sink.segment import changes, readable
 from spark_sink.tables import Marker, Table
 
 
-def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scopes: bool) -> int:
+def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False) -> int:
     """Empty the table of what came before the event; the number of commits.
 
     The floors are stored first, and what lies under them goes then: after a crash in between, the repeated batch finds
@@ -21,6 +21,7 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
 
     Args:
         all_scopes: whether it also empties the table of what other scopes wrote until now.
+        soft: rows stay, as deleted ones.
 
     Raises:
         Refused: other scopes feed the table, and nothing says whether the truncate speaks for them.
@@ -41,7 +42,7 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
         commits += 1
     if not in_order(event.scope):
         commits += _cut_short(event, table, plan)
-    return commits + table.clear(marker)
+    return commits + (table.retire(readable(event.ts), marker) if soft else table.clear(marker))
 
 
 def _cut_short(event: Event, table: Table, plan: Plan) -> bool:

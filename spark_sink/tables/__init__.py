@@ -144,6 +144,9 @@ class Table(Opened, Protocol):
     def clear(self, marker: Marker) -> bool:
         """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
 
+    def retire(self, at: int, marker: Marker) -> bool:
+        """Mark those rows as deleted at a time (microseconds, UTC) instead, and leave their values."""
+
     def forget(self, before: int) -> None:
         """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
 

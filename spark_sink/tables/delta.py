@@ -208,14 +208,25 @@ class DeltaMirror:
         self._table.alter.set_table_properties(stored, raise_if_not_exists=False)
 
     def clear(self, marker: Marker) -> bool:
-        under = (f"(`{SCOPE}` = {_literal(s)} AND `{POS}` <= {_literal(p)})" for s, p in self.floors.items())
         before = self._table.version()
-        self._table.delete(" OR ".join(under), commit_properties=_commit(marker))
+        self._table.delete(self._under_floors(), commit_properties=_commit(marker))
         return self._table.version() > before
 
+    def retire(self, at: int, marker: Marker) -> bool:
+        before = self._table.version()
+        self._table.update(
+            updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
+            predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
+            commit_properties=_commit(marker),
+        )
+        return self._table.version() > before
+
+    def _under_floors(self) -> str:
+        under = (f"(`{SCOPE}` = {_literal(s)} AND `{POS}` <= {_literal(p)})" for s, p in self.floors.items())
+        return " OR ".join(under)
+
     def forget(self, before: int) -> None:
-        limit = f"arrow_cast({before}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-        self._table.delete(f"`{DELETED_AT}` < {limit}")
+        self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[object, ...]]]:
         """The named columns of those rows that are stored."""
@@ -280,6 +291,10 @@ def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
 
 def _commit(*markers: Marker) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(*marker) for marker in markers])
+
+
+def _instant(time: int) -> str:
+    return f"arrow_cast({time}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def _literal(text: str) -> str:

@@ -82,6 +82,15 @@ class MemoryTable:
         self.markers += [marker] if under else []
         return bool(under)
 
+    def retire(self, at: int, marker: Marker) -> bool:
+        under = [key for key, mark in self.remembered.items() if mark.pos <= self.floors.get(mark.scope, "")]
+        met = [key for key in under if not self.remembered[key].deleted]
+        for key in met:
+            mark = self.remembered[key]
+            self.remembered[key] = Mark(mark.scope, mark.pos, deleted=True)
+        self.markers += [marker] if met else []
+        return bool(met)
+
     def forget(self, before: int) -> None:
         self.forgotten.append(before)
 

@@ -133,6 +133,18 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     assert (1, []) == (len(table.truncates), [row for row in table.rows.values() if row["_cdc_current"]])
 
 
+def test_an_event_from_before_a_truncate_ends_nothing() -> None:
+    """When another scope has written the row since, what lies under the truncate does not come over it."""
+    table = _table()
+    other = msgspec.structs.replace(_native("c", 1, {"a": "new"}), pos_scope="native:shop/other")
+    events = [_native("c", 5, {"a": "x"}, id=2), change("t", None, pos=6, scope=NATIVE), other]
+    events[1] = msgspec.structs.replace(events[1], pos=position(6, 0, native=6))
+    reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
+    late = [_native("c", 3, {"a": "late"})]
+    (report,) = reports(MemoryTables(orders=table), late, RULES, batch=1, schemas=[SCHEMA])
+    assert ({"truncated": 1}, ["new"]) == (report.stale, [row["a"] for row in table.rows.values() if row["id"] == 1])
+
+
 def test_an_unannounced_reload_stops_the_table() -> None:
     """As it stops a mirror: a snapshot row that has no place among the changes of its row."""
     table = _table()

@@ -76,6 +76,12 @@ def test_mistakes_in_changes(changes: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+def test_soft_deletes() -> None:
+    """Said for all mirrors, in a word."""
+    tables = "{warehouse: w, deletes: soft}"
+    assert parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules.soft_deletes
+
+
 def test_forms_of_tables() -> None:
     """A table is what is said of its name, else of the first pattern that fits; case does not tell names apart."""
     tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
