@@ -77,10 +77,11 @@ def test_a_value_that_does_not_fit_on_its_way_to_a_delete() -> None:
         change("u", {"id": 1}, {"n": 1000}, pos=2, schema=narrow, full=False),
         change("u", {"id": 2}, {}, pos=3, key_old={"id": 1}, schema=narrow, full=False),
         change("d", {"id": 2}, pos=4, schema=narrow),
+        change("c", {"id": 1}, {"n": 5}, pos=5, schema=narrow),
     ]
     (report,) = reports(MemoryTables(orders=table), events, SOFT, schemas=[narrow])
     assert {"VALUE_INVALID": 1} == report.rejected
-    assert [{"id": 1, "n": 1}, {"id": 2, "n": 1}] == list(table.stored.values())
+    assert [{"id": 1, "n": 5}, {"id": 2, "n": 1}] == list(table.stored.values())
 
 
 def test_they_stay() -> None:
