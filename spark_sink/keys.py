@@ -61,9 +61,9 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
 
 def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:
     """The events with the time of their commit at the source, as far as it is known: that is what readers ask for."""
-    for event, more in zip(events, details(records, events), strict=True):
-        known = more.ts_commit_us is not None
-        yield msgspec.structs.replace(event, ts=more.ts_commit_us) if known else event
+    committed = records.column("committed").to_pylist()
+    for event in events:
+        yield msgspec.structs.replace(event, ts=committed[event.index])
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:

@@ -30,6 +30,7 @@ def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> p
             "partition": pa.array([0] * len(events), pa.int32()),
             "offset": pa.array(range(len(events)), pa.int64()),
             "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
+            "committed": pa.array([event.ts_commit_us or event.ts_origin_us for event in events], pa.int64()),
             "value": pa.array([record(event) for event in events]),
             "route": pa.array([target.lower()] * len(events)),
             "bucket": pa.array([0] * len(events), pa.int32()),
