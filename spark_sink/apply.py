@@ -23,6 +23,7 @@ from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.read import BUCKETS, decoded
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
+from spark_sink.shared import owner_of
 from spark_sink.tables import Ddl, Tables
 from spark_sink.task import Report, Task
 
@@ -113,6 +114,7 @@ class Applier:
         owners: dict[str, TableId] = {}
         for table in tables:
             target = self._pattern.target(table)
+            table = owner_of(table, self._pattern, self._rules)
             owner = owners.setdefault(target.lower(), table)
             if owner != table:
                 raise ConfigError(clash(owner, table, target))

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from spark_sink.columns import holds, sql_type
 from spark_sink.errors import Reason, Refused
-from spark_sink.form import PLAIN, Form, Mode
+from spark_sink.form import PLAIN, SOURCE, Form, Mode
 from spark_sink.names import TableId
 from translator.envelope import TableSchema
 
@@ -165,7 +165,7 @@ class _Layout:
         self._form = form
         self._table = table
         self._policies = policies
-        self._columns = list(current.columns) if current else []
+        self._columns = list(current.columns) if current else [Column(SOURCE, "string")] if form.shared else []
         self._key = current.key_sent_as if current else ()
         self._taken = {column.name.lower() for column in self._columns}
         self._versions: dict[str, list[Column]] = {}
@@ -173,7 +173,9 @@ class _Layout:
             self._versions.setdefault(column.sent_as, []).append(column)
 
     def take_key(self, names: tuple[str, ...]) -> None:
-        names = self._form.key or names
+        names = self._form.key or tuple(name for name in names if name != SOURCE)
+        if self._form.shared and names:
+            names = (SOURCE, *names)
         if self._form.mode == Mode.CHANGELOG:
             return
         if not self._key:
@@ -184,7 +186,8 @@ class _Layout:
             )
 
     def places(self, schema: TableSchema) -> Places:
-        return {column.name: self.place(column.name, sql_type(column.type)) for column in schema.columns}
+        own: Places = {SOURCE: SOURCE} if self._form.shared else {}
+        return {**own, **{column.name: self.place(column.name, sql_type(column.type)) for column in schema.columns}}
 
     def place(self, name: str, wanted: str | None) -> str | None:
         """The column for values of a source column; `wanted` None: of whatever type."""
@@ -217,7 +220,7 @@ class _Layout:
         return chosen
 
     def check_dropped(self, latest: TableSchema) -> None:
-        dropped = [name for name in self._versions if name not in latest.column_names]
+        dropped = [name for name in self._versions if name not in latest.column_names and name != SOURCE]
         if dropped and self._current is not None and self._policies[Change.DROP] == Policy.FAIL:
             raise Refused(Reason.SCHEMA_REFUSED, f"the newest schema has no column {dropped[0]}")
 

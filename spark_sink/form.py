@@ -1,4 +1,4 @@
-"""What a table of the lakehouse is to hold, as the configuration says it: settings `tables.modes` and `tables.keys`."""
+"""What a table of the lakehouse is to hold, as the configuration says it: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import NamedTuple, TypeVar
 from spark_sink.errors import ConfigError
 
 Said = TypeVar("Said")
+
+# The column that tells the rows of several source tables apart, part of the key of their table.
+SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
@@ -25,18 +28,15 @@ class Form(NamedTuple):
 
     Args:
         key: the key columns as events name them, where the configuration declares them.
+        shared: several source tables go to it.
     """
 
     mode: Mode = Mode.MIRROR
     key: tuple[str, ...] = ()
+    shared: bool = False
 
 
 PLAIN = Form()
-
-
-def form_of(target: str, modes: Mapping[str, Mode], keys: Mapping[str, tuple[str, ...]]) -> Form:
-    """The form of a table by its name in the lakehouse."""
-    return Form(said_of(target, modes) or Mode.MIRROR, said_of(target, keys) or ())
 
 
 def said_of(target: str, by_pattern: Mapping[str, Said]) -> Said | None:

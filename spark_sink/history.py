@@ -14,11 +14,13 @@ from spark_sink.entries import entries
 from spark_sink.errors import Reason, Refused
 from spark_sink.evolve import Plan, Shape
 from spark_sink.fold import check_epoch
+from spark_sink.form import SOURCE
 from spark_sink.images import Reader
 from spark_sink.intake import typed_keys
 from spark_sink.quarantine import Rejected
 from spark_sink.row import GAP, Event, Key, in_order
 from spark_sink.segment import gap, instant, readable
+from spark_sink.shared import of_one_table
 from spark_sink.tables import (
     CURRENT,
     END_OP,
@@ -170,6 +172,8 @@ def end_versions(event: Event, table: History, shape: Shape, marker: Marker, *, 
     truncate = next((one for one in table.truncates if (one.scope, one.pos) == (event.scope, event.pos)), None)
     if truncate is None:
         others = {scope: pos for scope, pos in table.greatest().items() if scope != event.scope}
+        if SOURCE in shape.types:
+            others = {scope: pos for scope, pos in others.items() if of_one_table(scope, event.scope)}
         if others and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_sink.details import details, members, told
 from spark_sink.errors import Reason
 from spark_sink.evolve import KEY_ADVICE, no_key
-from spark_sink.form import Form, Mode
+from spark_sink.form import SOURCE, Form, Mode
 from spark_sink.intake import Intake
 from spark_sink.quarantine import Rejected
 from spark_sink.row import GAP, Event
@@ -30,11 +30,12 @@ def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> I
         return Intake(events, came.rejected, came.ignored)
     if form.mode == Mode.HISTORY:
         came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
-    keyed = list(_declared(came.events, form.key, records)) if form.key else came.events
-    keyless = [event for event in keyed if not event.key and event.op != "t"]
+    key = (SOURCE, *form.key) if form.shared else form.key
+    keyed = list(_declared(came.events, key, records)) if form.key else came.events
+    keyless = [event for event in keyed if event.op != "t" and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, came.rejected, came.ignored)
-    if is_new and not form.key and not any(event.key for event in keyed):
+    if is_new and not form.key and len(keyless) == sum(1 for event in keyed if event.op != "t"):
         raise no_key()
     why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
@@ -50,13 +51,18 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
     """
     for event, more in zip(events, details(records, events), strict=True):
         own = members(event.key)
-        before = {**own, **members(more.before)} if event.op == "d" else members(more.before)
+        known = own if event.op == "d" else {name: own[name] for name in own if name == SOURCE}
+        before = {**known, **members(more.before)}
         after = {**before, **own, **members(event.after)}
         yield msgspec.structs.replace(
             event,
             key=_text(before if event.op == "d" else after, key) or "",
             key_old=_text(before, key) if event.op == "u" else None,
         )
+
+
+def _names_no_row(key: str, form: Form) -> bool:
+    return not key or (form.shared and members(key).keys() <= {SOURCE})
 
 
 def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:

@@ -86,5 +86,5 @@ def clash(first: TableId, second: TableId, target: str) -> str:
     """The sentence for two source tables of one target."""
     return (
         f"the source tables {first} and {second} would both be written to {target} (names equal but for case count "
-        "as one); give them different names with tables.name"
+        "as one); give them different names with tables.name, or declare them in tables.shared"
     )

@@ -60,7 +60,8 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
         "value": values,
     }
     for name in ("source", "db", "schema", "table"):
-        columns[name] = [getattr(table, name) if table else None] * len(rejected)
+        # Of the record: several tables may go to one.
+        columns[name] = taken.column(name) if table else [None] * len(rejected)
     return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
 
 

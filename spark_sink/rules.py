@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 from spark_sink.evolve import DEFAULTS, Change, Policy
-from spark_sink.form import Form, Mode, form_of
+from spark_sink.form import Form, Mode, said_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Rules:
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
         soft_deletes: deleted rows keep what they were, for ever.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
+        shared: by name or pattern of tables, patterns of the source tables that go to one.
     """
 
     all_scopes: bool = False
@@ -29,7 +31,13 @@ class Rules:
     soft_deletes: bool = False
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shared: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def form(self, target: str) -> Form:
         """What the table of this name is to be."""
-        return form_of(target, self.modes, self.keys)
+        mode = said_of(target, self.modes) or Mode.MIRROR
+        return Form(mode, said_of(target, self.keys) or (), said_of(target, self.shared) is not None)
+
+    def shares(self, target: str, source: str) -> bool:
+        """Whether a source table, named `source/db/schema/table`, may go to a table with others."""
+        return any(fnmatchcase(source, pattern) for pattern in said_of(target, self.shared) or ())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import structlog
@@ -45,6 +45,14 @@ class Catalog:
         """The schema of events that name none."""
         known = self._by_table.get(table)
         return next(reversed(known.values())) if known else None
+
+    def joined(self, table: TableId, parts: Iterable[TableId]) -> Catalog:
+        """A catalog that also knows `table`, by the schemas of all of `parts`."""
+        copy = Catalog()
+        copy._by_table = {**self._by_table, table: {}}
+        for part in parts:
+            copy._by_table[table].update(self._by_table.get(part, {}))
+        return copy
 
     def tables(self) -> list[TableId]:
         return list(self._by_table)

@@ -96,6 +96,11 @@ class Tables(_Section):
         default_factory=dict, description="Key columns as events name them, by name or pattern of tables."
     )
 
+    shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="Patterns of `source/db/schema/table`: what goes to one table, by its name or pattern.",
+    )
+
     @field_validator("changes")
     @classmethod
     def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
@@ -113,6 +118,7 @@ class Tables(_Section):
             soft_deletes=self.deletes == "soft",
             modes=self.modes,
             keys=self.keys,
+            shared=self.shared,
         )
 
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import pyarrow as pa
@@ -36,6 +36,7 @@ from spark_sink.row import DUPLICATE, GAP, Event
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.segment import gap, settle
+from spark_sink.shared import pooled, target_of
 from spark_sink.tables import History, Log, Marker, Table, Tables
 from spark_sink.truncate import truncate
 
@@ -104,12 +105,12 @@ class Task:
 
     def route(self, records: pa.Table) -> Iterator[Report]:
         """The tables of one route: nearly always one."""
-        taken = intake(records)
+        taken, catalog = pooled(intake(records), self.catalog, self.pattern, self.rules)
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         owners: dict[str, TableId] = {}
         extent = Extent.of(records)
         for table_id, came in taken.items():
-            name = self.pattern.target(table_id) if table_id else "-"
+            name = target_of(table_id, self.pattern) if table_id else "-"
             events = sum(1 for event in came.events if event.op != GAP)
             report = Report(name, route, bucket, events, ignored=dict(came.ignored), extent=extent)
             extent = NOWHERE
@@ -117,7 +118,7 @@ class Task:
             if table_id is not None and owner is not None and owner != table_id:
                 report.clash = clash(owner, table_id, name)
             else:
-                self._apply(report, table_id, came, records)
+                replace(self, catalog=catalog)._apply(report, table_id, came, records)
             if report.commits and not report.parked:
                 rows = records.filter(pc.equal(records.column("kind"), "row"))
                 report.latency = Latency.of(rows.column("committed"), time.time_ns() // 1000)

@@ -7,9 +7,11 @@ import msgspec
 from spark_sink.errors import Reason, Refused
 from spark_sink.evolve import Plan
 from spark_sink.fold import fold
+from spark_sink.form import SOURCE
 from spark_sink.images import Reader
 from spark_sink.row import Event, in_order
 from spark_sink.segment import changes, readable
+from spark_sink.shared import of_one_table
 from spark_sink.tables import Marker, Table
 
 
@@ -29,6 +31,8 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
     commits = 0
     if event.pos > table.floors.get(event.scope, ""):
         reached = {scope: pos for scope, pos in table.reached().items() if scope != event.scope}
+        if SOURCE in table.shape.types:
+            reached = {scope: pos for scope, pos in reached.items() if of_one_table(scope, event.scope)}
         if reached and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,

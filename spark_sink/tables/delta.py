@@ -18,7 +18,7 @@ from spark_sink import parking, quarantine
 from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type_of_delta
 from spark_sink.errors import Reason, Refused, SinkError
 from spark_sink.evolve import META_PREFIX, Column, Shape
-from spark_sink.form import Mode
+from spark_sink.form import SOURCE, Mode
 from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
@@ -269,7 +269,7 @@ def _memory(state: object) -> Memory:
 def _shape_of(table: DeltaTable) -> Shape:
     properties = table.metadata().configuration
     fields = table.schema().fields
-    own = {field.name for field in fields if field.name.startswith(META_PREFIX)}
+    own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
     if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
         raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")

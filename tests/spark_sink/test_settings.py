@@ -85,10 +85,12 @@ def test_soft_deletes() -> None:
 def test_forms_of_tables() -> None:
     """A table is what is said of its name, else of the first pattern that fits; case does not tell names apart."""
     tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
-        keys: {"*.orders": [id, line]}}"""
+        keys: {"*.orders": [id, line]}, shared: {"shop_*": ["shop/*"]}}"""
     rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
     named = ("shop_x.orders", "Shop_x.AUDIT", "other.audit", "other.x")
-    assert [Form(key=("id", "line")), Form(), Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
+    shared = Form(shared=True)
+    assert [shared._replace(key=("id", "line")), shared, Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
+    assert [True, False] == [rules.shares("shop_x.orders", table) for table in ("shop/sales//orders", "shop2///orders")]
 
 
 @pytest.mark.parametrize(("name", "said"), [("modes", "upsert"), ("keys", "[]"), ("keys", "['']")])
