@@ -43,12 +43,19 @@ STAGES = {
     "poll": Stage("translator.runtime.transport:_batch", most=12),
     "translate": Stage("translator.translate:Translator.translate_run", most=100),
     "produce": Stage("translator.runtime.delivery:Delivery.send", settle=True, most=3000),
+    "seal": Stage("translator.runtime.transactions:Transactions.seal", settle=True, most=3000),
     "report": Stage("translator.runtime.transport:BatchConsumer.ack", most=12),
     "commit": Stage("translator.runtime.transport:BatchConsumerThread._commit", before=True, most=4),
+    "end": Stage("translator.runtime.transactions:Transactions._commit", before=True, most=8),
     "learn-read": Stage("translator.runtime.pipeline:Pipeline._learn", before=True),
     "learn-taught": Stage("translator.catalog:Catalog.teach", within="_learn"),
     "learn-told": Stage("translator.runtime.delivery:Delivery.confirm", within="_learn"),
+    "learn-told-aside": Stage("translator.runtime.transactions:Transactions.confirm", within="_learn"),
 }
+
+
+# What stands for a stage when delivery is exactly_once: records are written, and offsets committed, by transactions.
+WITH_TRANSACTIONS = {"produce": "seal", "commit": "end", "learn-told": "learn-told-aside"}
 
 
 class _Death:

@@ -68,7 +68,7 @@ class Run:
         self.workers: list[Worker] = []
         self.began = time.monotonic()
         self._size = size
-        self._delivery = delivery
+        self.delivery = delivery
         self._earlier: dict[verify.Place, str] = {}
         self._admin = AdminClient({"bootstrap.servers": servers.bootstrap, "log_level": 0})
         self._messages = INPUTS[case.input].messages(self.dice)
@@ -186,12 +186,12 @@ class Run:
         seconds = time.monotonic() - self.began
         recovery = self.progress.slowest()
         return Outcome(
-            *(self.case.name, self._delivery, verdict, self.faults, recovery, seconds, self._codes(), error),
+            *(self.case.name, self.delivery, verdict, self.faults, recovery, seconds, self._codes(), error),
             None if error is None and verdict.good else self.directory,
         )
 
     def _config(self) -> dict[str, Any]:
-        delivery = {} if self._delivery == "at_least_once" else {"delivery": self._delivery}
+        delivery = {} if self.delivery == "at_least_once" else {"delivery": self.delivery}
         return {
             "group": self.tag,
             "kafka": {"bootstrap_servers": self.servers.bootstrap},

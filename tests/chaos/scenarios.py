@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tests.chaos import verify
-from tests.chaos.launcher import STAGES
+from tests.chaos.launcher import STAGES, WITH_TRANSACTIONS
 
 if TYPE_CHECKING:
     from dev.cluster import Node
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 def kills(run: Run, stages: tuple[str, ...], rounds: int) -> None:
     """One worker, which dies at each of the stages, so many times."""
     order = [stage for _ in range(rounds) for stage in run.dice.sample(stages, len(stages))]
+    if run.delivery == "exactly_once":
+        order = [WITH_TRANSACTIONS.get(stage, stage) for stage in order]
     worker = run.worker([(stage, run.dice.randint(2, STAGES[stage].most)) for stage in order])
     worker.wait_killed(len(order))
     run.progress.wait("after the last kill")
