@@ -73,7 +73,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, settings.tables.rules, books, metrics)
         actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
         requests = Requests(books.requests, actions.by_name())
-        Job(spark, settings, apply, requests, metrics, starting, available_now=available_now).run()
+        Job(spark, settings, apply, requests, starting, available_now=available_now).run()
     finally:
         schemas.close()
         spark.stop()
@@ -88,7 +88,6 @@ class Job:
         settings: Settings,
         apply: Applier,
         requests: Requests,
-        metrics: Metrics,
         starting: str,
         *,
         available_now: bool,
@@ -97,7 +96,6 @@ class Job:
         self._settings = settings
         self._apply = apply
         self._requests = requests
-        self._metrics = metrics
         self._starting = starting
         # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
         self._writing = threading.Lock()
@@ -159,7 +157,6 @@ class Job:
         """Wait for the query; whether it is done with, rather than to be started again."""
         try:
             while not query.awaitTermination(POLL_SECONDS):
-                self._look_at(query)
                 if self._stopping.is_set() and not query.status["isTriggerActive"]:
                     query.stop()
                 elif not self._stopping.is_set():
@@ -173,11 +170,6 @@ class Job:
                 raise self._failure from None
             raise SinkError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
         return True
-
-    def _look_at(self, query: StreamingQuery) -> None:
-        progress = query.lastProgress
-        for source in progress.sources if progress is not None else ():
-            self._metrics.progress(source.endOffset, source.latestOffset)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -5,8 +5,6 @@ Counted when a batch is applied; one that is applied again after a failure count
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -46,10 +44,6 @@ class Metrics:
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
         self._waiting = self._gauge("parked_events_waiting", "Events that wait for their tables to be resumed.")
         self._ended = self._gauge("last_batch_timestamp_seconds", "When the newest batch was applied.")
-        self._behind = self._gauge(
-            "records_behind", "Offsets that were there and not read when a batch was cut; NaN: unknown."
-        )
-        self._behind.set(math.nan)
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 
@@ -92,11 +86,6 @@ class Metrics:
         self._parked_tables.set(len(held))
         self._waiting.set(sum(cause.events for cause in held.values()))
 
-    def progress(self, end: str | None, latest: str | None) -> None:
-        """Where the newest batch ended, and the topic when it was cut: JSON of offsets by topic and partition."""
-        if end is not None and latest is not None:
-            self._behind.set(_total(latest) - _total(end))
-
     def _label(self, table: str) -> str:
         if table not in self._tables:
             if len(self._tables) >= self._room:
@@ -109,11 +98,6 @@ class Metrics:
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(f"cdc_sink_{name}", text, registry=self.registry)
-
-
-def _total(offsets: str) -> int:
-    topics: dict[str, dict[str, int]] = json.loads(offsets)
-    return sum(offset for partitions in topics.values() for offset in partitions.values())
 
 
 class _LatencyHistogram(Collector):

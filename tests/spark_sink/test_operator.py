@@ -47,12 +47,6 @@ class Operator:
         self.sink.config.write_text(yaml.safe_dump(loaded))
 
 
-def _scrape(port: int) -> list[str]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-        lines: list[str] = answer.read().decode().splitlines()
-    return lines
-
-
 @pytest.mark.integration
 def test_an_operators_day(broker: Broker, tmp_path: Path) -> None:
     """C14, C16: bytes of others stop nothing. The checkpoint is deleted while a table is parked: reading goes on where
@@ -107,8 +101,8 @@ def test_an_operators_day(broker: Broker, tmp_path: Path) -> None:
         log = {line["event"]: line for line in sink.log()}
         assert {"0": 26, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
         assert 1 == log["batch applied"]["events"]
-        wait(lambda: "cdc_sink_records_behind 0.0" in _scrape(port), service)
-        assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in _scrape(port)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
+            assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
         items_now = DeltaTable(str(tmp_path / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
         assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]
         told = [operator.run(command, ITEMS, "--wait", "60") for command in ("park", "resume", "resume")]
