@@ -34,6 +34,7 @@ def _records(offsets: Sequence[int]) -> pa.Table:
         "offset": pa.array(offsets, pa.int64()),
         "value": pa.array([b"x"] * len(offsets), pa.binary()),
     }
+    columns |= {name: pa.array([part] * len(offsets), pa.string()) for name, part in TABLE._asdict().items()}
     return pa.table(columns)
 
 
