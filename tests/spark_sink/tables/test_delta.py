@@ -11,7 +11,7 @@ from spark_sink.evolve import Column, Shape
 from spark_sink.names import TableId
 from spark_sink.quarantine import COLUMNS
 from spark_sink.tables import Changes, Marker
-from spark_sink.tables.delta import DeltaTables
+from spark_sink.tables.delta import DeltaMirror, DeltaTables
 from tests.spark_sink.lake import Lake
 
 SHAPE = Shape(TableId("s", "d", None, "t"), (Column("Id", "bigint"), Column("it's", "string")), ("Id",))
@@ -48,6 +48,22 @@ def test_a_strangers_table_is_refused(lake: Lake) -> None:
     lake.ddl.create(NAME, SHAPE)
     lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     with pytest.raises(Refused, match="deletionVectors"):
+        tables.open(NAME)
+
+
+def test_floors_take_no_table_away(lake: Lake) -> None:
+    """deltalake gives a table of named features another one when it stores floors; a column of it is refused."""
+    shape = Shape(SHAPE.table, (Column("id", "bigint"), Column("at", "timestamp_ntz")), ("id",))
+    lake.ddl.create(NAME, shape)
+    tables = DeltaTables(str(lake.warehouse))
+    opened = tables.open(NAME)
+    assert isinstance(opened, DeltaMirror)
+    opened.raise_floors({"a": "1"})
+    again = tables.open(NAME)
+    assert isinstance(again, DeltaMirror)
+    assert {"a": "1"} == again.floors
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` ADD COLUMNS (extra variant)")
+    with pytest.raises(Refused, match="variantType"):
         tables.open(NAME)
 
 
