@@ -12,8 +12,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.cluster import NODES, Cluster
-from tests.chaos._short import parameters
-from tests.chaos.cases import CASES
+from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
 from translator.errors import RetryableError
 from translator.runtime.topics import Topics
@@ -62,7 +61,7 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", parameters(brokers=3))
+@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
 def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
     """As in test_matrix.py, while leaders and the coordinator move."""
     outcome = execute(CASES[name], CASES[name].size, cluster)

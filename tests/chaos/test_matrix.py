@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from dev.broker import Broker
-from tests.chaos._short import parameters
 from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX, SHORT
 from tests.chaos.run import execute
 from tests.chaos.worker import ROOT
@@ -22,7 +21,7 @@ def own() -> Iterator[Broker]:
 
 @pytest.mark.integration
 @pytest.mark.chaos
-@pytest.mark.parametrize("name", parameters(brokers=1))
+@pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
 def test_on_one_broker(name: str, own: Broker) -> None:
     """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""
     outcome = execute(CASES[name], CASES[name].size, own)
