@@ -111,7 +111,7 @@ def _check_features(table: DeltaTable) -> None:
             Reason.TABLE_REFUSED,
             f"the table has writer version {protocol.min_writer_version}; at most {_PLAIN_WRITER_VERSION} works",
         )
-    if not any("variant" in str(field.type) for field in table.schema().fields):
+    if not any("Variant" in str(field.type) for field in table.schema().fields):
         # deltalake 1.6 gives it to every table with named features when it sets a property, such as the floors.
         features -= {"variantType"}
     if features - _FEATURES:
