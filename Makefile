@@ -23,8 +23,9 @@ demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_
 test: lint ## Lint, types, then every test, with a real broker and a real Spark (TEST_ARGS passes through).
 	@dev/test.sh $(TEST_ARGS)
 
-chaos: setup ## Run the whole fault matrix, about an hour; rows go to docs/reliability.md (CHAOS_ARGS names cases).
+chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)
+	@$(if $(CHAOS_ARGS),,$(BIN)/python -m tests.chaos.sink)
 
 soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
 	@$(BIN)/python -m tests.chaos.soak
