@@ -20,6 +20,6 @@ def test_c02_killed_at_every_point(broker: Broker) -> None:
     """C2: whatever is killed, the tables are those of the histories, each commit is made once, and what goes to
     quarantine or waits is there once. All points with `CHAOS=1` in the environment, two without."""
     deaths = [(point, 1) for point in POINTS] if "CHAOS" in os.environ else DEATHS
-    verdict = run(broker.bootstrap, 1, deaths)
+    verdict = run(broker.bootstrap, 1, deaths, histories=12 if "CHAOS" in os.environ else 3)
     assert [] == verdict.wrong
     assert deaths == verdict.killed
