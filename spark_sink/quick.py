@@ -52,8 +52,7 @@ def quick_fold(
 ) -> Folded[QuickRow] | None:
     """What `fold` gives for the same; None where it takes more than this."""
     rows: dict[Key, QuickRow] = {}
-    ordered = {event.scope: in_order(event.scope) for event in events}
-    if not all(ordered.values()):
+    if not all(map(in_order, {event.scope for event in events})):
         return None
     truncated = duplicates = 0
     for event in events:

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink import parking, quarantine
@@ -24,6 +24,7 @@ from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
 from spark_sink.tables.delta_history import DeltaHistory
 from spark_sink.tables.delta_log import DeltaLog
+from spark_sink.tables.delta_opened import DeltaOpened, commit, literal
 
 # Table properties that say what a table is a mirror of.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
@@ -100,7 +101,7 @@ class DeltaTables:
         table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:
-            write_deltalake(table, rows, mode="append", commit_properties=_commit(marker))
+            write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
 
 
 def _check_features(table: DeltaTable) -> None:
@@ -119,19 +120,8 @@ def _check_features(table: DeltaTable) -> None:
         raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be written: {named}")
 
 
-class DeltaMirror:
+class DeltaMirror(DeltaOpened):
     """One table that mirrors a source table."""
-
-    def __init__(self, table: DeltaTable, shape: Shape) -> None:
-        self._table = table
-        self.shape = shape
-
-    @property
-    def version(self) -> int:
-        return self._table.version()
-
-    def applied(self, app: str) -> int | None:
-        return self._table.transaction_version(app)
 
     @property
     def floors(self) -> Mapping[str, str]:
@@ -186,7 +176,7 @@ class DeltaMirror:
         if changes.inserts_only:
             # merge: columns that somebody else added are NULL in new rows.
             write_deltalake(
-                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=_commit(*markers)
+                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
             )
             return
         source = changes.rows
@@ -201,7 +191,7 @@ class DeltaMirror:
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
-            commit_properties=_commit(*markers),
+            commit_properties=commit(*markers),
         )
         # No positions in the conditions: the fold has compared them, and a writer that came between fails the commit.
         merge.when_matched_update(updates).when_not_matched_insert(written).execute()
@@ -212,7 +202,7 @@ class DeltaMirror:
 
     def clear(self, marker: Marker) -> bool:
         before = self._table.version()
-        self._table.delete(self._under_floors(), commit_properties=_commit(marker))
+        self._table.delete(self._under_floors(), commit_properties=commit(marker))
         return self._table.version() > before
 
     def retire(self, at: int, marker: Marker) -> bool:
@@ -220,12 +210,12 @@ class DeltaMirror:
         self._table.update(
             updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
             predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
-            commit_properties=_commit(marker),
+            commit_properties=commit(marker),
         )
         return self._table.version() > before
 
     def _under_floors(self) -> str:
-        under = (f"(`{SCOPE}` = {_literal(s)} AND `{POS}` <= {_literal(p)})" for s, p in self.floors.items())
+        under = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in self.floors.items())
         return " OR ".join(under)
 
     def forget(self, before: int) -> None:
@@ -292,14 +282,5 @@ def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
     return f"s.`{name}`"
 
 
-def _commit(*markers: Marker) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(*marker) for marker in markers])
-
-
 def _instant(time: int) -> str:
     return f"arrow_cast({time}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-
-
-def _literal(text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'"

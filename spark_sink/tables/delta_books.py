@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
 from spark_sink import parking
@@ -20,6 +20,7 @@ from spark_sink.errors import Reason
 from spark_sink.parking import Cause
 from spark_sink.tables import Marker
 from spark_sink.tables.delta import location
+from spark_sink.tables.delta_opened import commit, literal
 
 # So many commits make so many files, which every later commit has to list.
 TIDY_EVERY = 100
@@ -54,7 +55,7 @@ class Book:
         if marker is not None and done is not None and done >= marker.version:
             return
         stated = [{"pipeline": self.pipeline, **row} for row in rows]
-        properties = CommitProperties(app_transactions=[Transaction(*marker)]) if marker is not None else None
+        properties = commit(marker) if marker is not None else None
         write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
 
     def tidy(self) -> None:
@@ -135,7 +136,7 @@ class ParkedBook(Book):
 
     def remove(self, target: str, last: int) -> None:
         """The turns of a table up to one."""
-        mine = f"pipeline = {_literal(self.pipeline)} AND target = {_literal(target)}"
+        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 
 
@@ -145,8 +146,3 @@ def _all_equal(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.Array:
     for test in tests[1:]:
         kept = pc.and_(kept, test)
     return kept
-
-
-def _literal(text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'"

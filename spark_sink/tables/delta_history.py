@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.columns import arrow_type
 from spark_sink.evolve import Shape
@@ -30,6 +30,7 @@ from spark_sink.tables import (
     TURN,
     Marker,
 )
+from spark_sink.tables.delta_opened import DeltaOpened, commit, literal
 from spark_sink.timeline import End, Truncate, Version
 
 # Every truncate, as JSON.
@@ -43,20 +44,12 @@ _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS,
 Near = Callable[[set[Key]], ds.Dataset]
 
 
-class DeltaHistory:
+class DeltaHistory(DeltaOpened):
     """One table of the versions of a source table's rows."""
 
     def __init__(self, table: DeltaTable, shape: Shape, near: Near) -> None:
-        self._table = table
-        self.shape = shape
+        super().__init__(table, shape)
         self._near = near
-
-    @property
-    def version(self) -> int:
-        return self._table.version()
-
-    def applied(self, app: str) -> int | None:
-        return self._table.transaction_version(app)
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -110,7 +103,7 @@ class DeltaHistory:
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         if adds_only:
             # merge: columns that somebody else added are NULL in new rows.
-            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=_commit(*markers))
+            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers))
             return
         same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in (*self.shape.key, SCOPE, POS))
         written = {f"`{name}`": f"s.`{name}`" for name in rows.column_names}
@@ -120,7 +113,7 @@ class DeltaHistory:
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
-            commit_properties=_commit(*markers),
+            commit_properties=commit(*markers),
         )
         merge.when_matched_update(written).when_not_matched_insert(written).execute()
 
@@ -130,8 +123,8 @@ class DeltaHistory:
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         floors = sorted(truncate.floors.items())
-        begun = (f"(`{SCOPE}` = {_literal(s)} AND `{POS}` <= {_literal(p)})" for s, p in floors)
-        ends = " ".join(f"WHEN `{SCOPE}` = {_literal(s)} THEN {_literal(p)}" for s, p in floors)
+        begun = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in floors)
+        ends = " ".join(f"WHEN `{SCOPE}` = {literal(s)} THEN {literal(p)}" for s, p in floors)
         before = self._table.version()
         self._table.update(
             updates={
@@ -142,7 +135,7 @@ class DeltaHistory:
                 f"`{CURRENT}`": "false",
             },
             predicate=f"`{CURRENT}` AND ({' OR '.join(begun)})",
-            commit_properties=_commit(marker),
+            commit_properties=commit(marker),
         )
         return self._table.version() > before
 
@@ -183,12 +176,3 @@ def _version(values: dict[str, Any], *own: Any) -> Version:
     # Of a patch, what is incomplete may come from before it.
     gap = incomplete and (whole or op is None)
     return Version(turn, scope, pos, op, told, start, values, gap, incomplete, end, current)
-
-
-def _commit(*markers: Marker) -> CommitProperties:
-    return CommitProperties(app_transactions=[Transaction(*marker) for marker in markers])
-
-
-def _literal(text: str) -> str:
-    quoted = text.replace("'", "''")
-    return f"'{quoted}'"

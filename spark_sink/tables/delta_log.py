@@ -8,10 +8,10 @@ from collections.abc import Collection, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import write_deltalake
 
-from spark_sink.evolve import Shape
 from spark_sink.tables import ID, POS, SCOPE, Identity, Marker
+from spark_sink.tables.delta_opened import DeltaOpened, commit
 
 # What each append tells in the log, so that the next batch need not read the table: `greatest` as JSON.
 GREATEST = "cdc.greatest"
@@ -20,24 +20,13 @@ GREATEST = "cdc.greatest"
 _LOOK_BACK = 20
 
 
-class DeltaLog:
+class DeltaLog(DeltaOpened):
     """One table that keeps the events of a source table."""
 
-    def __init__(self, table: DeltaTable, shape: Shape) -> None:
-        self._table = table
-        self.shape = shape
-
-    @property
-    def version(self) -> int:
-        return self._table.version()
-
-    def applied(self, app: str) -> int | None:
-        return self._table.transaction_version(app)
-
     def greatest(self) -> Mapping[str, str]:
-        for commit in self._table.history(_LOOK_BACK):
-            if GREATEST in commit:
-                stored: dict[str, str] = json.loads(commit[GREATEST])
+        for made in self._table.history(_LOOK_BACK):
+            if GREATEST in made:
+                stored: dict[str, str] = json.loads(made[GREATEST])
                 return stored
         greatest: dict[str, str] = {}
         for batch in self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS]):
@@ -59,7 +48,6 @@ class DeltaLog:
         return found & set(wanted)
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
-        told = {GREATEST: json.dumps(greatest, sort_keys=True)}
-        commit = CommitProperties(custom_metadata=told, app_transactions=[Transaction(*marker) for marker in markers])
+        properties = commit(*markers, told={GREATEST: json.dumps(greatest, sort_keys=True)})
         # merge: columns that somebody else added are NULL in new rows.
-        write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit)
+        write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

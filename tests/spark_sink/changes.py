@@ -88,6 +88,21 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
     )
 
 
+def sent(event: Event, table: str) -> ChangeEvent:
+    """The other way: the event of a fold as the translator would have written it."""
+    blank = change(event.op, None, pos=0, table=table, unavailable=["a"] if event.withholds else None)
+    return msgspec.structs.replace(
+        blank,
+        key=None if event.op == "t" else event.key,
+        key_old=event.key_old,
+        after=event.after,
+        after_state="none" if event.after is None else "full" if event.full else "partial",
+        pos=event.pos,
+        pos_scope=event.scope,
+        ts_origin_us=event.ts,
+    )
+
+
 def schema_of(columns: dict[str, str], key: tuple[str, ...] = ("id",), *, table: str = "orders") -> TableSchema:
     """The schema of table shop/sales//orders with these columns."""
     declared = [Column(name, type, key=key.index(name) + 1 if name in key else None) for name, type in columns.items()]

@@ -26,6 +26,11 @@ class History:
     batches: list[list[Event]]
 
     @property
+    def table(self) -> str:
+        """A name that no other history has."""
+        return f"t{self.seed}"
+
+    @property
     def sure(self) -> bool:
         """Whether every row can be told: a key change that tells only part of a row cannot, where any order is."""
         return not (self.native and any(event.key_old and not event.full for event in self.events))

@@ -27,16 +27,16 @@ SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})
 PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
 
 
-def applied(made: History) -> MemoryTable:
+def applied(made: History, *, soft: bool = False) -> MemoryTable:
     """The table after all batches of a history."""
     table = MemoryTable(PLAN.shape)
     for number, batch in enumerate(made.batches):
         for truncates, group in groupby(batch, lambda event: event.op == "t"):
             if truncates:
                 for event in group:
-                    truncate(event, table, PLAN, Marker("app", number), all_scopes=True)
+                    truncate(event, table, PLAN, Marker("app", number), all_scopes=True, soft=soft)
             else:
-                table.write(settle(list(group), table, PLAN).changes, Marker("app", number))
+                table.write(settle(list(group), table, PLAN, soft=soft).changes, Marker("app", number))
     return table
 
 

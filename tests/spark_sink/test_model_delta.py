@@ -9,18 +9,15 @@ import os
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
 from deltalake import DeltaTable
 
 from spark_sink.form import Mode
-from spark_sink.row import Event
 from spark_sink.rules import Rules
-from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.changes import schema_of, sent
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
 from tests.spark_sink.test_history_model import difference
-from translator.envelope import ChangeEvent
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
@@ -39,7 +36,7 @@ def test_any_delivery_gives_the_versions(lake: Lake) -> None:
     lake.use(Rules(all_scopes=True, modes={"*": Mode.HISTORY}))
     wrong = {}
     for made in _delivered(lake, -(-COUNT // 4)):
-        path = lake.warehouse / "shop_sales" / _name(made)
+        path = lake.warehouse / "shop_sales" / made.table
         rows = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
         what = difference(made, rows)
         if what is not None:
@@ -52,36 +49,17 @@ def _delivered(lake: Lake, count: int) -> list[History]:
     histories = [made for seed in range(50 * count) if len((made := history(seed)).batches) in (2, 3)][:count]
     assert count == len(histories)
     for made in histories:
-        lake.announce(schema_of(COLUMNS, table=_name(made)))
+        lake.announce(schema_of(COLUMNS, table=made.table))
     for number, batches in enumerate(zip_longest(*(made.batches for made in histories), fillvalue=())):
-        sent = [_sent(event, _name(made)) for made, batch in zip(histories, batches, strict=True) for event in batch]
-        lake.apply(number, sent)
+        told = [sent(event, made.table) for made, batch in zip(histories, batches, strict=True) for event in batch]
+        lake.apply(number, told)
     assert [] == lake.quarantine()
     return histories
 
 
-def _name(made: History) -> str:
-    return f"t{made.seed}"
-
-
-def _sent(event: Event, table: str) -> ChangeEvent:
-    """The event of the fold as the translator would have written it."""
-    blank = change(event.op, None, pos=0, table=table, unavailable=["a"] if event.withholds else None)
-    return msgspec.structs.replace(
-        blank,
-        key=None if event.op == "t" else event.key,
-        key_old=event.key_old,
-        after=event.after,
-        after_state="none" if event.after is None else "full" if event.full else "partial",
-        pos=event.pos,
-        pos_scope=event.scope,
-        ts_origin_us=event.ts,
-    )
-
-
 def _right(lake: Lake, made: History) -> bool:
     rows, incomplete = table_after(made.events)
-    name = f"shop_sales.{_name(made)}"
+    name = f"shop_sales.{made.table}"
     if not lake.warehouse.joinpath(*name.split(".")).exists():
         return not rows
     stored: list[dict[str, Any]] = DeltaTable(lake.path(name)).to_pyarrow_table().to_pylist()

@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import os
-from itertools import groupby
 from typing import Any
 
 import msgspec
 from deltalake import DeltaTable
 
-from spark_sink.evolve import Plan, evolve
+from spark_sink.evolve import evolve
 from spark_sink.names import TableId
 from spark_sink.rules import Rules
-from spark_sink.segment import settle
-from spark_sink.tables import Marker
 from spark_sink.task import DAY
-from spark_sink.truncate import truncate
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 from tests.spark_sink.oracle import table_after
 from tests.spark_sink.records import reports
-from tests.spark_sink.test_model import difference
+from tests.spark_sink.test_model import PLAN, SCHEMA, applied, difference
 
 COUNT = int(os.environ.get("HISTORIES", "600"))
 SOFT = Rules(soft_deletes=True, tombstone_days=1)
-SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})
-PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
-
-
-def _applied(made: History) -> MemoryTable:
-    table = MemoryTable(PLAN.shape)
-    for number, batch in enumerate(made.batches):
-        for truncates, group in groupby(batch, lambda event: event.op == "t"):
-            if truncates:
-                for event in group:
-                    truncate(event, table, PLAN, Marker("app", number), all_scopes=True, soft=True)
-            else:
-                table.write(settle(list(group), table, PLAN, soft=True).changes, Marker("app", number))
-    return table
 
 
 def _gone(made: History) -> dict[int, dict[str, Any]]:
@@ -60,7 +42,7 @@ def test_any_delivery() -> None:
     wrong = {}
     for seed in range(COUNT):
         made = history(seed)
-        table = _applied(made)
+        table = applied(made, soft=True)
         what = difference(made, table)
         deleted = {key[0]: row for key, row in table.stored.items() if table.remembered[key].deleted}
         if what is not None or (not made.native and deleted != _gone(made)):

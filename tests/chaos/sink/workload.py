@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-import msgspec
-
-from spark_sink.row import Event
 from tests.chaos.sink.expected import Expected
-from tests.spark_sink.changes import change, schema_of
-from tests.spark_sink.histories import History, history
+from tests.spark_sink.changes import change, schema_of, sent
+from tests.spark_sink.histories import history
 from translator.envelope import ChangeEvent, TableSchema
 
 PARTITIONS = 2
@@ -37,7 +34,7 @@ class Workload:
         self._broken = schema_of({"id": "int64", "n": "int64"}, table="broken")
 
     def schemas(self) -> list[TableSchema]:
-        plain = [schema_of(COLUMNS, table=_name(made)) for made in self.histories]
+        plain = [schema_of(COLUMNS, table=made.table) for made in self.histories]
         return [*plain, self._old, self._new, self._keyed, self._rekeyed, self._broken]
 
     def records(self) -> list[Sent]:
@@ -54,7 +51,7 @@ class Workload:
 
     def expected(self) -> Expected:
         return Expected(
-            {_name(made): made.events for made in self.histories},
+            {made.table: made.events for made in self.histories},
             {"grows": {n: {"id": n, "n": n, "more": None if n < 10 else "x"} for n in range(20)}},
             broken={n for n in range(20) if n % 4 == 3},
             stopped=10,
@@ -62,7 +59,7 @@ class Workload:
 
     def _tables(self) -> Iterator[list[ChangeEvent]]:
         for made in self.histories:
-            yield [_sent(event, _name(made)) for batch in made.batches for event in batch]
+            yield [sent(event, made.table) for batch in made.batches for event in batch]
         for schema, later in ((self._old, self._new), (self._keyed, self._rekeyed), (self._broken, self._broken)):
             yield [self._numbered(schema if n < 10 else later, n) for n in range(20)]
 
@@ -72,22 +69,3 @@ class Workload:
             columns["more"] = "x"
         key = dict.fromkeys(schema.key_columns, n)
         return change("c", key, {"id": n, **columns}, pos=n, table=schema.table, schema=schema)
-
-
-def _name(made: History) -> str:
-    return f"t{made.seed}"
-
-
-def _sent(event: Event, table: str) -> ChangeEvent:
-    """The event of a history as the translator would have written it."""
-    blank = change(event.op, None, pos=0, table=table, unavailable=["a"] if event.withholds else None)
-    return msgspec.structs.replace(
-        blank,
-        key=None if event.op == "t" else event.key,
-        key_old=event.key_old,
-        after=event.after,
-        after_state="none" if event.after is None else "full" if event.full else "partial",
-        pos=event.pos,
-        pos_scope=event.scope,
-        ts_origin_us=event.ts,
-    )

@@ -1,0 +1,37 @@
+"""What the tables of all modes have in common in deltalake, and what its commits and conditions are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+
+from spark_sink.evolve import Shape
+from spark_sink.tables import Marker
+
+
+class DeltaOpened:
+    """A table of ours that was opened."""
+
+    def __init__(self, table: DeltaTable, shape: Shape) -> None:
+        self._table = table
+        self.shape = shape
+
+    @property
+    def version(self) -> int:
+        return self._table.version()
+
+    def applied(self, app: str) -> int | None:
+        return self._table.transaction_version(app)
+
+
+def commit(*markers: Marker, told: Mapping[str, str] | None = None) -> CommitProperties:
+    """Properties of a commit; what is `told` stands in the table's log."""
+    stated = dict(told) if told is not None else None
+    return CommitProperties(custom_metadata=stated, app_transactions=[Transaction(*marker) for marker in markers])
+
+
+def literal(text: str) -> str:
+    """A text in deltalake's SQL; Spark's quotes otherwise."""
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"
