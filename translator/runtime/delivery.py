@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 from translator.codecs.record import RECORD_OVERHEAD, Record
 from translator.errors import FatalError
@@ -209,7 +209,21 @@ class Delivery:
     def _poll_now_and_then(self) -> None:
         if self._since_poll >= _POLL_EVERY:
             self._since_poll = 0
+            self._serve()
+
+    def _serve(self) -> None:
+        """Lets reports come in.
+
+        Raises:
+            FatalError: the producer has given up for good. Any poll may be the one that is told.
+        """
+        try:
             self._reports += self._producer.poll(0)
+        except KafkaException as error:
+            raise self._given_up(error) from None
+
+    def _given_up(self, error: KafkaException) -> BaseException:
+        return FatalError(f"delivery failed: {error.args[0].str()}")
 
     async def settled(self, topic: str, partition: int) -> None:
         """Returns when all that was sent of a raw partition is delivered.
@@ -250,13 +264,15 @@ class Delivery:
             )
         except BufferError:
             return False
+        except KafkaException as error:
+            raise self._given_up(error) from None
         return True
 
     async def _pause(self) -> None:
         """Lets reports come in and others work; after the end it does not return."""
         if self._dead:
             await asyncio.Event().wait()
-        self._reports += self._producer.poll(0)
+        self._serve()
         await asyncio.sleep(_PAUSE)
 
     def reap(self) -> None:
@@ -265,7 +281,7 @@ class Delivery:
         Raises:
             FatalError: a record was not delivered; nothing is acknowledged any more.
         """
-        self._reports += self._producer.poll(0)
+        self._serve()
         if self._dead:
             return
         for (topic, partition), queue in self._queues.items():

@@ -175,14 +175,11 @@ class Transactions(Delivery):
         self._membership = batch.membership
         self._began = self._began or time.monotonic()
         self._writing += 1
-        try:
-            for topic, partition, record, report in batch.held:
-                while not self._accepted(topic, partition, record, report):
-                    await self._pause()
-            self._since_poll += len(batch.held)
-            self._poll_now_and_then()
-        except KafkaException as error:
-            raise self._failed or _fatal(error) from None
+        for topic, partition, record, report in batch.held:
+            while not self._accepted(topic, partition, record, report):
+                await self._pause()
+        self._since_poll += len(batch.held)
+        self._poll_now_and_then()
         self._writing -= 1
         batch.held.clear()
         batch.sealed += 1
@@ -200,6 +197,10 @@ class Transactions(Delivery):
     def _refused(self, error: KafkaError | None, message: Any) -> None:
         if error is not None and self._failed is None:
             self._failed = FatalError(f"delivery failed: {failure(message.topic(), error)}")
+
+    def _given_up(self, error: KafkaException) -> BaseException:
+        self._failed = self._failed or _fatal(error)
+        return self._failed
 
     def abandon(self, batch: InFlight) -> None:
         """Takes no more of a batch. What was sealed of it stays, with its offset: the next owner goes on behind it."""
@@ -223,10 +224,8 @@ class Transactions(Delivery):
         Raises:
             FatalError: a record was not delivered, or a transaction not committed; nothing is acknowledged any more.
         """
-        try:
-            self._reports += self._producer.poll(0)
-        except KafkaException as error:
-            self._failed = self._failed or _fatal(error)
+        with suppress(FatalError):  # kept, and raised below
+            self._serve()
         self._aside.reap()
         if self._dead:
             return

@@ -355,6 +355,27 @@ def test_the_same_name_again_ends_the_older_process(bench: Bench) -> None:
     bench.ends_with(b"b")
 
 
+def test_whoever_waits_is_told_why_in_our_words(bench: Bench) -> None:
+    """librdkafka gives its fatal error to the first poll, whosever it is: here of one that waits for delivery."""
+
+    async def scenario() -> None:
+        name = uuid.uuid4().hex
+        older = bench.transactions(name=name)
+        batch = bench.begin(older)
+        await bench.message(older, batch, 0, b"a")
+        older._producer.flush(10)
+        bench.transactions(name=name).die()
+        await bench.message(older, batch, 1, b"b")
+        with pytest.raises(FatalError, match=r"transaction failed: .*another process has the same transactional"):
+            await asyncio.wait_for(older.settled(bench.raw, 0), 20)
+        with pytest.raises(FatalError, match="another process has the same transactional"):
+            older.reap()
+        older.die()
+
+    asyncio.run(scenario())
+    bench.ends_with()
+
+
 def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
     """The topic is named; nothing is committed."""
 
