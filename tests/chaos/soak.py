@@ -38,7 +38,7 @@ class Soak:
     peak: float  # messages a second
     fed: int
     memory: list[float]  # MiB, every few seconds
-    ages: list[float]  # seconds, a few times a second
+    ages: list[tuple[float, float]]  # (time, seconds), a few times a second
     out_of_place: int
     codes: list[int]
 
@@ -48,15 +48,25 @@ class Soak:
         return statistics.median(self.memory[-third:]) / statistics.median(self.memory[third : 2 * third]) - 1
 
     @property
+    def worst(self) -> list[float]:
+        """The greatest age of each minute."""
+        minutes: dict[int, float] = {}
+        for at, age in self.ages:
+            minute = int(at - self.ages[0][0]) // 60
+            minutes[minute] = max(age, minutes.get(minute, 0.0))
+        return list(minutes.values())
+
+    @property
     def good(self) -> bool:
-        return self.growth < GROWTH and max(self.ages) < AGE_SECONDS and not self.out_of_place and self.codes == [0]
+        return self.growth < GROWTH and max(self.worst) < AGE_SECONDS and not self.out_of_place and self.codes == [0]
 
     def __str__(self) -> str:
-        middle = statistics.median(self.memory)
+        middle, age = statistics.median(self.memory), statistics.median(age for _, age in self.ages)
         return (
             f"peak {self.peak:.0f} messages/s, fed {self.fed} at {LOAD:.0%} of it; memory {self.memory[0]:.0f} MiB at "
             f"first, median {middle:.0f}, last {self.memory[-1]:.0f}, growth of the last third {self.growth:+.1%}; "
-            f"age of commits median {statistics.median(self.ages):.1f} s, most {max(self.ages):.1f} s; "
+            f"age of commits median {age:.1f} s, most {max(self.worst):.1f} s, "
+            f"by minute {' '.join(f'{age:.1f}' for age in self.worst)}; "
             f"{self.out_of_place} events missing, twice or out of order; exit codes {self.codes}"
         )
 
@@ -88,7 +98,7 @@ def soak(broker: Broker, seconds: float) -> Soak:
             memory.append(_resident(worker.pid))
         run.feeder.enough()
         run.wait_caught_up()
-        ages = [age for _, age in run.progress.commit_ages()[from_here:]]
+        ages = run.progress.commit_ages()[from_here:]
         worker.stop()
         return Soak(peak, fed + run.feeder.count, memory, ages, _out_of_place(run), worker.codes)
     finally:
