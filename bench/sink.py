@@ -40,8 +40,10 @@ from spark_sink.names import TableId
 from spark_sink.read import decoded, stream
 from spark_sink.schemas import Catalog
 from spark_sink.settings import Input, Settings, Spark, Tables
-from spark_sink.tables.delta import DeltaTables, location
+from spark_sink.tables.delta import location
 from spark_sink.tables.delta_ddl import DeltaDdl
+from spark_sink.tables.delta_spark import DeltaWriter
+from spark_sink.tables.delta_tables import DeltaTables
 
 TOPIC = "bench.canonical"
 _KEY = next(iter(COLUMNS))
@@ -139,11 +141,13 @@ class Bench:
         """One micro-batch with all that has come; the query's own start and end are not counted."""
         ddl = DeltaDdl(self._spark, str(self._warehouse))
         ddl.create_quarantine()
-        tables = DeltaTables(str(self._warehouse))
-        rules, pattern = self._settings.tables.rules, self._settings.tables.pattern
+        rules, pattern, app = self._settings.tables.rules, self._settings.tables.pattern, "bench/1"
+        tables = DeltaTables(str(self._warehouse), app, rules.engines)
+        merges = DeltaWriter(self._spark, tables.staging)
         books = Books(str(self._warehouse), "bench", "1", TOPIC)
         books.create()
-        applier = Applier(_Announced(self._workload), tables, ddl, pattern, "bench/1", rules, books, Metrics(tables=0))
+        schemas, metrics = _Announced(self._workload), Metrics(tables=0)
+        applier = Applier(schemas, tables, ddl, pattern, app, rules, books, metrics, merges)
         found: list[Used] = []
 
         def measured(records: DataFrame, batch: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import structlog
 from pyspark.sql import SparkSession
@@ -13,10 +13,10 @@ from spark_sink.books import Books
 from spark_sink.errors import SinkError
 from spark_sink.metrics import Metrics
 from spark_sink.replay import resume
+from spark_sink.report import Report
 from spark_sink.requests import Action, Answer
 from spark_sink.sweep import sweep
 from spark_sink.tables import Table, Tables
-from spark_sink.task import Report
 
 log = structlog.get_logger()
 
@@ -63,7 +63,8 @@ class Actions:
         if target not in self._books.held():
             return Answer("it was not parked")
         task = self._applier.task(0)
-        came = resume(self._spark, self._books.parked, target, task, self._applier.change, self._limit)
+        came = resume(self._spark, self._books.parked, target, task, self._obey, self._limit)
+        self._applier.discard()
         self._changed()
         if came.reports:
             self._books.batches.write(None, came.reports[-1:])
@@ -86,8 +87,17 @@ class Actions:
         if not isinstance(table, Table):
             raise SinkError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
-        self._books.batches.write(None, [Report(target, target, 0, 0, version=table.version)])
+        report = Report(target, target, 0, 0, orders=list(table.orders), version=table.version)
+        if report.orders:
+            refused = self._obey([report])
+            self._applier.discard()
+            if target in refused:
+                raise SinkError(f"{target} does not take it: {refused[target]}")
+        self._books.batches.write(None, [report])
         return Answer(f"{count} rows deleted")
+
+    def _obey(self, reports: Sequence[Report]) -> Mapping[str, str]:
+        return self._applier.obey(reports).refused
 
     def _changed(self) -> None:
         self._books.changed()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -15,17 +15,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, expr
 
 from spark_sink.books import Books
-from spark_sink.errors import ConfigError, SinkError
-from spark_sink.evolve import AddColumns, Create
+from spark_sink.errors import ConfigError
+from spark_sink.evolve import AddColumns, Create, Widen
 from spark_sink.latency import NONE
 from spark_sink.metrics import Metrics
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.read import BUCKETS, decoded
+from spark_sink.report import Report
+from spark_sink.rounds import Asked, together
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.shared import owner_of
 from spark_sink.tables import Ddl, Tables
-from spark_sink.task import Report, Task
+from spark_sink.tables.orders import Writer
+from spark_sink.task import Task
 
 log = structlog.get_logger()
 
@@ -39,11 +42,20 @@ class Schemas(Protocol):
     def refresh(self) -> Catalog: ...
 
 
+class Obeyed(NamedTuple):
+    """Which tables do not take what was ordered, and why; and the seconds of both kinds of work."""
+
+    refused: Mapping[str, str]
+    ddl: float
+    spark: float
+
+
 class Applier:
     """Applies micro-batches to tables, one after the other.
 
     Args:
         app: pipeline and checkpoint, for the markers of the commits.
+        writer: of the tables that Spark writes.
     """
 
     def __init__(
@@ -56,7 +68,10 @@ class Applier:
         rules: Rules,
         books: Books,
         metrics: Metrics,
+        writer: Writer,
     ) -> None:
+        self._writer = writer
+        self._engines: dict[str, str] = {}
         self._schemas = schemas
         self._tables = tables
         self._ddl = ddl
@@ -73,19 +88,22 @@ class Applier:
         task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
         events = decoded(records, self._pattern.route_sql())
-        reports = self._run(events, task)
-        waiting = [report for report in reports if report.step is not None]
-        ddl_seconds = 0.0
-        if waiting:
-            ddl_seconds = self._change_tables(waiting)
-            routes = [report.route for report in waiting]
-            again = self._run(events.where(col("route").isin(routes)), task)
-            if any(report.step is not None for report in again):
-                raise SinkError("a table asks for the same change again after it was made")
-            reports = [report for report in reports if report.route not in set(routes)] + again
+        runs, asked = [self._run(events, task)], Asked()
+        seconds = {"ddl": 0.0, "spark": 0.0}
+        while waiting := [report for report in runs[-1] if report.waits]:
+            asked.take(waiting)
+            done = self.obey(waiting)
+            seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
+            task = replace(task, refused={**task.refused, **done.refused})
+            routes = {r.route for r in waiting if r.step is not None or r.more or r.table in done.refused}
+            runs.append(self._run(events.where(col("route").isin(list(routes))), task) if routes else [])
+        reports = together(runs)
+        if any(report.orders for run in runs for report in run):
+            self.discard()
+        self._log_engines(reports)
         self._weights = sum((Counter({report.bucket: report.events}) for report in reports), Counter[int]())
         self._books.end(batch, reports)
-        seconds = {"schemas": schemas_read - started, "ddl": ddl_seconds, "total": time.perf_counter() - started}
+        seconds |= {"schemas": schemas_read - started, "total": time.perf_counter() - started}
         self._metrics.batch(reports, self._books.held(), seconds)
         _log_batch(batch, reports, **{f"{phase}_ms": value for phase, value in seconds.items()})
         return reports
@@ -119,15 +137,33 @@ class Applier:
             if owner != table:
                 raise ConfigError(clash(owner, table, target))
 
-    def _change_tables(self, waiting: Sequence[Report]) -> float:
-        """Seconds taken."""
+    def _log_engines(self, reports: Iterable[Report]) -> None:
+        """Who writes a table, when that is first known, and when it changes."""
+        for report in reports:
+            if report.engine and self._engines.get(report.table) != report.engine:
+                self._engines[report.table] = report.engine
+                log.info("engine chosen", table=report.table, engine=report.engine, reason=report.why)
+
+    def obey(self, waiting: Sequence[Report]) -> Obeyed:
+        """Do what reports ask for, and note in them what it came to."""
         started = time.perf_counter()
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            list(pool.map(self.change, waiting))  # the list takes every result, and with it every exception
-        return time.perf_counter() - started
+            changing = [report for report in waiting if report.step is not None]
+            list(pool.map(self._change, changing))  # the list takes every result, and with it every exception
+        changed = time.perf_counter()
+        ordering = [report for report in waiting if report.orders]
+        refused = self._writer.carry_out({report.table: report.orders for report in ordering})
+        for report in ordering:
+            report.version = self._writer.version(report.table)
+            if report.table in refused:
+                report.commits = report.rows = report.deleted = 0
+        return Obeyed(refused, changed - started, time.perf_counter() - changed)
 
-    def change(self, report: Report) -> None:
-        """Make the change that a report asks for."""
+    def discard(self) -> None:
+        """Remove what was staged: all of it was written, or is refused."""
+        self._writer.discard()
+
+    def _change(self, report: Report) -> None:
         started = time.perf_counter()
         match report.step:
             case Create(shape):
@@ -137,6 +173,10 @@ class Applier:
                 self._ddl.add_columns(report.table, columns)
                 names = [column.name for column in columns]
                 log.info("columns added", table=report.table, columns=names, ms=_ms(started))
+            case Widen(columns):
+                self._ddl.widen(report.table, columns)
+                types = {column.name: column.type for column in columns}
+                log.info("columns widened", table=report.table, columns=types, ms=_ms(started))
 
 
 def _balanced(weights: Counter[int], tasks: int) -> list[int]:

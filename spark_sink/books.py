@@ -11,10 +11,10 @@ import pyarrow as pa
 from spark_sink.extent import together
 from spark_sink.names import RESERVED
 from spark_sink.parking import Cause, Parking
+from spark_sink.report import Report
 from spark_sink.requests import RequestBook
 from spark_sink.tables import Marker
 from spark_sink.tables.delta_books import Book, ParkedBook
-from spark_sink.task import Report
 
 BATCHES = f"{RESERVED}.batches"
 

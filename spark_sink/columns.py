@@ -95,6 +95,20 @@ def holds(sql: str, other: str) -> bool:
     return other in _DIGITS and precision - scale >= _DIGITS[other]
 
 
+# Digits before the point that Delta's type widening asks of a decimal for the values of an integer type.
+_WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
+
+
+def widens(sql: str, wanted: str) -> bool:
+    """Whether Delta Lake can change a column of the type `sql` in place to `wanted` (lakehouse page, section 6.1)."""
+    if wanted == "string" or not holds(wanted, sql):
+        return False
+    decimal = _DECIMAL.fullmatch(wanted)
+    if decimal and sql in _WIDENED_DIGITS:
+        return int(decimal[1]) - int(decimal[2]) >= _WIDENED_DIGITS[sql]
+    return True
+
+
 def sql_type_of_delta(delta: str) -> str:
     """The Spark SQL type of a column in the Delta log; a type that no event becomes is returned as it is."""
     decimal = _DECIMAL.fullmatch(delta)

@@ -1,7 +1,7 @@
 """What a table must become before a batch is written to it: (its shape, the wanted schemas) -> a plan, or a refusal.
 
 Pure: neither Spark nor a table is needed to decide. A column that its type cannot go on with gets a further version
-beside it, `<name>__v2`: deltalake writes no table whose types were widened in place.
+beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from spark_sink.columns import holds, sql_type
+from spark_sink.columns import holds, sql_type, widens
 from spark_sink.errors import Reason, Refused
 from spark_sink.form import PLAIN, SOURCE, Form, Mode
 from spark_sink.names import TableId
@@ -98,7 +98,13 @@ class AddColumns(Struct, frozen=True, tag=True):
     columns: tuple[Column, ...]
 
 
-Step = Create | AddColumns
+class Widen(Struct, frozen=True, tag=True):
+    """Columns of the table get types that hold all their values; what else the table lacks is asked for then."""
+
+    columns: tuple[Column, ...]
+
+
+Step = Create | AddColumns | Widen
 
 # Column of the table by name in the events of one schema; None where the values are left out.
 Places = Mapping[str, str | None]
@@ -125,6 +131,8 @@ def evolve(
     key: Sequence[str] = (),
     policies: Policies = DEFAULTS,
     form: Form = PLAIN,
+    *,
+    in_place: bool = False,
 ) -> Plan:
     """What leads from `current` (None: there is no table) to a table that the events of a batch can be written to.
 
@@ -134,11 +142,12 @@ def evolve(
         named: columns that events without a schema name; one that nothing else knows becomes a string.
         key: the key columns as the events name them, for a table whose schemas have none.
         form: its mode, and the key columns that stand over all others.
+        in_place: whether the engine of the table can change types that rows are stored with.
 
     Raises:
         Refused: the change is one that the policies or the key forbid.
     """
-    layout = _Layout(current, table, policies, form)
+    layout = _Layout(current, table, policies, form, in_place=in_place)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
         # The newest types first: they often hold what older events carry.
@@ -160,9 +169,12 @@ def evolve(
 class _Layout:
     """A shape that grows while schemas are laid out."""
 
-    def __init__(self, current: Shape | None, table: TableId, policies: Policies, form: Form) -> None:
+    def __init__(
+        self, current: Shape | None, table: TableId, policies: Policies, form: Form, *, in_place: bool
+    ) -> None:
         self._current = current
         self._form = form
+        self._in_place = in_place
         self._table = table
         self._policies = policies
         self._columns = list(current.columns) if current else [Column(SOURCE, "string")] if form.shared else []
@@ -198,6 +210,8 @@ class _Layout:
         wanted = wanted or "string"
         change = _kind(versions[-1].type if versions else None, wanted)
         policy = Policy.EVOLVE if self._current is None and not versions else self._policies[change]
+        if versions and policy == Policy.EVOLVE and self._in_place and widens(versions[-1].type, wanted):
+            return self._widen(versions[-1], wanted)
         if versions and name in self._key:
             policy = Policy.FAIL
         if policy == Policy.FAIL:
@@ -218,6 +232,13 @@ class _Layout:
         self._taken.add(chosen.lower())
         self._versions.setdefault(name, []).append(column)
         return chosen
+
+    def _widen(self, column: Column, wanted: str) -> str:
+        wider = Column(column.name, wanted, column.source)
+        self._columns[self._columns.index(column)] = wider
+        versions = self._versions[column.sent_as]
+        versions[versions.index(column)] = wider
+        return column.name
 
     def check_dropped(self, latest: TableSchema) -> None:
         dropped = [name for name in self._versions if name not in latest.column_names and name != SOURCE]
@@ -240,7 +261,11 @@ class _Layout:
         }
         if self._current is None:
             return Plan(shape, Create(shape), places, several)
-        added = tuple(self._columns[len(self._current.columns) :])
+        stored = frozenset(self._current.columns)
+        wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
+        if wider:
+            return Plan(shape, Widen(wider), places, several)
+        added = tuple(self._columns[len(stored) :])
         return Plan(shape, AddColumns(added) if added else None, places, several)
 
 

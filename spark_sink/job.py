@@ -27,8 +27,9 @@ from spark_sink.requests import Requests
 from spark_sink.schemas import SchemaReader
 from spark_sink.settings import Settings
 from spark_sink.starting import starting_offsets
-from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.delta_ddl import DeltaDdl
+from spark_sink.tables.delta_spark import DeltaWriter
+from spark_sink.tables.delta_tables import DeltaTables
 
 log = structlog.get_logger()
 
@@ -59,8 +60,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
         checkpoint = checkpoint_id(spark, settings.checkpoint)
-        app = f"{settings.pipeline}/{checkpoint}"
-        tables = DeltaTables(settings.tables.warehouse)
+        app, rules = f"{settings.pipeline}/{checkpoint}", settings.tables.rules
+        tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, settings.input.topic)
         books.create()
         starting = "earliest"
@@ -70,7 +71,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         metrics = Metrics(settings.metrics.max_tables)
         if settings.metrics.port is not None:
             metrics.serve(settings.metrics.port)
-        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, settings.tables.rules, books, metrics)
+        writer = DeltaWriter(spark, tables.staging)
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, writer)
         actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
         requests = Requests(books.requests, actions.by_name())
         Job(spark, settings, apply, requests, starting, available_now=available_now).run()

@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from spark_sink.errors import ConfigError
 from spark_sink.latency import BOUNDS, NONE, Latency
 from spark_sink.parking import Cause
-from spark_sink.task import Report
+from spark_sink.report import Report
 
 # Stands for all tables beyond the cap.
 OTHER = "other"

@@ -60,7 +60,9 @@ class Parking:
     held: Mapping[str, Cause] = field(default_factory=dict)
     again: bool = False
 
-    def rows(self, records: pa.Table, table: TableId, target: str, batch: int, parked: Sequence[Rejected]) -> pa.Table:
+    def rows(
+        self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
+    ) -> pa.Table:
         """Rows of `_cdc.parked` for those `records`."""
         rows = quarantine.rows(records, table, parked)
         ours = {

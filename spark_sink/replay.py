@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,16 +11,18 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from spark_sink.errors import ConfigError, Reason, SinkError
+from spark_sink.errors import ConfigError
 from spark_sink.intake import routes
-from spark_sink.names import TableId
-from spark_sink.quarantine import Rejected
+from spark_sink.parking import Parking
 from spark_sink.read import decoded
-from spark_sink.row import Event
+from spark_sink.report import Report
+from spark_sink.rounds import Asked, together
 from spark_sink.tables.delta_books import ParkedBook
-from spark_sink.task import Report, Task
+from spark_sink.task import Task
 
 log = structlog.get_logger()
+
+Obey = Callable[[Sequence[Report]], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
@@ -28,27 +30,16 @@ class Replay(Task):
     """A task over the parked turns of one table. The number of a turn stands in place of that of a batch: a turn that
     was replayed before, by whatever process, is not replayed again."""
 
+    parking: Parking | None = None
+
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by turn, partition and offset in; reports out, none after a turn that did not end."""
         for records in routes(batches):
             (report,) = replace(self, batch=int(records.column("route")[0].as_py())).route(records)
             encoded = msgspec.msgpack.encode(report)
             yield pa.RecordBatch.from_pydict({"report": pa.array([encoded], pa.binary())})
-            if report.step is not None or report.refused is not None or report.clash is not None:
+            if report.waits or report.refused is not None or report.clash is not None:
                 return
-
-    def _park(
-        self,
-        report: Report,
-        number: int,
-        table_id: TableId,
-        reason: Reason,
-        detail: str,
-        events: Iterable[Event],
-        rejected: Iterable[Rejected],
-        records: pa.Table,
-    ) -> None:
-        """It is parked already."""
 
 
 @dataclass(frozen=True)
@@ -60,19 +51,12 @@ class Resumed:
     refused: str | None
 
 
-def resume(
-    spark: SparkSession,
-    parked: ParkedBook,
-    target: str,
-    task: Task,
-    change: Callable[[Report], None],
-    limit: int,
-) -> Resumed:
+def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obey: Obey, limit: int) -> Resumed:
     """Replay turns of a table, oldest first, and remove what was replayed; at least one, and about `limit` events.
 
     Args:
         task: what the next batch would be applied with.
-        change: makes the change that a report asks for.
+        obey: does what reports ask for, and tells which tables do not take it, and why.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -80,34 +64,32 @@ def resume(
         events += turns[taken][1]
         taken += 1
     left = taken < len(turns)
-    last = turns[taken - 1][0]
-    done: dict[str, Report] = {}
+    first, last = turns[0][0], turns[taken - 1][0]
     replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules)
-    asked = None
+    runs: list[list[Report]] = []
+    asked = Asked()
     while events:
-        came = _run(spark, parked.path, parked.pipeline, target, last, replay)
-        for report in came:
-            if report.step is None:
-                done.setdefault(report.route, report)
-        if came[-1].refused is not None:
+        runs.append(_run(spark, parked, target, (first, last), replay))
+        end = runs[-1][-1]
+        first = int(end.route)
+        if end.refused is not None:
             # Turns before this one are done with; this one is tried again as a whole.
-            if len(came) > 1:
-                parked.remove(target, int(came[-2].route))
-            return Resumed(list(done.values()), True, came[-1].refused)
-        if came[-1].step is None:
+            reached = together(runs)
+            if len(reached) > 1:
+                parked.remove(target, int(reached[-2].route))
+            return Resumed(reached, True, end.refused)
+        if not end.waits:
             break
-        if (came[-1].route, came[-1].step) == asked:
-            raise SinkError("a table asks for the same change again after it was made")
-        asked = came[-1].route, came[-1].step
-        change(came[-1])
+        asked.take([end])
+        replay = replace(replay, refused=obey([end]))
     parked.remove(target, last)
-    return Resumed(list(done.values()), left, None)
+    return Resumed(together(runs), left, None)
 
 
-def _run(spark: SparkSession, path: str, pipeline: str, target: str, last: int, replay: Replay) -> list[Report]:
-    """A report for each turn that was reached."""
-    rows = spark.read.format("delta").load(path)
-    mine = (col("pipeline") == pipeline) & (col("target") == target) & (col("turn") <= last)
+def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay) -> list[Report]:
+    """A report for each of the turns, the first and the last of which are given, that was reached."""
+    rows = spark.read.format("delta").load(parked.path)
+    mine = (col("pipeline") == parked.pipeline) & (col("target") == target) & col("turn").between(*turns)
     waiting = rows.where(mine & col("kafka_offset").isNotNull()).select(
         "turn", "value", col("kafka_partition").alias("partition"), col("kafka_offset").alias("offset")
     )

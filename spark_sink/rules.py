@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from spark_sink.engines import EngineRules
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Form, Mode, said_of
 
@@ -22,6 +23,7 @@ class Rules:
         soft_deletes: deleted rows keep what they were, for ever.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
         shared: by name or pattern of tables, patterns of the source tables that go to one.
+        engines: who writes which table.
     """
 
     all_scopes: bool = False
@@ -32,6 +34,7 @@ class Rules:
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shared: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    engines: EngineRules = field(default_factory=EngineRules)
 
     def form(self, target: str) -> Form:
         """What the table of this name is to be."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -24,6 +25,8 @@ _FIXED = {
     # A Delta log is read with so many tasks; the default of 50 makes every statement on a small table slow.
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Of its default other readers take years before 1677 and after 2262 for others.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # With a smaller code cache the Java compiler switches itself off in long runs.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m",
     "spark.ui.showConsoleProgress": "false",
@@ -52,6 +55,17 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
     if "spark.sql.shuffle.partitions" not in conf:
         session.conf.set("spark.sql.shuffle.partitions", str(2 * session.sparkContext.defaultParallelism))
     return session
+
+
+def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session beside another, with settings and views of its own, and those settings of the other that are ours."""
+    fresh = session.newSession()
+    ours = (*_FIXED, "spark.sql.shuffle.partitions")
+    set_there = {name: session.conf.get(name) for name in ours if session.conf.isModifiable(name)}
+    for name, value in {**set_there, **settings}.items():
+        if value is not None:
+            fresh.conf.set(name, value)
+    return fresh
 
 
 def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:

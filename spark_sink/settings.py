@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from spark_sink.engines import Engine, EngineRules
 from spark_sink.errors import ConfigError, unknown
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Mode
@@ -101,6 +102,11 @@ class Tables(_Section):
         description="Patterns of `source/db/schema/table`: what goes to one table, by its name or pattern.",
     )
 
+    engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
+    fused_megabytes: int = Field(
+        default=1000, ge=0, description="A table of more data in its files is written by Spark, not by deltalake."
+    )
+
     @field_validator("changes")
     @classmethod
     def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
@@ -119,6 +125,7 @@ class Tables(_Section):
             modes=self.modes,
             keys=self.keys,
             shared=self.shared,
+            engines=EngineRules(self.engines, self.fused_megabytes),
         )
 
 

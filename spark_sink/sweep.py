@@ -36,7 +36,7 @@ class Swept(NamedTuple):
 
 
 def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) -> int:
-    """Delete the rows; how many.
+    """Delete the rows; how many. Where Spark writes the table, it is ordered (`Table.orders`), and not done yet.
 
     Args:
         before: a position, an epoch, or an ISO 8601 time with its offset from UTC.

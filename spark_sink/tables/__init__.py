@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from spark_sink.engines import Choice
 from spark_sink.evolve import Column, Shape
 from spark_sink.form import Mode
 from spark_sink.row import Key, Mark
 from spark_sink.timeline import Truncate, Version
+
+if TYPE_CHECKING:
+    from spark_sink.tables.orders import Order
 
 # The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
@@ -109,6 +113,14 @@ class Opened(Protocol):
     @property
     def version(self) -> int:
         """Of the table, by which readers can see it as it is now."""
+
+    @property
+    def choice(self) -> Choice:
+        """The engine that writes it."""
+
+    @property
+    def orders(self) -> Sequence[Order]:
+        """What the driver must do before the table is read again; always empty where the worker writes itself."""
 
     def applied(self, app: str) -> int | None:
         """The greatest version that `app` has committed."""
@@ -231,5 +243,8 @@ class Ddl(Protocol):
         """
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None: ...
+
+    def widen(self, name: str, columns: Sequence[Column]) -> None:
+        """Give columns that are there wider types; one that has its type already is left."""
 
     def create_quarantine(self) -> None: ...

@@ -1,30 +1,25 @@
-"""Delta tables in a worker, through deltalake: read what is stored, write changes. Never while Spark changes them."""
+"""A Delta table in a worker, through deltalake: read what is stored, write changes. Never while Spark changes it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from spark_sink import parking, quarantine
 from spark_sink.columns import arrow_type, has_statistics, is_known, sql_type_of_delta
-from spark_sink.errors import Reason, Refused, SinkError
+from spark_sink.errors import Reason, Refused
 from spark_sink.evolve import META_PREFIX, Column, Shape
 from spark_sink.form import SOURCE, Mode
 from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
-from spark_sink.tables.delta_history import DeltaHistory
-from spark_sink.tables.delta_log import DeltaLog
 from spark_sink.tables.delta_opened import DeltaOpened, commit, literal
+from spark_sink.tables.orders import WRITTEN
 
 # Table properties that say what a table is a mirror of.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
@@ -38,86 +33,12 @@ SOURCE_PROPERTY = "cdc.source."
 # The position of the last truncate, by scope.
 FLOORS_PROPERTY = "cdc.floors"
 
-# What deltalake reads and writes. Other features it refuses only at commit, when the work is done; constraints could
-# be broken by any row.
-_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
-_PLAIN_WRITER_VERSION = 2
-
-# Begins the names of a merge source's columns beside the table's own.
-_WRITTEN = "_cdc_written_"
-
 _MEMORY = msgspec.json.Decoder(Memory)
 
 
 def location(warehouse: str, name: str) -> str:
     """Where a table lies: the dots of its name are folders."""
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
-
-
-@dataclass(frozen=True)
-class DeltaTables:
-    """The Delta tables of a warehouse."""
-
-    warehouse: str
-
-    def open(self, name: str) -> DeltaMirror | DeltaLog | DeltaHistory | None:
-        try:
-            opened = DeltaTable(location(self.warehouse, name))
-        except TableNotFoundError:
-            return None
-        _check_features(opened)
-        shape = _shape_of(opened)
-        if shape.mode == Mode.CHANGELOG:
-            return DeltaLog(opened, shape)
-        mirror = DeltaMirror(opened, shape)
-        return DeltaHistory(opened, shape, mirror.near) if shape.mode == Mode.HISTORY else mirror
-
-    def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
-        opened = DeltaTable(location(self.warehouse, name))
-        # Newest first. Commit times are those of the files of the log, in milliseconds.
-        earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
-        version = next(earlier, None)
-        if version is None:
-            if opened.history()[-1]["version"] > 0:
-                raise SinkError(f"the log of {name} does not reach back to {moment.isoformat()}")
-            return None
-        try:
-            opened.load_as_version(version)
-            return DeltaMirror(opened, _shape_of(opened))
-        except DeltaError as error:
-            raise SinkError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
-
-    def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        self._append(quarantine.NAME, rows, marker)
-
-    def park(self, rows: pa.Table, marker: Marker) -> None:
-        self._append(parking.NAME, rows, marker)
-
-    def parked(self, app: str) -> int | None:
-        return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
-
-    def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
-        """To one of our own tables, unless the marker tells that it was done."""
-        table = DeltaTable(location(self.warehouse, name))
-        done = table.transaction_version(marker.app)
-        if done is None or done < marker.version:
-            write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
-
-
-def _check_features(table: DeltaTable) -> None:
-    protocol = table.protocol()
-    features = frozenset(protocol.writer_features or ())
-    if protocol.min_writer_version > _PLAIN_WRITER_VERSION and not features:
-        raise Refused(
-            Reason.TABLE_REFUSED,
-            f"the table has writer version {protocol.min_writer_version}; at most {_PLAIN_WRITER_VERSION} works",
-        )
-    if not any("Variant" in str(field.type) for field in table.schema().fields):
-        # deltalake 1.6 gives it to every table with named features when it sets a property, such as the floors.
-        features -= {"variantType"}
-    if features - _FEATURES:
-        named = ", ".join(sorted(features - _FEATURES))
-        raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be written: {named}")
 
 
 class DeltaMirror(DeltaOpened):
@@ -141,7 +62,7 @@ class DeltaMirror(DeltaOpened):
 
     def reached(self) -> dict[str, str]:
         reached: dict[str, str] = {}
-        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS, STATE]):
+        for batch in self._scan([SCOPE, POS, STATE]):
             greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
             states = {state for state in batch.column(STATE).to_pylist() if state is not None}
             seen = [pair for state in states for pair in _memory(state).seen.items()]
@@ -152,7 +73,7 @@ class DeltaMirror(DeltaOpened):
     def written(self) -> dict[Key, tuple[str, str]]:
         columns = [*self.shape.key, SCOPE, POS]
         found: dict[Key, tuple[str, str]] = {}
-        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[*columns, DELETED_AT]):
+        for batch in self._scan([*columns, DELETED_AT]):
             live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
             for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
                 found[tuple(key)] = scope, pos
@@ -161,8 +82,7 @@ class DeltaMirror(DeltaOpened):
     def astride(self, scope: str) -> set[Key]:
         floor = self.floors[scope]
         found: set[Key] = set()
-        columns = [*self.shape.key, SCOPE, POS, STATE]
-        for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
+        for batch in self._scan([*self.shape.key, SCOPE, POS, STATE]):
             beyond = pc.and_(pc.equal(batch.column(SCOPE), scope), pc.greater(batch.column(POS), floor))
             near = batch.filter(pc.and_(beyond, pc.is_valid(batch.column(STATE))))
             keys = zip(*(near.column(name).to_pylist() for name in self.shape.key), strict=True)
@@ -181,7 +101,7 @@ class DeltaMirror(DeltaOpened):
             return
         source = changes.rows
         for name, written in changes.kept.items():
-            source = source.append_column(_WRITTEN + name, written)
+            source = source.append_column(WRITTEN + name, written)
         same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
         written = {f"`{name}`": f"s.`{name}`" for name in changes.rows.column_names}
         updates = {f"`{name}`": _update(name, changes.kept) for name in changes.rows.column_names}
@@ -227,7 +147,7 @@ class DeltaMirror(DeltaOpened):
             return
         wanted = keys if isinstance(keys, set) else set(keys)
         columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
-        for batch in self.near(wanted).to_batches(columns=list(columns)):
+        for batch in self._scan(columns, wanted):
             for i, name in enumerate(self.shape.key):
                 values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
                 batch = batch.filter(pc.is_in(batch.column(name), values))
@@ -240,7 +160,12 @@ class DeltaMirror(DeltaOpened):
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
 
-    def near(self, keys: set[Key]) -> ds.Dataset:
+    def _scan(self, names: Sequence[str], keys: Collection[Key] | None = None) -> Iterator[pa.RecordBatch]:
+        """The named columns of the rows, of `keys` at least."""
+        files = self._table.to_pyarrow_dataset() if keys is None else self.near(keys)
+        yield from files.to_batches(columns=list(names))
+
+    def near(self, keys: Collection[Key]) -> ds.Dataset:
         """The files that may hold rows of `keys`, by their statistics in the log, where those can be trusted.
 
         Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
@@ -259,7 +184,7 @@ def _memory(state: object) -> Memory:
     return _MEMORY.decode(str(state)) if state else NOTHING
 
 
-def _shape_of(table: DeltaTable) -> Shape:
+def shape_of(table: DeltaTable) -> Shape:
     properties = table.metadata().configuration
     fields = table.schema().fields
     own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
@@ -278,7 +203,7 @@ def _shape_of(table: DeltaTable) -> Shape:
 
 def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
     if name in kept:
-        return f"CASE WHEN s.`{_WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
+        return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
     return f"s.`{name}`"
 
 

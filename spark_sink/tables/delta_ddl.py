@@ -61,6 +61,12 @@ class DeltaDdl:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({_listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
+    def widen(self, name: str, columns: Sequence[Column]) -> None:
+        table = self._quoted(name)
+        self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
+        for column in columns:
+            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}")
+
     def create_quarantine(self) -> None:
         statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
         self._create(quarantine.NAME, quarantine.COLUMNS, {"delta.dataSkippingStatsColumns": statistics})
@@ -75,8 +81,7 @@ class DeltaDdl:
         )
 
     def _quoted(self, name: str) -> str:
-        path = location(self._warehouse, name).replace("`", "``")
-        return f"delta.`{path}`"
+        return quoted(location(self._warehouse, name))
 
     def _spelled(self, name: str) -> str | None:
         """The table that is there under this name, in whatever case; None when there is none."""
@@ -99,9 +104,15 @@ def _sources(columns: Sequence[Column]) -> dict[str, str]:
 
 
 def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties.items())
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 
-def _literal(text: str) -> str:
+def quoted(path: str) -> str:
+    """A table by where it lies, in SQL."""
+    ticked = path.replace("`", "``")
+    return f"delta.`{ticked}`"
+
+
+def literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

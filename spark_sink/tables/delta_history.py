@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.columns import arrow_type
+from spark_sink.engines import Choice
 from spark_sink.evolve import Shape
 from spark_sink.row import Key
 from spark_sink.tables import (
@@ -47,8 +48,8 @@ Near = Callable[[set[Key]], ds.Dataset]
 class DeltaHistory(DeltaOpened):
     """One table of the versions of a source table's rows."""
 
-    def __init__(self, table: DeltaTable, shape: Shape, near: Near) -> None:
-        super().__init__(table, shape)
+    def __init__(self, table: DeltaTable, shape: Shape, choice: Choice, near: Near) -> None:
+        super().__init__(table, shape, choice)
         self._near = near
 
     @property

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from deltalake import CommitProperties, DeltaTable, Transaction
 
+from spark_sink.engines import Choice
 from spark_sink.evolve import Shape
 from spark_sink.tables import Marker
+from spark_sink.tables.orders import Order
 
 
 class DeltaOpened:
     """A table of ours that was opened."""
 
-    def __init__(self, table: DeltaTable, shape: Shape) -> None:
+    orders: Sequence[Order] = ()
+
+    def __init__(self, table: DeltaTable, shape: Shape, choice: Choice) -> None:
         self._table = table
         self.shape = shape
+        self.choice = choice
 
     @property
     def version(self) -> int:

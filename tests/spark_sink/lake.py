@@ -16,12 +16,13 @@ from spark_sink.apply import Applier
 from spark_sink.books import Books
 from spark_sink.metrics import Metrics
 from spark_sink.names import TablePattern
+from spark_sink.report import Report
 from spark_sink.requests import Request, Requests
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.tables.delta import DeltaTables
 from spark_sink.tables.delta_ddl import DeltaDdl
-from spark_sink.task import Report
+from spark_sink.tables.delta_spark import DeltaWriter
+from spark_sink.tables.delta_tables import DeltaTables
 from tests.spark_sink.changes import record
 from translator.envelope import ChangeEvent, TableSchema
 
@@ -50,11 +51,12 @@ class Lake:
         self.books.create()
 
     def new_applier(self, checkpoint: str) -> Applier:
-        tables = DeltaTables(str(self.warehouse))
-        pattern = TablePattern.parse(PATTERN)
-        self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
         app, metrics = f"test/{checkpoint}", Metrics(tables=0)
-        return Applier(self.schemas, tables, self.ddl, pattern, app, self.rules, self.books, metrics)
+        pattern = TablePattern.parse(PATTERN)
+        self.tables = DeltaTables(str(self.warehouse), app, self.rules.engines)
+        self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
+        writer = DeltaWriter(self.spark, self.tables.staging)
+        return Applier(self.schemas, self.tables, self.ddl, pattern, app, self.rules, self.books, metrics, writer)
 
     def use(self, rules: Rules) -> None:
         """From now on by these rules."""
@@ -63,7 +65,7 @@ class Lake:
 
     def requests(self, limit: int = 1_000_000) -> Requests:
         """What executes commands, replaying about so many events at a time."""
-        actions = Actions(self.spark, self.applier, DeltaTables(str(self.warehouse)), self.books, Metrics(0), limit)
+        actions = Actions(self.spark, self.applier, self.tables, self.books, Metrics(0), limit)
         return Requests(self.books.requests, actions.by_name())
 
     def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:

@@ -9,9 +9,11 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from spark_sink.engines import Choice, Engine
 from spark_sink.evolve import Shape
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import Changes, Identity, Marker
+from spark_sink.tables.orders import Order
 from spark_sink.timeline import End, Truncate, Version
 
 
@@ -20,6 +22,8 @@ class MemoryTable:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
+        self.choice = Choice(Engine.FUSED, "")
+        self.orders: list[Order] = []
         self.floors: Mapping[str, str] = {}
         self.stored: dict[Key, dict[str, Any]] = {}
         self.remembered: dict[Key, Mark] = {}
@@ -103,6 +107,8 @@ class MemoryLog:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
+        self.choice = Choice(Engine.FUSED, "")
+        self.orders: list[Order] = []
         self.rows: list[dict[str, Any]] = []
         self.looked_up: list[Identity] = []
         self.markers: list[Marker] = []
@@ -133,6 +139,8 @@ class MemoryHistory:
 
     def __init__(self, shape: Shape) -> None:
         self.shape = shape
+        self.choice = Choice(Engine.FUSED, "")
+        self.orders: list[Order] = []
         self.truncates: list[Truncate] = []
         self.rows: dict[tuple[Key, str, str], dict[str, Any]] = {}
         self.markers: list[Marker] = []

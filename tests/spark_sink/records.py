@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from spark_sink.names import TableId, TablePattern
+from spark_sink.report import Report
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.task import Report, Task
+from spark_sink.task import Task
 from tests.spark_sink.changes import record
 from tests.spark_sink.memory import MemoryTables
 from translator.envelope import ChangeEvent, TableSchema

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import ConfigError
 from spark_sink.tables import Marker
-from spark_sink.tables.delta import DeltaTables
+from spark_sink.tables.delta_tables import DeltaTables
 from tests.spark_sink.changes import SCOPE, change, record, schema_of
 from tests.spark_sink.lake import Lake
 

@@ -16,10 +16,10 @@ from spark_sink.extent import Extent, together
 from spark_sink.names import TableId
 from spark_sink.parking import Parking
 from spark_sink.quarantine import Rejected
+from spark_sink.report import Report
 from spark_sink.starting import starting_offsets
 from spark_sink.tables import Marker, delta_books
-from spark_sink.tables.delta import DeltaTables
-from spark_sink.task import Report
+from spark_sink.tables.delta_tables import DeltaTables
 
 TABLE = TableId("shop", "sales", None, "orders")
 

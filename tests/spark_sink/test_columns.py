@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from spark_sink.columns import arrow_type, has_statistics, holds, is_known, sql_type, sql_type_of_delta
+from spark_sink.columns import arrow_type, has_statistics, holds, is_known, sql_type, sql_type_of_delta, widens
 
 CANONICAL = [
     "boolean",
@@ -114,3 +114,28 @@ def test_holding_has_one_direction(sql: str, other: str) -> None:
 def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
     """No digit may be lost, before the point or after it."""
     assert not holds(sql, other)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted", "can"),
+    [
+        ("tinyint", "smallint", True),
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+        ("int", "double", True),
+        ("bigint", "double", False),
+        ("float", "double", True),
+        ("smallint", "decimal(10,0)", True),
+        ("smallint", "decimal(9,0)", False),
+        ("int", "decimal(12,3)", False),
+        ("bigint", "decimal(20,0)", True),
+        ("bigint", "decimal(19,0)", False),
+        ("decimal(10,2)", "decimal(12,4)", True),
+        ("decimal(10,2)", "decimal(11,4)", False),
+        ("decimal(10,2)", "string", False),
+        ("date", "timestamp_ntz", False),
+    ],
+)
+def test_types_that_delta_widens(sql: str, wanted: str, can: bool) -> None:
+    """The table of lakehouse page, section 6.1; a date stays one, because its events would not read as times."""
+    assert can == widens(sql, wanted)

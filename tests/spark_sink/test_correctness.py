@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[2]
 # Cases of the page that are tests of other files, by subject.
 ELSEWHERE = {
     "C2": "tests/chaos/test_sink_kills.py::test_c02_killed_at_every_point",
-    "C11": "tests/spark_sink/test_schema_change.py::test_old_and_new_versions_in_one_batch",
-    "C12": "tests/spark_sink/test_schema_change.py::test_old_and_new_versions_in_one_batch",
+    "C11": "tests/spark_sink/test_c11_c12.py::test_c11_columns_come_and_go_in_mid_batch",
+    "C12": "tests/spark_sink/test_c11_c12.py::test_c12_types_are_widened_in_place",
     "C13": "tests/spark_sink/test_c13.py::test_values_at_the_edge",
     "C14": "tests/spark_sink/test_operator.py::test_an_operators_day",
     "C16": "tests/spark_sink/test_operator.py::test_an_operators_day",

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.columns import holds
+from spark_sink.columns import holds, sql_type
 from spark_sink.errors import Reason, Refused
-from spark_sink.evolve import DEFAULTS, AddColumns, Change, Column, Create, Plan, Policies, Policy, Shape, evolve
+from spark_sink.evolve import DEFAULTS, AddColumns, Change, Column, Create, Plan, Policies, Policy, Shape, Widen, evolve
 from spark_sink.names import TableId
 from tests.spark_sink.changes import schema_of
 from translator.envelope import TableSchema
@@ -142,6 +142,51 @@ def test_policies(change: Change, columns: dict[str, str], message: str) -> None
     assert (None, STORED) == (ignored.step, ignored.shape)
     assert {"id": "id", "n": "n"} | ({"x": None} if change is Change.ADD else {}) == places(ignored, schema_of(columns))
     assert evolved(columns) == evolved(columns, policies=DEFAULTS | {change: Policy.EVOLVE})
+
+
+IN_PLACE = DEFAULTS | {Change.WIDEN: Policy.EVOLVE}
+
+
+@pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
+def test_types_in_place(type: str) -> None:
+    """With the policy `evolve`, where the engine can, a column gets the wider type; what else the table lacks is asked
+    for when that is done."""
+    old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type, "x": "date"})
+    wider = Column("n", sql_type(type))
+    plan = evolve(STORED, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    assert (Widen((wider,)), "n", "n") == (plan.step, places(plan, old)["n"], places(plan, new)["n"])
+    between = Shape(TABLE, (STORED.columns[0], wider), ("id",))
+    then = evolve(between, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    assert (AddColumns((Column("x", "date"),)), "n") == (then.step, places(then, old)["n"])
+
+
+def test_types_that_stand_beside_all_the_same() -> None:
+    """What the engine, or Delta Lake, or the policy does not change in place."""
+    for type in ("decimal(10,1)", "string", "date", "int64"):
+        schema = schema_of({"id": "int64", "n": type})
+        beside = evolve(STORED, TABLE, [schema], policies=IN_PLACE)
+        assert "n__v2" == places(beside, schema)["n"]
+        assert beside == evolve(STORED, TABLE, [schema], in_place=True)
+        assert ("int64" == type) == (beside != evolve(STORED, TABLE, [schema], policies=IN_PLACE, in_place=True))
+
+
+def test_the_key_in_place() -> None:
+    """A key column may get a wider type where its rows keep their keys; under any other policy the table stops."""
+    narrow = Shape(TABLE, (Column("id", "int"), Column("n", "int")), ("id",))
+    schema = schema_of({"id": "int64", "n": "int32"})
+    plan = evolve(narrow, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    assert (Widen((Column("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
+    with pytest.raises(Refused, match="the column id is int"):
+        evolve(narrow, TABLE, [schema], in_place=True)
+
+
+def test_the_last_version_is_widened() -> None:
+    """Of a column with versions the newest goes on."""
+    shape = Shape(TABLE, (*STORED.columns, Column("n__v2", "decimal(10,2)", "n")), ("id",))
+    schema = schema_of({"id": "int64", "n": "decimal(12,4)"})
+    plan = evolve(shape, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    assert (Widen((Column("n__v2", "decimal(12,4)", "n"),)), "n__v2") == (plan.step, places(plan, schema)["n"])
+    assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
 
 
 def test_a_new_table_needs_no_policy() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from spark_sink.latency import BOUNDS, NONE, Latency
 from spark_sink.metrics import Metrics
 from spark_sink.parking import Cause
-from spark_sink.task import Report
+from spark_sink.report import Report
 
 
 def _scrape(port: int) -> dict[str, float]:

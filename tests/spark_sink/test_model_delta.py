@@ -1,6 +1,7 @@
 """The model check through real Spark and real Delta tables: many histories at once, each in a table of its own.
 
-`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has.
+`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has; with `DELTA_ENGINE=spark` Spark merges
+them, which costs a hundred times as much.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from spark_sink.engines import Engine, EngineRules
 from spark_sink.form import Mode
 from spark_sink.rules import Rules
 from tests.spark_sink.changes import schema_of, sent
@@ -20,12 +22,13 @@ from tests.spark_sink.oracle import table_after
 from tests.spark_sink.test_history_model import difference
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
+ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
 
 def test_any_delivery_gives_the_table(lake: Lake) -> None:
     """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
-    lake.use(Rules(all_scopes=True))
+    lake.use(Rules(all_scopes=True, engines=EngineRules({"*": ENGINE})))
     histories = _delivered(lake, COUNT)
     wrong = {made.seed for made in histories if not _right(lake, made)}
     assert set() == wrong

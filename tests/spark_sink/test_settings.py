@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_sink.engines import Engine, EngineRules
 from spark_sink.errors import ConfigError
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Form, Mode
@@ -59,6 +60,16 @@ def test_rules_of_tables() -> None:
     tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
     rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
     assert Rules(True, 30, DEFAULTS | {Change.ADD: Policy.FAIL, Change.KEY: Policy.IGNORE}) == rules
+
+
+def test_engines_of_tables() -> None:
+    """Patterns keep the order of the file, and an engine that is not known is named with those that are."""
+    tables = "warehouse: w, engines: {'*.log': fused, 'shop_*': spark}, fused_megabytes: 5"
+    rules = parse(MINIMAL.replace("warehouse: warehouse", tables), {}, "sink.yaml").tables.rules
+    assert EngineRules({"*.log": Engine.FUSED, "shop_*": Engine.SPARK}, 5) == rules.engines
+    assert ["*.log", "shop_*"] == list(rules.engines.named)
+    with pytest.raises(ConfigError, match=r"tables\.engines\.a: .*'fused' or 'spark'"):
+        parse(MINIMAL.replace("warehouse: warehouse", "warehouse: w, engines: {a: flink}"), {}, "sink.yaml")
 
 
 @pytest.mark.parametrize(

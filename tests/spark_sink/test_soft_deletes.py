@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from deltalake import DeltaTable
 
+from spark_sink.commits import DAY
 from spark_sink.evolve import evolve
 from spark_sink.names import TableId
 from spark_sink.rules import Rules
-from spark_sink.task import DAY
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.lake import Lake

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
 
+from spark_sink.aside import MAX_SEGMENTS
+from spark_sink.commits import DAY
 from spark_sink.evolve import AddColumns, Column, Create, Shape
+from spark_sink.latency import NONE
 from spark_sink.names import TableId, TablePattern
 from spark_sink.parking import NOTHING_PARKED, Cause, Parking
+from spark_sink.replay import Replay
+from spark_sink.report import Report
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.tables import Marker
-from spark_sink.task import DAY, MAX_SEGMENTS, Report, Task
-from tests.spark_sink.changes import OTHER_SCOPE, change
+from spark_sink.tables import Changes, Marker
+from spark_sink.tables.delta_tables import DeltaTables
+from spark_sink.tables.orders import Mark
+from spark_sink.task import Task
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 from translator.envelope import ChangeEvent, position
 
@@ -29,8 +38,14 @@ def _reports(
     batch: int = 0,
     rules: Rules = RULES,
     parking: Parking = NOTHING_PARKED,
+    refused: Mapping[str, str] | None = None,
 ) -> list[Report]:
-    task = Task(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "app", batch, rules, parking)
+    pattern = TablePattern.parse("{source}_{db}_{schema}.{table}")
+    task = Task(tables, pattern, Catalog(), "app", batch, rules, parking, refused or {})
+    return list(task.route(_records(events)))
+
+
+def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") -> pa.Table:
     names = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after")
     columns = {name: pa.array([getattr(e, name) for e in events], pa.string()) for name in (*names, "after_state")}
     columns |= {
@@ -41,10 +56,10 @@ def _reports(
         "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
         "committed": pa.array([event.ts_commit_us for event in events], pa.int64()),
         "value": pa.array([b""] * len(events)),
-        "route": pa.array(["shop_sales.orders"] * len(events)),
+        "route": pa.array([route] * len(events)),
         "bucket": pa.array([0] * len(events), pa.int32()),
     }
-    return list(task.route(pa.table(columns)))
+    return pa.table(columns)
 
 
 def test_a_missing_table_is_asked_for() -> None:
@@ -205,3 +220,99 @@ def test_too_many_broken_events() -> None:
         (report,) = _reports(tables, events, rules=few)
         assert (parked, rejected) == (report.parked, sum(report.rejected.values()))
         assert bool(parked) == (report.refused is not None)
+
+
+def test_a_task_travels() -> None:
+    """It is shipped to the workers with all that it holds, what a table does not take among it."""
+    pattern = TablePattern.parse("{source}_{db}_{schema}.{table}")
+    tables = DeltaTables("warehouse", "app", RULES.engines)
+    task = Task(tables, pattern, Catalog(), "app", 0, RULES, refused={"t": "a rule"})
+    there = pickle.loads(pickle.dumps(task))
+    assert (tables, RULES, {"t": "a rule"}) == (there.tables, there.rules, there.refused)
+
+
+class OrderingTable(MemoryTable):
+    """A table that the driver writes: here, when the test does what was ordered."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.ordered: list[tuple[Changes, tuple[Marker, ...]]] = []
+
+    def write(self, changes: Changes, *markers: Marker) -> None:
+        self.orders.append(Mark(markers[0]))
+        self.ordered.append((changes, markers))
+
+    def obey(self) -> None:
+        for changes, markers in self.ordered:
+            super().write(changes, *markers)
+        self.orders, self.ordered = [], []
+
+
+def test_a_table_that_the_driver_writes() -> None:
+    """A run ends with the first commit that is ordered, and the next one goes on behind it."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
+    events = [msgspec.structs.replace(event, ts_commit_us=1) for event in events]
+    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), events[:1])[0].latency.count
+    (report,) = _reports(tables, events, batch=2)
+    assert NONE == report.latency, "nothing is there yet"
+    first = 2 * MAX_SEGMENTS
+    assert ([Mark(Marker("app/shop_sales.orders", first))], True, []) == (report.orders, report.more, table.commits)
+    table.obey()
+    (report,) = _reports(tables, events, batch=2)
+    assert ([Mark(Marker("app/shop_sales.orders", first + 2))], False) == (report.orders, report.more)
+    table.obey()
+    (report,) = _reports(tables, events, batch=2)
+    assert ([], 3, [("2",)]) == (report.orders, report.skipped, sorted(table.visible()))
+
+
+def test_a_commit_that_the_driver_could_not_make() -> None:
+    """Its events are parked with those of later commits; of what is in quarantine already only what leaves a gap."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [
+        change("c", {"id": "1"}, {}, pos=1),
+        change("c", {"id": None}, {}, pos=2),
+        change("u", {"id": "3"}, {"nobody": "knows"}, pos=3, schema=schema_of({"id": "string"})),
+        change("t", None, pos=4),
+        change("c", {"id": "2"}, {}, pos=5),
+        change("c", None, {}, pos=6),
+    ]
+    (report,) = _reports(tables, events)
+    (report,) = _reports(tables, events, refused={report.table: "a rule"})
+    assert ("a rule", [], {}, 5) == (report.refused, report.orders, report.rejected, report.parked)
+    name = "app/shop_sales.orders"
+    assert [(Marker(name, 0), ["KEY_UNKNOWN", "SCHEMA_UNKNOWN"])] == tables.rejected
+    assert [(Marker(name, 0), [0, 2, 3, 4, 5], ["TABLE_REFUSED"] * 5)] == tables.held
+
+
+def test_parked_turns_that_the_driver_writes() -> None:
+    """A replay ends with the first turn of which something is ordered, and goes on behind it; a turn whose commit is
+    refused ends it, too, and nothing is parked once more."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    replay = Replay(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "parked", 0, RULES)
+    turns = {
+        "3": [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)],
+        "5": [change("c", {"id": "3"}, {}, pos=4)],
+        "6": [change("c", {"id": "4"}, {}, pos=5)],
+    }
+    batches = [batch for turn, events in turns.items() for batch in _records(events, turn).to_batches()]
+
+    def run(refused: Mapping[str, str]) -> list[tuple[str, bool, bool, str | None]]:
+        answers = [row for batch in replace(replay, refused=refused)(batches) for row in batch.column(0).to_pylist()]
+        reports = [msgspec.msgpack.decode(answer, type=Report) for answer in answers]
+        return [(report.route, report.waits, report.more, report.refused) for report in reports]
+
+    assert [("3", True, True, None)] == run({})
+    table.obey()
+    assert [("3", True, False, None)] == run({})
+    table.obey()
+    assert [("3", False, False, None), ("5", True, False, None)] == run({})
+    assert [("3", False, False, None), ("5", False, False, "a rule")] == run({"shop_sales.orders": "a rule"})
+    table.obey()
+    assert ("6", True, False, None) == run({})[-1]
+    table.obey()
+    assert [False] * 3 == [waits for _, waits, _, _ in run({})]
+    assert ([("2",), ("3",), ("4",)], []) == (sorted(table.visible()), tables.held)

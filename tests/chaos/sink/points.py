@@ -27,7 +27,7 @@ class Point(NamedTuple):
 
 _DDL = "spark_sink.tables.delta_ddl:DeltaDdl"
 _MIRROR = "spark_sink.tables.delta:DeltaMirror"
-_TABLES = "spark_sink.tables.delta:DeltaTables"
+_TABLES = "spark_sink.tables.delta_tables:DeltaTables"
 _BOOKS = "spark_sink.books:Books"
 
 POINTS: Mapping[str, Point] = {
@@ -38,7 +38,7 @@ POINTS: Mapping[str, Point] = {
         Point("before a table is created", "driver", f"{_DDL}.create", before=True),
         Point("after a table is created", "driver", f"{_DDL}.create"),
         Point("after columns are added", "driver", f"{_DDL}.add_columns"),
-        Point("folded", "worker", "spark_sink.task:settle"),
+        Point("folded", "worker", "spark_sink.commits:settle"),
         Point("before a commit", "worker", f"{_MIRROR}.write", before=True),
         Point("after a commit", "worker", f"{_MIRROR}.write"),
         Point("after floors are raised", "worker", f"{_MIRROR}.raise_floors"),

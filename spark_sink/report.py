@@ -1,0 +1,54 @@
+"""What a worker tells the driver about one table's events in a batch."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from spark_sink.evolve import Step
+from spark_sink.extent import NOWHERE, Extent
+from spark_sink.latency import NONE, Latency
+from spark_sink.tables.orders import Order
+
+
+class Report(Struct):
+    """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first.
+
+    Args:
+        engine: and `why`: who writes the table; "" for one that is not there.
+        orders: what the driver has to do; then the task goes on where there is `more`.
+        version: of the table afterwards; where there are orders, the driver tells it.
+        extent: of the whole route, told once.
+        latency: of what the task itself committed.
+    """
+
+    table: str
+    route: str
+    bucket: int
+    events: int
+    step: Step | None = None
+    engine: str = ""
+    why: str = ""
+    orders: list[Order] = []
+    more: bool = False
+    refused: str | None = None
+    parked: int = 0
+    clash: str | None = None
+    commits: int = 0
+    skipped: int = 0
+    version: int | None = None
+    extent: Extent = NOWHERE
+    rows: int = 0
+    deleted: int = 0
+    stale: dict[str, int] = {}
+    late: int = 0
+    scope_changes: int = 0
+    rejected: dict[str, int] = {}
+    ignored: dict[str, int] = {}
+    latency: Latency = NONE
+    fold_ms: float = 0
+    write_ms: float = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether the driver must do something."""
+        return self.step is not None or bool(self.orders)

@@ -1,0 +1,54 @@
+"""One history in two tables of one lake: deltalake writes `orders`, Spark writes `merged`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from deltalake import DeltaTable
+
+from spark_sink.engines import Engine, EngineRules
+from spark_sink.evolve import DEFAULTS, Policies
+from spark_sink.rules import Rules
+from tests.spark_sink.changes import schema_of
+from tests.spark_sink.lake import Lake
+from translator.envelope import ChangeEvent, TableSchema
+
+TABLES = {"orders": "fused", "merged": "spark"}
+
+
+def rules(policies: Policies = DEFAULTS) -> Rules:
+    return Rules(engines=EngineRules({"*.merged": Engine.SPARK}), policies=policies)
+
+
+def announce(lake: Lake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:
+    """The schema of each table."""
+    return {table: lake.announce(schema_of(columns, key, table=table)) for table in TABLES}
+
+
+def both(events: Sequence[ChangeEvent], schemas: Sequence[dict[str, TableSchema]] = ()) -> list[ChangeEvent]:
+    """Each event for both tables; what it has for a schema is that of one of `schemas` for the table of its copy."""
+    ids = {
+        schema.id: {table: named.id for table, named in pair.items()} for pair in schemas for schema in pair.values()
+    }
+    copies = []
+    for event in events:
+        for table in TABLES:
+            schema_id = ids[event.schema_id][table] if event.schema_id else None
+            copies.append(msgspec.structs.replace(event, table=table, schema_id=schema_id))
+    return copies
+
+
+def stored(lake: Lake, table: str) -> list[dict[str, Any]]:
+    """All rows, with the columns of ours, ordered by key; for tables that deltalake reads."""
+    rows: list[dict[str, Any]] = DeltaTable(lake.path(f"shop_sales.{table}")).to_pyarrow_table().to_pylist()
+    return sorted(rows, key=lambda row: str(row["id"]))
+
+
+def present(lake: Lake, table: str) -> dict[Any, dict[str, Any]]:
+    """What Spark reads: rows by key, without deleted ones, our columns, and columns that are NULL."""
+    read = lake.spark.read.format("delta").load(lake.path(f"shop_sales.{table}")).where("_cdc_deleted_at IS NULL")
+    rows = [row.asDict() for row in read.collect()]
+    plain = [{k: v for k, v in row.items() if v is not None and not k.startswith("_cdc_")} for row in rows]
+    return {row.pop("id"): row for row in plain}

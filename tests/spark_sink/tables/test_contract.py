@@ -1,0 +1,135 @@
+"""What every engine does for a table: one suite over real Delta tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from spark_sink.columns import arrow_type
+from spark_sink.engines import Engine, EngineRules
+from spark_sink.evolve import Column, Shape
+from spark_sink.names import TableId
+from spark_sink.row import Mark, Memory
+from spark_sink.tables import META_COLUMNS, Changes, Marker, Table
+from spark_sink.tables.delta_spark import DeltaWriter
+from spark_sink.tables.delta_tables import DeltaTables
+from tests.spark_sink.lake import Lake
+
+COLUMNS = (Column("id", "string"), Column("a.b", "int"), Column("V", "decimal(38,10)"), Column("t", "timestamp_ntz"))
+SHAPE = Shape(TableId("s", "d", None, "t"), COLUMNS, ("id",))
+NAME = "s_d.t"
+KEYS = ["a'b", "A'B", "a'b ", "\0", "", "\U0010ffff" * 20, "z" * 5000, "z" * 5000 + "y", 'q"\\n', "${x}"]
+
+Stored = dict[str, Any]
+
+
+class Tables:
+    """The tables of one engine: `done` brings a table to where a worker next reads it."""
+
+    def __init__(self, lake: Lake, engine: Engine) -> None:
+        self._tables = DeltaTables(str(lake.warehouse), "app", EngineRules({"*": engine}))
+        self._writer = DeltaWriter(lake.spark, self._tables.staging)
+        lake.ddl.create(NAME, SHAPE)
+
+    def open(self) -> Table:
+        table = self._tables.open(NAME)
+        assert isinstance(table, Table)
+        return table
+
+    def done(self, table: Table) -> Table:
+        assert {} == self._writer.carry_out({NAME: table.orders})
+        return self.open()
+
+
+@pytest.fixture(params=list(Engine))
+def tables(lake: Lake, request: pytest.FixtureRequest) -> Tables:
+    return Tables(lake, request.param)
+
+
+def _changes(
+    rows: Mapping[str, Stored], *, inserts_only: bool, kept: Mapping[str, list[bool]] | None = None
+) -> Changes:
+    """Rows by key; what one does not tell is NULL, or for our columns that of a row that is there, written at "1"."""
+    meta = {"_cdc_scope": "one", "_cdc_pos": "1", "_cdc_incomplete": False}
+    full = [{**meta, **row, "id": key} for key, row in rows.items()]
+    sql = {**SHAPE.types, **META_COLUMNS}
+    columns = {name: pa.array([row.get(name) for row in full], arrow_type(type)) for name, type in sql.items()}
+    return Changes(pa.table(columns), {name: pa.array(flags) for name, flags in (kept or {}).items()}, inserts_only)
+
+
+def test_what_is_written_is_read(tables: Tables) -> None:
+    """Rows by whatever key, new ones and others beside them, whole and with columns that stay, and their marks; each
+    commit with its markers, looked up by name."""
+    half = {key: {"a.b": n, "t": 1, "_cdc_state": '{"seen":{"two":"7"}}'} for n, key in enumerate(KEYS[::2])}
+    table = tables.open()
+    assert (None, {}, {}) == (table.applied("m"), table.marks(set()), table.rows({("",)}))
+    table.write(_changes(half, inserts_only=True), Marker("m", 0), Marker("cdc.forgotten", 5))
+    table = tables.done(table)
+    assert (0, 5, None) == (table.applied("m"), table.applied("cdc.forgotten"), table.applied("n"))
+    both = {key: {"a.b": 10 + n, "_cdc_pos": f"{n}2", "_cdc_incomplete": n == 1} for n, key in enumerate(KEYS)}
+    both[KEYS[2]] |= {"_cdc_deleted_at": 7, "_cdc_state": '{"gap":"3"}'}
+    stays = {"a.b": [n != 4 for n in range(len(KEYS))], "t": [False] * len(KEYS)}
+    table.write(_changes(both, inserts_only=False, kept=stays), Marker("m", 4097), Marker("cdc.forgotten", 5))
+    table = tables.done(table)
+    assert (4097, 5) == (table.applied("m"), table.applied("cdc.forgotten"))
+    found = table.rows({(key,) for key in [*KEYS, "z"]})
+    assert {(key,): (2 if n == 4 else 10 + n, n % 2 == 1) for n, key in enumerate(KEYS)} == {
+        key: (row["a.b"], row["t"] is None) for key, row in found.items()
+    }
+    marks = table.marks({(KEYS[1],), (KEYS[2],), ("unknown",)})
+    assert {
+        (KEYS[1],): Mark("one", "12", incomplete=True),
+        (KEYS[2],): Mark("one", "22", deleted=True, memory=Memory(gap="3")),
+    } == marks
+    assert {"one": "92"} == table.reached()
+
+
+def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
+    """Floors are kept, rows up to them go with the marker of it, later ones and other scopes stay, and so do deleted
+    rows until their time; where nothing lies under the floors, there is nothing to commit."""
+    astride = msgspec.json.encode(Memory(reset="1")).decode()
+    rows: dict[str, Stored] = {
+        "under": {},
+        "other": {"_cdc_scope": "it's", "_cdc_state": '{"seen":{"three":"5"}}'},
+        "beyond": {"_cdc_pos": "3"},
+        "astride": {"_cdc_pos": "4", "_cdc_state": astride},
+        "dead": {"_cdc_pos": "5", "_cdc_deleted_at": 1_000},
+        "dying": {"_cdc_pos": "6", "_cdc_deleted_at": 1_001},
+    }
+    table = tables.open()
+    table.write(_changes(rows, inserts_only=True), Marker("m", 0))
+    table = tables.done(table)
+    assert {"one": "6", "it's": "1", "three": "5"} == table.reached()
+    table.raise_floors({"one": "2", "it's": "0"})
+    assert ({"one": "2", "it's": "0"}, {("astride",)}) == (table.floors, table.astride("one"))
+    assert table.clear(Marker("m", 1))
+    table = tables.done(table)
+    assert ({"one": "2", "it's": "0"}, 1) == (table.floors, table.applied("m"))
+    assert not table.clear(Marker("m", 2))
+    table.forget(1_001)
+    table = tables.done(table)
+    assert {"other", "beyond", "astride", "dying"} == {key for (key,) in table.marks({(key,) for key in rows})}
+    assert 1 == table.applied("m")
+
+
+def test_what_is_retired(tables: Tables) -> None:
+    """Rows up to the floors are deleted rows, with their values and their place, and no others."""
+    rows: dict[str, Stored] = {
+        "under": {"a.b": 5, "_cdc_state": '{"seen":{"two":"7"}}', "_cdc_incomplete": True},
+        "beyond": {"_cdc_pos": "3"},
+        "dead": {"_cdc_deleted_at": 1_000},
+    }
+    table = tables.open()
+    table.write(_changes(rows, inserts_only=True), Marker("m", 0))
+    table = tables.done(table)
+    table.raise_floors({"one": "2"})
+    assert table.retire(7_000, Marker("m", 1))
+    table = tables.done(table)
+    assert (1, {("beyond",)}) == (table.applied("m"), set(table.written()))
+    under = table.marks({("under",)})["under",]
+    assert (Mark("one", "1", deleted=True), 5) == (under, table.rows({("under",)})["under",]["a.b"])
+    assert not table.retire(8_000, Marker("m", 2))
