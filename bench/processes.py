@@ -23,9 +23,14 @@ class _Process(NamedTuple):
 
 
 class Tree:
-    """Watches this process and its descendants; a context manager. Linux only."""
+    """Watches this process and its descendants; a context manager. Linux only.
 
-    def __init__(self) -> None:
+    Args:
+        apart: one of them that is not counted, nor what it started.
+    """
+
+    def __init__(self, apart: int | None = None) -> None:
+        self._apart = apart
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="process tree", daemon=True)
         self._peak = 0
@@ -42,7 +47,7 @@ class Tree:
 
     def cpu_seconds(self) -> float:
         """Processor time so far, of user and system."""
-        return sum(process.ticks for process in _tree()) / _TICKS
+        return sum(process.ticks for process in _tree(self._apart)) / _TICKS
 
     def peak_bytes(self) -> int:
         """The most memory since the last call; pages that processes share count for each."""
@@ -51,10 +56,10 @@ class Tree:
 
     def _sample(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self._peak = max(self._peak, sum(process.pages for process in _tree()) * _PAGE)
+            self._peak = max(self._peak, sum(process.pages for process in _tree(self._apart)) * _PAGE)
 
 
-def _tree() -> list[_Process]:
+def _tree(apart: int | None) -> list[_Process]:
     found = {pid: process for pid in _pids() if (process := _read(pid)) is not None}
     children = defaultdict(list)
     for pid, process in found.items():
@@ -63,7 +68,7 @@ def _tree() -> list[_Process]:
     while front:
         pid = front.pop()
         tree.append(found[pid])
-        front += children[pid]
+        front += [child for child in children[pid] if child != apart]
     return tree
 
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +30,7 @@ from pyspark.sql.functions import col, expr
 
 from bench.measure import machine, table
 from bench.processes import Tree
-from bench.sink_events import COLUMNS, PARTITIONS, Feed, Workload
+from bench.sink_events import COLUMNS, PARTITIONS, Workload
 from dev.broker import Broker
 from dev.jars import spark_jars
 from spark_sink import session
@@ -44,6 +47,7 @@ from spark_sink.tables.delta import location
 from spark_sink.tables.delta_ddl import DeltaDdl
 from spark_sink.tables.delta_spark import DeltaWriter
 from spark_sink.tables.delta_tables import DeltaTables
+from translator.envelope import TableSchema
 
 TOPIC = "bench.canonical"
 _KEY = next(iter(COLUMNS))
@@ -77,23 +81,42 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         spark = session.build("bench", spark_settings, folder)
         try:
-            bench = Bench(spark, broker.bootstrap, Path(folder), Workload(options.tables))
-            for line in bench.run(options.load, options.changes, pattern=not options.no_pattern):
-                print(line, flush=True)
+            bench = Bench(spark, broker.bootstrap, Path(folder), options.tables, options.load, options.changes)
+            with Tree(apart=broker.pid) as tree:
+                for line in bench.run(tree, pattern=not options.no_pattern):
+                    print(line, flush=True)
         finally:
             spark.stop()
     return 0
 
 
+def _feed(bootstrap: str, tables: int, load: int, changes: int | None) -> None:
+    """The full load to the topic, or after it the changes."""
+    workload = Workload(tables)
+    records = workload.load(load)
+    if changes is not None:
+        deque(records, maxlen=0)
+        records = workload.changes(changes)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "enable.idempotence": True})
+    for partition, key, value in records:
+        while True:
+            try:
+                producer.produce(TOPIC, value, key, partition)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
 class Bench:
     """The sink, and the pattern, on one workload."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, workload: Workload) -> None:
+    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, tables: int, load: int, changes: int) -> None:
         self._spark = spark
         self._bootstrap = bootstrap
-        self._workload = workload
+        self._schemas = Workload(tables).schemas
+        self._load, self._changes = load, changes
         self._warehouse = folder / "warehouse"
-        self._offsets = [0] * PARTITIONS
         self._settings = Settings(
             pipeline="bench",
             kafka=Kafka(bootstrap_servers=bootstrap),
@@ -102,40 +125,39 @@ class Bench:
             checkpoint=str(folder / "checkpoint"),
         )
 
-    def run(self, load: int, changes: int, *, pattern: bool) -> Iterable[str]:
+    def run(self, tree: Tree, *, pattern: bool) -> Iterable[str]:
         """The lines of a report. Ends the process when a table is not what it should be."""
         topic = NewTopic(TOPIC, PARTITIONS, 1)
         admin = AdminClient({"bootstrap.servers": self._bootstrap})
         admin.create_topics([topic])[TOPIC].result(30)
-        used = []
-        with Tree() as tree:
-            ends = self._feed(self._workload.load(load))
-            used.append(self._batch(tree, "sink, load", load))
-            copies = self._warehouse.with_name("pattern")
-            shutil.copytree(self._warehouse, copies)
-            final = self._feed(self._workload.changes(changes))
-            used.append(self._batch(tree, "sink, changes", changes))
-            rows = self._compared()
-            if pattern:
-                documented = Pattern(self._spark, self._bootstrap, copies, self._workload)
-                used.append(self._measured(tree, "pattern, changes", changes, partial(documented.run, ends, final)))
+        ends = self._fed(changes=False)
+        used = [self._batch(tree, "sink, load", self._load)]
+        copies = self._warehouse.with_name("pattern")
+        shutil.copytree(self._warehouse, copies)
+        final = self._fed(changes=True)
+        used.append(self._batch(tree, "sink, changes", self._changes))
+        if pattern:
+            documented = Pattern(self._spark, self._bootstrap, copies, self._schemas)
+            work = partial(documented.run, ends, final)
+            used.append(self._measured(tree, "pattern, changes", self._changes, work))
         yield table(_HEAD, [_row(one) for one in used])
-        yield f"{rows} rows in {len(self._workload.schemas)} tables equal the generator's"
+        yield f"{self._compared()} rows in {len(self._schemas)} tables equal the generator's"
         yield machine("pyspark", "deltalake", "pyarrow")
 
-    def _feed(self, records: Iterable[Feed]) -> list[int]:
-        """Writes records; how many each partition has in all."""
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 50, "enable.idempotence": True})
-        for partition, key, value in records:
-            while True:
-                try:
-                    producer.produce(TOPIC, value, key, partition)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-            self._offsets[partition] += 1
-        producer.flush()
-        return list(self._offsets)
+    def _fed(self, *, changes: bool) -> list[int]:
+        """Writes one half of the history; how many records each partition has then.
+
+        In a process of its own: the rows that the generator remembers are not the sink's memory.
+        """
+        arguments = (self._bootstrap, len(self._schemas), self._load, self._changes if changes else None)
+        feeder = multiprocessing.get_context("spawn").Process(target=_feed, args=arguments)
+        feeder.start()
+        feeder.join()
+        if feeder.exitcode != 0:
+            sys.exit(f"the feeder ended with code {feeder.exitcode}")
+        with closing(Consumer({"bootstrap.servers": self._bootstrap, "group.id": "bench"})) as reader:
+            places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+            return [reader.get_watermark_offsets(place, timeout=30)[1] for place in places]
 
     def _batch(self, tree: Tree, name: str, events: int) -> Used:
         """One micro-batch with all that has come; the query's own start and end are not counted."""
@@ -146,7 +168,7 @@ class Bench:
         merges = DeltaWriter(self._spark, tables.staging)
         books = Books(str(self._warehouse), "bench", "1", TOPIC)
         books.create()
-        schemas, metrics = _Announced(self._workload), Metrics(tables=0)
+        schemas, metrics = _Announced(self._schemas), Metrics(tables=0)
         applier = Applier(schemas, tables, ddl, pattern, app, rules, books, metrics, merges)
         found: list[Used] = []
 
@@ -165,12 +187,15 @@ class Bench:
         cpu, started = tree.cpu_seconds(), time.monotonic()
         work()
         wall, spent = time.monotonic() - started, tree.cpu_seconds() - cpu
-        return Used(name, events, len(self._workload.schemas), spent, wall, tree.peak_bytes())
+        return Used(name, events, len(self._schemas), spent, wall, tree.peak_bytes())
 
     def _compared(self) -> int:
         """How many rows there are, all as they must be."""
+        workload = Workload(len(self._schemas))
+        deque(workload.load(self._load), maxlen=0)
+        deque(workload.changes(self._changes), maxlen=0)
         count = 0
-        for schema, expected in zip(self._workload.schemas, self._workload.rows, strict=True):
+        for schema, expected in zip(workload.schemas, workload.rows, strict=True):
             name = self._settings.tables.pattern.target(TableId.of(schema))
             stored = DeltaTable(location(str(self._warehouse), name)).to_pyarrow_table()
             rows = {row[_KEY]: row for row in stored.to_pylist() if row["_cdc_deleted_at"] is None}
@@ -188,11 +213,11 @@ class Pattern:
     in one batch the last one stands alone.
     """
 
-    def __init__(self, spark: SparkSession, bootstrap: str, warehouse: Path, workload: Workload) -> None:
+    def __init__(self, spark: SparkSession, bootstrap: str, warehouse: Path, schemas: Sequence[TableSchema]) -> None:
         self._spark = spark
         self._bootstrap = bootstrap
         self._warehouse = warehouse
-        self._workload = workload
+        self._schemas = schemas
 
     def run(self, first: list[int], end: list[int]) -> None:
         """Apply the records between these offsets."""
@@ -209,7 +234,7 @@ class Pattern:
         types = {name: sql_type(canonical) for name, canonical in COLUMNS.items()}
         ddl = ", ".join(f"`{name}` {type}" for name, type in types.items())
         try:
-            for schema in self._workload.schemas:
+            for schema in self._schemas:
                 last = (
                     batch.where(col("table") == schema.table)
                     .groupBy("key")
@@ -246,9 +271,9 @@ class Pattern:
 class _Announced:
     """The schemas topic, as the sink would have read it."""
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, schemas: Iterable[TableSchema]) -> None:
         self._catalog = Catalog()
-        for schema in workload.schemas:
+        for schema in schemas:
             self._catalog.add(schema)
 
     def refresh(self) -> Catalog:
