@@ -175,8 +175,7 @@ class Bench:
         def measured(records: DataFrame, batch: int) -> None:
             found.append(self._measured(tree, name, events, partial(applier, records, batch)))
 
-        unbounded = self._settings.batches.model_copy(update={"max_offsets": 10 * events})
-        source = stream(self._spark, self._settings.model_copy(update={"batches": unbounded}), "earliest")
+        source = stream(self._spark, self._settings, "earliest", 10 * events)
         writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
         (used,) = found

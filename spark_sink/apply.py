@@ -17,6 +17,7 @@ from pyspark.sql.functions import col, expr
 from spark_sink.books import Books
 from spark_sink.errors import ConfigError
 from spark_sink.evolve import AddColumns, Create, Widen
+from spark_sink.lag import Lag
 from spark_sink.latency import NONE
 from spark_sink.metrics import Metrics
 from spark_sink.names import TableId, TablePattern, clash
@@ -56,6 +57,7 @@ class Applier:
     Args:
         app: pipeline and checkpoint, for the markers of the commits.
         writer: of the tables that Spark writes.
+        lag: of the topic that batches come from, where they come from one.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Applier:
         books: Books,
         metrics: Metrics,
         writer: Writer,
+        lag: Lag | None = None,
     ) -> None:
         self._writer = writer
         self._engines: dict[str, str] = {}
@@ -80,6 +83,7 @@ class Applier:
         self._rules = rules
         self._books = books
         self._metrics = metrics
+        self._lag = lag
         self._weights: Counter[int] = Counter()
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
@@ -104,8 +108,9 @@ class Applier:
         self._weights = sum((Counter({report.bucket: report.events}) for report in reports), Counter[int]())
         self._books.end(batch, reports)
         seconds |= {"schemas": schemas_read - started, "total": time.perf_counter() - started}
-        self._metrics.batch(reports, self._books.held(), seconds)
-        _log_batch(batch, reports, **{f"{phase}_ms": value for phase, value in seconds.items()})
+        lag = self._lag.after(batch) if self._lag is not None else None
+        self._metrics.batch(reports, self._books.held(), seconds, lag)
+        _log_batch(batch, reports, lag, **{f"{phase}_ms": value for phase, value in seconds.items()})
         return reports
 
     def task(self, batch: int) -> Task:
@@ -190,7 +195,7 @@ def _balanced(weights: Counter[int], tasks: int) -> list[int]:
     return placed
 
 
-def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
+def _log_batch(batch: int, reports: Sequence[Report], lag: int | None, **seconds: float) -> None:
     for report in reports:
         if report.refused is not None:
             log.error("table parked", table=report.table, reason=report.refused, events=report.parked)
@@ -215,6 +220,8 @@ def _log_batch(batch: int, reports: Sequence[Report], **seconds: float) -> None:
         ignored=dict(ignored),
         latency_mean_ms=round(1000 * latency.sum / max(latency.count, 1)),
         latency_max_ms=round(1000 * latency.greatest),
+        lag=lag,
+        worker_megabytes=max((report.megabytes for report in reports), default=0),
         fold_ms=round(sum(report.fold_ms for report in reports)),
         write_ms=round(sum(report.write_ms for report in reports)),
         **{name: round(value * 1000) for name, value in seconds.items()},

@@ -16,6 +16,11 @@ class Extent(Struct, frozen=True):
     end: Mapping[int, int] = {}
     positions: Mapping[str, str] = {}
 
+    @property
+    def offsets(self) -> int:
+        """How many there are between the first and the last, over all partitions."""
+        return sum(self.end.values()) - sum(self.begin.values())
+
     @classmethod
     def of(cls, records: pa.Table) -> Extent:
         """Of records that have partition and offset, and of row events among them pos and pos_scope."""

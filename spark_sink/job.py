@@ -1,4 +1,5 @@
-"""The running query: started, restarted after one known fault of Spark, stopped between batches; nowhere else."""
+"""The running query: started, restarted after one known fault of Spark and to take batches of another size, stopped
+between batches; nowhere else."""
 
 from __future__ import annotations
 
@@ -6,8 +7,10 @@ import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from time import perf_counter
 from types import FrameType
 from typing import Any
 
@@ -21,8 +24,12 @@ from spark_sink.actions import Actions
 from spark_sink.apply import Applier
 from spark_sink.books import Books
 from spark_sink.errors import SinkError
+from spark_sink.extent import together
+from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
+from spark_sink.pace import Pace
 from spark_sink.read import stream
+from spark_sink.report import Report
 from spark_sink.requests import Requests
 from spark_sink.schemas import SchemaReader
 from spark_sink.settings import Settings
@@ -33,7 +40,7 @@ from spark_sink.tables.delta_tables import DeltaTables
 
 log = structlog.get_logger()
 
-# A start that replays a batch meets the fault once, and this process starts once; more is something else.
+# A start that replays a batch meets the fault once; more is something else.
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
@@ -72,7 +79,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         if settings.metrics.port is not None:
             metrics.serve(settings.metrics.port)
         writer = DeltaWriter(spark, tables.staging)
-        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, writer)
+        lag = Lag(spark, settings.checkpoint, settings.input.topic, partial(schemas.ends, patience=PATIENCE_SECONDS))
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, writer, lag)
         actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
         requests = Requests(books.requests, actions.by_name())
         Job(spark, settings, apply, requests, starting, available_now=available_now).run()
@@ -105,6 +113,10 @@ class Job:
         self._available_now = available_now
         self._stopping = threading.Event()
         self._failure: Exception | None = None
+        batches = settings.batches
+        self._pace = Pace(batches.max_offsets, batches.target_seconds, batches.worker_megabytes)
+        # Between a change of the limit and the next start of the query, which alone can take it.
+        self._resizing = threading.Event()
         self._restarts = 0
         self._turned_away = False
 
@@ -115,9 +127,7 @@ class Job:
             while self._requests.run() and self._available_now and not self._stopping.is_set():
                 pass
             while not self._finished(self._start()):
-                self._restarts += 1
-                fault = "NullPointerException in KafkaMicroBatchStream.metrics"
-                log.warning("query restarted", fault=fault, count=self._restarts)
+                pass
         log.info("stopped" if self._stopping.is_set() else "caught up")
 
     def stop(self) -> None:
@@ -125,24 +135,40 @@ class Job:
         self._stopping.set()
 
     def _start(self) -> StreamingQuery:
-        writer = stream(self._spark, self._settings, self._starting).writeStream.foreachBatch(self._batch)
+        self._resizing.clear()
+        self._turned_away = False
+        records = stream(self._spark, self._settings, self._starting, self._pace.limit)
+        writer = records.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
         if self._available_now:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self._settings.batches.trigger_seconds} seconds").start()
 
     def _batch(self, records: DataFrame, batch: int) -> None:
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._resizing.is_set():
             self._turned_away = True
             raise _Stopping
         try:
             with self._writing:
                 self._obey()
-                self._apply(records, batch)
+                started = perf_counter()
+                reports = self._apply(records, batch)
+                self._resize(reports, perf_counter() - started)
         except Exception as error:
             # Through Spark it would come back as text.
             self._failure = error
             raise
+
+    def _resize(self, reports: Sequence[Report], seconds: float) -> None:
+        """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
+        the next start, and is of the old size."""
+        if any(report.skipped for report in reports):
+            return  # done in part before a crash: it costs more
+        taken = together(report.extent for report in reports).offsets
+        change = self._pace.after(taken, seconds, max((report.megabytes for report in reports), default=0))
+        if change is not None:
+            log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
+            self._resizing.set()
 
     def _obey(self) -> None:
         """Execute commands; between batches."""
@@ -157,21 +183,29 @@ class Job:
 
     def _finished(self, query: StreamingQuery) -> bool:
         """Wait for the query; whether it is done with, rather than to be started again."""
+        stopped = False
         try:
             while not query.awaitTermination(POLL_SECONDS):
-                if self._stopping.is_set() and not query.status["isTriggerActive"]:
+                ending = self._stopping.is_set() or self._resizing.is_set()
+                if ending and not query.status["isTriggerActive"]:
                     query.stop()
+                    stopped = True
                 elif not self._stopping.is_set():
                     self._obey_when_idle()
         except StreamingQueryException as error:
             if self._turned_away:
-                return True
+                self._restarts = 0
+                return self._stopping.is_set()
             if self._failure is None and _is_metrics_fault(query) and self._restarts < MAX_RESTARTS:
+                self._restarts += 1
+                fault = "NullPointerException in KafkaMicroBatchStream.metrics"
+                log.warning("query restarted", fault=fault, count=self._restarts)
                 return False
             if isinstance(self._failure, SinkError):
                 raise self._failure from None
             raise SinkError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
-        return True
+        # One that ended by itself is at the end of the topic.
+        return self._stopping.is_set() or not stopped
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

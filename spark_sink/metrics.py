@@ -5,6 +5,7 @@ Counted when a batch is applied; one that is applied again after a failure count
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -44,6 +45,8 @@ class Metrics:
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
         self._waiting = self._gauge("parked_events_waiting", "Events that wait for their tables to be resumed.")
         self._ended = self._gauge("last_batch_timestamp_seconds", "When the newest batch was applied.")
+        self._lag = self._gauge("lag_records", "Records of the topic that were to come when a batch had ended.")
+        self._lag.set(math.nan)
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 
@@ -59,8 +62,10 @@ class Metrics:
             raise ConfigError(f"metrics.port {port}: {error.strerror}") from None
         return int(server.server_port)
 
-    def batch(self, reports: Sequence[Report], held: Mapping[str, Cause], seconds: Mapping[str, float]) -> None:
-        """A batch was applied, and these tables are parked now."""
+    def batch(
+        self, reports: Sequence[Report], held: Mapping[str, Cause], seconds: Mapping[str, float], lag: int | None = None
+    ) -> None:
+        """A batch was applied, and these tables are parked now. A lag that is not known leaves what was told before."""
         for report in reports:
             table = self._label(report.table)
             self._events.labels(table).inc(report.events)
@@ -79,6 +84,8 @@ class Metrics:
             self._seconds.labels(phase).inc(value)
         self._batches.inc()
         self._ended.set(time.time())
+        if lag is not None:
+            self._lag.set(lag)
         self.parked(held)
 
     def parked(self, held: Mapping[str, Cause]) -> None:

@@ -23,8 +23,8 @@ _TUNING = {
 }
 
 
-def stream(spark: SparkSession, settings: Settings, starting: str) -> DataFrame:
-    """The canonical topic from where the checkpoint stands, else from `starting`."""
+def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
+    """The canonical topic from where the checkpoint stands, else from `starting`, in batches of at most `limit`."""
     options = {
         **_TUNING,
         **settings.kafka.spark_options(),
@@ -32,7 +32,7 @@ def stream(spark: SparkSession, settings: Settings, starting: str) -> DataFrame:
         "startingOffsets": starting,
         "kafka.isolation.level": "read_committed",
         "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
-        "maxOffsetsPerTrigger": str(settings.batches.max_offsets),
+        "maxOffsetsPerTrigger": str(limit),
         # More tasks than partitions read one partition together; the order is restored by the sort before the fold.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }

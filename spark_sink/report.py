@@ -19,6 +19,7 @@ class Report(Struct):
         version: of the table afterwards; where there are orders, the driver tells it.
         extent: of the whole route, told once.
         latency: of what the task itself committed.
+        megabytes: what the worker's process held then; 0 where that is not known.
     """
 
     table: str
@@ -47,6 +48,7 @@ class Report(Struct):
     latency: Latency = NONE
     fold_ms: float = 0
     write_ms: float = 0
+    megabytes: int = 0
 
     @property
     def waits(self) -> bool:

@@ -61,4 +61,5 @@ def _after(earlier: Report, report: Report) -> Report:
         parked=max(earlier.parked, report.parked),
         version=earlier.version if report.version is None else report.version,
         latency=earlier.latency + report.latency,
+        megabytes=max(earlier.megabytes, report.megabytes),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from spark_sink.errors import ConfigError, SinkError
 from spark_sink.names import TableId
@@ -22,6 +22,10 @@ _REFUSED = re.compile(
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
 )
 _ATTEMPT_SECONDS = 5.0
+
+# A partition that is new, or whose leader went away.
+_LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+_PAUSE_SECONDS = 0.1
 
 # Within this time something must arrive, or the brokers are taken to be away.
 PATIENCE_SECONDS = 60.0
@@ -124,21 +128,32 @@ class SchemaReader:
             raise SinkError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
         return self.catalog
 
-    def ends(self, topic: str) -> dict[int, int]:
+    def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
         """By partition of another topic, the offset after its last record; empty when there is no such topic.
+
+        Records of transactions that are open are not counted, as nobody may read them yet.
 
         Raises:
             SinkError: the brokers do not answer.
         """
-        try:
-            partitions = self._consumer.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions
-            places = [TopicPartition(topic, number) for number in partitions]
-            return {
-                place.partition: self._consumer.get_watermark_offsets(place, timeout=PATIENCE_SECONDS)[1]
-                for place in places
-            }
-        except KafkaException as error:
-            raise SinkError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self._ends(topic, patience)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
+                    raise SinkError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def _ends(self, topic: str, timeout: float) -> dict[int, int]:
+        partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
+        # Of the end as a time Kafka makes the end as an offset, for all partitions in one question.
+        places = [TopicPartition(topic, number, OFFSET_END) for number in partitions]
+        found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return {place.partition: place.offset for place in found}
 
     def close(self) -> None:
         self._consumer.close()

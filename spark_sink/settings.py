@@ -134,6 +134,10 @@ class Batches(_Section):
 
     trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
     max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
+    target_seconds: float = Field(default=60, gt=0, description="A longer batch is followed by smaller ones.")
+    worker_megabytes: int = Field(
+        default=1024, ge=1, description="Smaller batches follow when a worker process held more, in MiB."
+    )
 
 
 class Metrics(_Section):

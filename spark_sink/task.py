@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_sink import resident
 from spark_sink.aside import Aside
 from spark_sink.commits import Commits, segmented
 from spark_sink.engines import Engine
@@ -82,6 +83,7 @@ class Task:
             if report.commits and not report.parked and not report.orders:
                 rows = records.filter(pc.equal(records.column("kind"), "row"))
                 report.latency = Latency.of(rows.column("committed"), time.time_ns() // 1000)
+            report.megabytes = resident.megabytes()
             yield report
 
     def _apply(self, report: Report, table_id: TableId | None, came: Intake, records: pa.Table) -> None:

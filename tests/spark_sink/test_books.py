@@ -89,6 +89,7 @@ def test_an_extent_is_that_of_its_parts() -> None:
     )
     whole = Extent.of(records)
     assert Extent({0: 4, 1: 0}, {0: 10, 1: 2}, {"s": "03", "r": "07"}) == whole
+    assert 6 + 2 == whole.offsets
     assert whole == together([Extent.of(records.slice(2)), Extent.of(records.slice(0, 2))])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import urllib.request
 
 import pyarrow as pa
@@ -19,14 +20,16 @@ def _scrape(port: int) -> dict[str, float]:
 
 
 def test_a_scrape() -> None:
-    """Events by table up to the cap, what became of the others by reason, parked tables, and the latency."""
+    """Events by table up to the cap, what became of the others by reason, parked tables, the latency, and the lag that
+    was known last."""
     metrics = Metrics(tables=1)
     port = metrics.serve(0)
     latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
     first = Report("a", "a", 0, 4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
     parked = Report("b", "b", 1, 3, parked=3, refused="no")
-    metrics.batch([first, parked], {"b": Cause("COMMAND", "", 0, 5)}, {"total": 1.5, "ddl": 0.5})
-    metrics.batch([Report("c", "c", 0, 2, commits=1)], {}, {"total": 1.0})
+    assert math.isnan(_scrape(port)["cdc_sink_lag_records"])
+    metrics.batch([first, parked], {"b": Cause("COMMAND", "", 0, 5)}, {"total": 1.5, "ddl": 0.5}, 7)
+    metrics.batch([Report("c", "c", 0, 2, commits=1)], {}, {"total": 1.0}, None)
     found = _scrape(port)
     assert {
         'cdc_sink_events_total{table="a"}': 4,
@@ -39,6 +42,7 @@ def test_a_scrape() -> None:
         "cdc_sink_parked_events_waiting": 0,
         'cdc_sink_batch_seconds_total{phase="total"}': 2.5,
         "cdc_sink_batches_total": 2,
+        "cdc_sink_lag_records": 7,
         'cdc_sink_latency_seconds_bucket{le="0.5"}': 1,
         'cdc_sink_latency_seconds_bucket{le="2.5"}': 2,
         'cdc_sink_latency_seconds_bucket{le="10.0"}': 4,

@@ -18,11 +18,12 @@ STEP = AddColumns((Column("n", "int"),))
 def test_runs_add_up() -> None:
     """What each run did counts once; what an earlier run did is no replay for a later one, what came before is."""
     first = Report("t", "r", 3, 9, engine="spark", commits=2, skipped=1, rows=4, stale={"duplicate": 1}, more=True)
+    first.megabytes = 90
     second = Report("t", "r", 3, 9, engine="spark", commits=1, skipped=3, rows=2, stale={"duplicate": 2}, late=1)
     other = Report("u", "r", 3, 1, rejected={"KEY_UNKNOWN": 1})
     (report, rest) = together([[first, other], [second]])
     assert (3, 1, 6, 1, {"duplicate": 3}) == (report.commits, report.skipped, report.rows, report.late, report.stale)
-    assert (False, 9, other) == (report.more, report.events, rest)
+    assert (False, 9, other, 90) == (report.more, report.events, rest, report.megabytes)
 
 
 def test_a_run_after_a_step_is_the_first() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -58,6 +60,41 @@ def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
             reader.refresh()
     finally:
         reader.close()
+
+
+def test_where_a_topic_ends(broker: Broker) -> None:
+    """By partition, the offset after the last record that may be read: marks of transactions are before it, an open
+    transaction is not, nor are records behind that. A topic that does not exist has no partitions."""
+    topic = "sink-schemas-ends"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, "none")
+    try:
+        assert {} == reader.ends(topic)
+        _create(broker, topic, 3)
+        assert {0: 0, 1: 0, 2: 0} == _after({}, reader, topic)
+        plain = Producer({"bootstrap.servers": broker.bootstrap})
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+        producer.init_transactions()
+        for end in (producer.commit_transaction, producer.abort_transaction):
+            producer.begin_transaction()
+            for partition in (0, 2, 2):
+                producer.produce(topic, b"x", partition=partition)
+            producer.flush()
+            plain.produce(topic, b"x", partition=0)
+            plain.flush()
+            before = reader.ends(topic)
+            end()
+        assert {0: 3, 1: 0, 2: 3} == before
+        # The broker ends a transaction after it has answered.
+        assert {0: 6, 1: 0, 2: 6} == _after(before, reader, topic)
+    finally:
+        reader.close()
+
+
+def _after(before: dict[int, int], reader: SchemaReader, topic: str) -> dict[int, int]:
+    deadline = time.monotonic() + 60
+    while (ends := reader.ends(topic)) == before and time.monotonic() < deadline:
+        pass
+    return ends
 
 
 def _create(broker: Broker, topic: str, partitions: int) -> None:

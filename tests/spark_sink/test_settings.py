@@ -43,6 +43,7 @@ def test_defaults() -> None:
         ("batches: {trigger_second: 5}", "unknown setting 'trigger_second' (did you mean trigger_seconds?)"),
         ("chekpoint: x", "unknown setting 'chekpoint' (did you mean checkpoint?)"),
         ("batches: {max_offsets: 0}", "batches.max_offsets: "),
+        ("batches: {target_seconds: 0, worker_megabytes: 1}", "batches.target_seconds: "),
         ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
         ("[", "not YAML"),
     ],

@@ -6,10 +6,13 @@ import pickle
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pyarrow as pa
+import pytest
 
+from spark_sink import resident
 from spark_sink.aside import MAX_SEGMENTS
 from spark_sink.commits import DAY
 from spark_sink.evolve import AddColumns, Column, Create, Shape
@@ -72,6 +75,17 @@ def test_a_missing_table_is_asked_for() -> None:
     (report,) = _reports(tables, events)
     assert AddColumns((Column("b", "string"),)) == report.step
     assert ([], []) == (tables.rejected, tables.by_name["shop_sales.orders"].commits)
+
+
+def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What this process holds: more with a large thing in it; not known where the system does not tell."""
+    (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
+    held = bytearray(b"x") * (200 * 2**20)
+    (after,) = _reports(MemoryTables(), [change("t", None, pos=1)])
+    assert 150 < after.megabytes - before.megabytes < 250
+    assert len(held)
+    monkeypatch.setattr(resident, "_STATM", tmp_path / "statm")
+    assert 0 == resident.megabytes()
 
 
 def test_a_truncate_makes_no_table() -> None:

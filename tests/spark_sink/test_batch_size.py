@@ -1,0 +1,158 @@
+"""The running query takes batches of the size that they can be afforded in, and tells how far it is behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import DataFrame
+from structlog.testing import capture_logs
+
+from dev.broker import Broker
+from spark_sink.job import Job
+from spark_sink.kafka import Kafka
+from spark_sink.lag import Lag, planned_offsets
+from spark_sink.report import Report
+from spark_sink.schemas import SchemaReader
+from spark_sink.settings import Batches, Input, Settings, Tables
+from tests.spark_sink.changes import change, record
+from tests.spark_sink.lake import Lake
+
+PARTITIONS = 2
+
+
+class Timed:
+    """Applies batches, and is itself the clock: a record takes as long as it is told, whatever the machine."""
+
+    def __init__(self, lake: Lake, seconds: list[float]) -> None:
+        self._apply = lake.applier
+        self._seconds = seconds
+        self._now = 0.0
+        self.reports: list[Report] = []
+        self.job: Job | None = None
+        self.last = 0
+
+    def __call__(self, records: DataFrame, batch: int) -> list[Report]:
+        reports = self._apply(records, batch)
+        self.reports += reports
+        self._now += sum(report.events for report in reports) * (self._seconds.pop(0) if self._seconds else 0.02)
+        if self.job is not None and self.applied() >= self.last:
+            self.job.stop()
+        return reports
+
+    def clock(self) -> float:
+        return self._now
+
+    def applied(self) -> int:
+        return sum(report.events for report in self.reports)
+
+
+class Topic:
+    """Inserts of rows, in transactions: behind the records of each there is a mark of it."""
+
+    def __init__(self, broker: Broker, name: str) -> None:
+        self.name = name
+        self.options = {"bootstrap.servers": broker.bootstrap}
+        admin = AdminClient(self.options)
+        admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result()
+        self._producer = Producer({**self.options, "transactional.id": name, "transaction.timeout.ms": 600_000})
+        self._producer.init_transactions()
+
+    def send(self, ids: Sequence[int], size: int = 1000, *, commit: bool = True) -> None:
+        for start in range(0, len(ids), size):
+            self._producer.begin_transaction()
+            for id in ids[start : start + size]:
+                event = change("c", {"id": id}, {"a": "x"}, pos=id + 1)
+                self._producer.produce(self.name, record(event), partition=id % PARTITIONS)
+            assert 0 == self._producer.flush()
+            if commit:
+                self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        self._producer.abort_transaction()
+
+
+def _run(lake: Lake, topic: Topic, folder: Path, timed: Timed, batches: Batches, last: int | None) -> list[Any]:
+    """Run to the end of the topic, or until `last` records are applied; the log."""
+    settings = Settings(
+        pipeline="test",
+        kafka=Kafka(bootstrap_servers=topic.options["bootstrap.servers"]),
+        input=Input(topic=topic.name),
+        tables=Tables(warehouse=str(lake.warehouse)),
+        checkpoint=str(folder / "checkpoint"),
+        batches=batches,
+    )
+    schemas = SchemaReader(topic.options, "none")
+    lake.applier._lag = Lag(lake.spark, settings.checkpoint, topic.name, partial(schemas.ends, topic.name))
+    job = Job(lake.spark, settings, timed, lake.requests(), "earliest", available_now=last is None)  # type: ignore[arg-type]
+    if last is not None:
+        timed.job, timed.last = job, last
+    try:
+        with capture_logs() as log:
+            job.run()
+    finally:
+        schemas.close()
+    return log
+
+
+def _told(log: list[Any], event: str) -> list[Any]:
+    return [line for line in log if line["event"] == event]
+
+
+def _once(lake: Lake, timed: Timed, count: int) -> None:
+    """Every row is there, and was written once, in one commit of each batch."""
+    assert [str(id) for id in range(count)] == sorted((row["id"] for row in lake.rows()), key=int)
+    written, skipped = (sum(getattr(report, name) for report in timed.reports) for name in ("rows", "skipped"))
+    assert (count, count, 0) == (timed.applied(), written, skipped)
+
+
+def test_slow_records_are_taken_in_smaller_batches(
+    broker: Broker, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run to the end of a backlog halves its batches when records are slow, and doubles them when they are not.
+    Nothing is lost or done twice by the restarts. The lag falls to 0, marks of transactions notwithstanding, and a
+    transaction that is open is not in it."""
+    topic, count = Topic(broker, "sink-pace-backlog"), 7_000
+    topic.send(range(count))
+    topic.send(range(count, count + 10), commit=False)
+    timed = Timed(lake, [0.04] * 2 + [0.001] * 10)
+    monkeypatch.setattr("spark_sink.job.perf_counter", timed.clock)
+    log = _run(lake, topic, tmp_path, timed, Batches(max_offsets=2000, worker_megabytes=10**6), None)
+    topic.abort()
+    _once(lake, timed, count)
+    changes = [(line["from"], line["to"]) for line in _told(log, "batch size changed")]
+    assert [(2000, 1000), (1000, 2000)] == changes
+    applied = _told(log, "batch applied")
+    assert {2, 1} <= {round(line["events"] / 1000) for line in applied}
+    lags = [line["lag"] for line in applied]
+    assert sorted(lags, reverse=True) == lags
+    assert (5, 0) == (round(lags[0] / 1000), lags[-1])
+    assert all(line["worker_megabytes"] > 50 for line in applied)
+
+
+def test_a_service_changes_between_batches(
+    broker: Broker, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that waits for its next trigger does not wait with the new size, and no batch is planned in vain."""
+    topic = Topic(broker, "sink-pace-service")
+    topic.send(range(4000))
+    timed = Timed(lake, [0.04])
+    monkeypatch.setattr("spark_sink.job.perf_counter", timed.clock)
+    batches = Batches(max_offsets=2000, trigger_seconds=600, worker_megabytes=10**6)
+    log = _run(lake, topic, tmp_path, timed, batches, 2500)
+    assert [2, 1] == [round(line["events"] / 1000) for line in _told(log, "batch applied")]
+    assert (1, []) == (len(_told(log, "batch size changed")), _told(log, "query restarted"))
+    _once(lake, timed, timed.applied())
+
+
+def test_what_spark_has_planned() -> None:
+    """The entry of the log of offsets tells the end of every partition; another form of it is an error that says so."""
+    entry = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"cdc.canonical":{"1":7,"0":120}}'
+    assert {0: 120, 1: 7} == planned_offsets(entry, "cdc.canonical")
+    with pytest.raises(ValueError, match="version v2, not v1"):
+        planned_offsets("v2\n{}\n{}", "cdc.canonical")
