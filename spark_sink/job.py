@@ -3,6 +3,7 @@ between batches; nowhere else."""
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 import time
@@ -50,8 +51,17 @@ POLL_SECONDS = 1
 ID_FILE = "_sink_id"
 
 
+# It writes a stack trace for a batch that shall not begin, and one for the fault that follows when it is begun again.
+_COMPLAINS = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
+
+
 class _Stopping(Exception):
     """Raised in place of a batch that shall not begin."""
+
+
+def _unexpected(record: logging.LogRecord) -> bool:
+    """Py4J logs what comes out of a batch."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], _Stopping)
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
@@ -119,9 +129,12 @@ class Job:
         self._resizing = threading.Event()
         self._restarts = 0
         self._turned_away = False
+        self._hushed = False
+        self._first = True
 
     def run(self) -> None:
         """Until the end, a stop, or a failure."""
+        logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with self._signals():
             # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
             while self._requests.run() and self._available_now and not self._stopping.is_set():
@@ -136,7 +149,9 @@ class Job:
 
     def _start(self) -> StreamingQuery:
         self._resizing.clear()
+        self._hush(self._turned_away)
         self._turned_away = False
+        self._first = True
         records = stream(self._spark, self._settings, self._starting, self._pace.limit)
         writer = records.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
@@ -147,7 +162,10 @@ class Job:
     def _batch(self, records: DataFrame, batch: int) -> None:
         if self._stopping.is_set() or self._resizing.is_set():
             self._turned_away = True
+            self._hush(True)
             raise _Stopping
+        self._hush(self._hushed and self._first)
+        self._first = False
         try:
             with self._writing:
                 self._obey()
@@ -169,6 +187,12 @@ class Job:
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
             self._resizing.set()
+
+    def _hush(self, hushed: bool) -> None:
+        """A batch was turned away: nobody has to hear of it, up to the end of its second beginning."""
+        if hushed != self._hushed:
+            session.log_level(self._spark, _COMPLAINS, "OFF" if hushed else "ERROR")
+            self._hushed = hushed
 
     def _obey(self) -> None:
         """Execute commands; between batches."""

@@ -88,7 +88,6 @@ class Pace:
             return self._to(self.limit // 2, f"{taken} records took {seconds:.0f} s ({bound})")
         cheap = seconds < _LITTLE_TIME * self._seconds.most and megabytes < _LITTLE_MEMORY * self._megabytes.most
         if full and cheap:
-            self._seconds.last = self._megabytes.last = None
             return self._to(2 * self.limit, f"{taken} records took {seconds:.1f} s, and workers {megabytes:.0f} MiB")
         return None
 

@@ -68,6 +68,12 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     return fresh
 
 
+def log_level(spark: SparkSession, logger: str, level: str) -> None:
+    """What one of Spark's own loggers says from now on: `OFF`, `ERROR`."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
+
+
 def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
     """Hadoop's file system of a folder or URL, and its path there: both are objects of the Java side."""
     jvm: Any = spark._jvm

@@ -112,7 +112,11 @@ def _once(lake: Lake, timed: Timed, count: int) -> None:
 
 
 def test_slow_records_are_taken_in_smaller_batches(
-    broker: Broker, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Broker,
+    lake: Lake,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A run to the end of a backlog halves its batches when records are slow, and doubles them when they are not.
     Nothing is lost or done twice by the restarts. The lag falls to 0, marks of transactions notwithstanding, and a
@@ -125,6 +129,7 @@ def test_slow_records_are_taken_in_smaller_batches(
     log = _run(lake, topic, tmp_path, timed, Batches(max_offsets=2000, worker_megabytes=10**6), None)
     topic.abort()
     _once(lake, timed, count)
+    assert [] == caplog.records
     changes = [(line["from"], line["to"]) for line in _told(log, "batch size changed")]
     assert [(2000, 1000), (1000, 2000)] == changes
     applied = _told(log, "batch applied")
