@@ -26,7 +26,7 @@ from spark_sink.apply import Applier
 from spark_sink.books import Books
 from spark_sink.errors import SinkError
 from spark_sink.extent import together
-from spark_sink.lag import PATIENCE_SECONDS, Lag
+from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
 from spark_sink.metrics import Metrics
 from spark_sink.pace import Pace
 from spark_sink.read import stream
@@ -77,19 +77,20 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
         checkpoint = checkpoint_id(spark, settings.checkpoint)
-        app, rules = f"{settings.pipeline}/{checkpoint}", settings.tables.rules
+        app, rules, topic = f"{settings.pipeline}/{checkpoint}", settings.tables.rules, settings.input.topic
         tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
-        books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, settings.input.topic)
+        books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
         starting = "earliest"
         if not has_progress(spark, settings.checkpoint):
-            topic, told = settings.input.topic, settings.input.starting_offsets
-            starting = starting_offsets(topic, told, books.batches.reached(), schemas.ends(topic))
+            told, reached = settings.input.starting_offsets, books.batches.reached()
+            starting = starting_offsets(topic, told, reached, schemas.ends(topic))
         metrics = Metrics(settings.metrics.max_tables)
         if settings.metrics.port is not None:
             metrics.serve(settings.metrics.port)
         writer = DeltaWriter(spark, tables.staging)
-        lag = Lag(spark, settings.checkpoint, settings.input.topic, partial(schemas.ends, patience=PATIENCE_SECONDS))
+        ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
+        lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, writer, lag)
         actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
         requests = Requests(books.requests, actions.by_name())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import structlog
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from spark_sink.session import hadoop_folder
 
 log = structlog.get_logger()
 
-# A batch waits no longer than this to hear where the topic ends.
+# Each question about the end of the topic waits so long for its answer, and with it the batch.
 PATIENCE_SECONDS = 2.0
 
 
@@ -23,19 +24,19 @@ class Lag:
     and have offsets, and partitions without records are in no batch.
 
     Args:
+        entry: what Spark wrote down before it began a batch.
         ends: by partition, the offset after the last record that may be read.
     """
 
-    def __init__(self, spark: SparkSession, checkpoint: str, topic: str, ends: Callable[[], Mapping[int, int]]) -> None:
-        self._spark = spark
-        self._checkpoint = checkpoint
+    def __init__(self, topic: str, entry: Callable[[int], str], ends: Callable[[], Mapping[int, int]]) -> None:
         self._topic = topic
+        self._entry = entry
         self._ends = ends
 
     def after(self, batch: int) -> int | None:
         """How many records are to come after a batch; None when that cannot be said now."""
         try:
-            planned = planned_offsets(self._planned(batch), self._topic)
+            planned = planned_offsets(self._entry(batch), self._topic)
             ends = self._ends()
         except Exception as error:
             # Whatever it is: the batch is applied, and nobody waits for this number.
@@ -43,22 +44,23 @@ class Lag:
             return None
         return sum(max(0, end - planned.get(partition, 0)) for partition, end in ends.items()) if ends else None
 
-    def _planned(self, batch: int) -> str:
-        """What Spark writes down before it begins a batch."""
-        files, folder = hadoop_folder(self._spark, self._checkpoint)
-        stored = files.open(folder.suffix(f"/offsets/{batch}"))
-        try:
-            jvm = self._spark._jvm
-            return str(jvm.org.apache.commons.io.IOUtils.toString(stored, "UTF-8"))  # type: ignore[union-attr]
-        finally:
-            stored.close()
+
+def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
+    """A batch in the log of offsets of a checkpoint folder."""
+    files, folder = hadoop_folder(spark, checkpoint)
+    stored = files.open(folder.suffix(f"/offsets/{batch}"))
+    try:
+        jvm: Any = spark._jvm
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stored, "UTF-8"))
+    finally:
+        stored.close()
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
     """By partition, the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
 
     Raises:
-        ValueError: it is not such an entry.
+        ValueError: it is of another version.
     """
     version, *_, last = text.splitlines()
     if version != "v1":

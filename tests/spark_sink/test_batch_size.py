@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from dev.broker import Broker
 from spark_sink.job import Job
 from spark_sink.kafka import Kafka
-from spark_sink.lag import Lag, planned_offsets
+from spark_sink.lag import Lag, offset_entry
 from spark_sink.report import Report
 from spark_sink.schemas import SchemaReader
 from spark_sink.settings import Batches, Input, Settings, Tables
@@ -88,7 +88,8 @@ def _run(lake: Lake, topic: Topic, folder: Path, timed: Timed, batches: Batches,
         batches=batches,
     )
     schemas = SchemaReader(topic.options, "none")
-    lake.applier._lag = Lag(lake.spark, settings.checkpoint, topic.name, partial(schemas.ends, topic.name))
+    planned = partial(offset_entry, lake.spark, settings.checkpoint)
+    lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
     job = Job(lake.spark, settings, timed, lake.requests(), "earliest", available_now=last is None)  # type: ignore[arg-type]
     if last is not None:
         timed.job, timed.last = job, last
@@ -153,11 +154,3 @@ def test_a_service_changes_between_batches(
     assert [2, 1] == [round(line["events"] / 1000) for line in _told(log, "batch applied")]
     assert (1, []) == (len(_told(log, "batch size changed")), _told(log, "query restarted"))
     _once(lake, timed, timed.applied())
-
-
-def test_what_spark_has_planned() -> None:
-    """The entry of the log of offsets tells the end of every partition; another form of it is an error that says so."""
-    entry = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"cdc.canonical":{"1":7,"0":120}}'
-    assert {0: 120, 1: 7} == planned_offsets(entry, "cdc.canonical")
-    with pytest.raises(ValueError, match="version v2, not v1"):
-        planned_offsets("v2\n{}\n{}", "cdc.canonical")

@@ -119,6 +119,7 @@ def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
         service.kill()
     assert 20 == len(sink.rows())
     batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
+    assert [1, 0] == [line["lag"] for line in batches.values()]
     assert (1, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
     assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
 

@@ -1,0 +1,59 @@
+"""How far the tables are behind the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from spark_sink.errors import SinkError
+from spark_sink.lag import Lag, planned_offsets
+
+ENTRY = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"cdc.canonical":{"1":7,"0":120}}'
+
+
+def _after(entry: str, ends: Mapping[int, int] | Exception) -> tuple[int | None, list[Any]]:
+    def asked() -> Mapping[int, int]:
+        if isinstance(ends, Exception):
+            raise ends
+        return ends
+
+    with capture_logs() as log:
+        return Lag("cdc.canonical", lambda batch: entry if batch == 3 else "", asked).after(3), log
+
+
+@pytest.mark.parametrize(
+    ("ends", "lag"),
+    [
+        ({0: 120, 1: 7}, 0),
+        ({0: 125, 1: 9}, 7),
+        ({0: 120, 1: 7, 2: 30}, 30),
+        ({0: 100, 1: 9}, 2),
+        ({}, None),
+    ],
+)
+def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
+    """Over all partitions, those that came after the batch was planned included; a partition that lost its end is none
+    that makes up for others, and a topic that is gone says nothing."""
+    assert (lag, []) == _after(ENTRY, ends)
+
+
+@pytest.mark.parametrize(
+    ("entry", "ends", "why"),
+    [
+        (ENTRY, SinkError("no broker"), "no broker"),
+        (ENTRY.replace("v1", "v2"), {0: 1}, "an offset log of version v2, not v1"),
+        (ENTRY.replace("cdc.", "another."), {0: 1}, "'cdc.canonical'"),
+    ],
+)
+def test_not_known(entry: str, ends: Mapping[int, int] | Exception, why: str) -> None:
+    """Whatever is the matter, no batch fails for it; the log says what."""
+    lag, (line,) = _after(entry, ends)
+    assert (None, "lag not known", 3, why) == (lag, line["event"], line["batch"], line["reason"])
+
+
+def test_what_spark_has_planned() -> None:
+    """The entry of the log of offsets tells the end of every partition."""
+    assert {0: 120, 1: 7} == planned_offsets(ENTRY, "cdc.canonical")
