@@ -182,7 +182,7 @@ class Job:
         """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
         the next start, and is of the old size."""
         if any(report.skipped for report in reports):
-            return  # done in part before a crash: it costs more
+            return  # in part it was done before a crash: what it costs as a whole is not known
         taken = together(report.extent for report in reports).offsets
         change = self._pace.after(taken, seconds, max((report.megabytes for report in reports), default=0))
         if change is not None:
