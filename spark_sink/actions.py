@@ -65,9 +65,12 @@ class Actions:
         task = self._applier.task(0)
         came = resume(self._spark, self._books.parked, target, task, self._obey, self._limit)
         self._applier.discard()
-        self._changed()
         if came.reports:
-            self._books.batches.write(None, came.reports[-1:])
+            # Before the events go: whoever reads by the manifest must find them in one of the two.
+            self._books.batches.write(None, came.reports)
+        if came.through is not None:
+            self._books.parked.remove(target, came.through)
+        self._changed()
         self._replayed[target] += sum(report.events for report in came.reports)
         told = f"{self._replayed[target]} events replayed"
         if came.left and came.refused is None:

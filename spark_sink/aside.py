@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -59,10 +60,17 @@ class Aside:
         if done is not None and done >= marker.version:
             # This batch was begun before: what it brought until the table was parked is in the table, the rest waits.
             self.report.skipped += 1
+            self._tell_version()
             return True
         if cause is not None:
             self._park(0, Reason(cause.reason), cause.detail, came.events, came.rejected)
         return cause is not None
+
+    def _tell_version(self) -> None:
+        """For the manifest, which would not know of what the batch wrote before."""
+        with suppress(Refused):  # as it cannot be opened, it had no commit
+            table = self.tables.open(self.report.table)
+            self.report.version = table.version if table is not None else None
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> None:
         """The table cannot go on: it is parked with its events from here on, the broken ones among them."""

@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_sink import parking
+from spark_sink.cut import Row
 from spark_sink.extent import together
 from spark_sink.names import RESERVED
 from spark_sink.parking import Cause, Parking
@@ -41,23 +44,40 @@ class BatchBook(Book):
         super().__init__(warehouse, BATCHES, pipeline, ARROW)
         self._checkpoint = checkpoint
         self._topic = topic
+        self._ended_at: int | None = None
 
-    def write(self, batch: int | None, reports: Sequence[Report]) -> None:
-        """Tables and partitions that the batch did not touch are not named."""
+    def write(self, batch: int | None, reports: Sequence[Report], parked: int = 0) -> None:
+        """Tables and partitions that the batch did not touch are not named.
+
+        Args:
+            reports: of one table the last counts.
+            parked: the version of `_cdc.parked` afterwards, at which it says what waits; 0: nothing was ever parked.
+        """
+        versions = {report.table: report.version for report in reports if report.version is not None}
+        if parked:
+            versions[parking.NAME] = parked
         extent = together(report.extent for report in reports) if batch is not None else together(())
         row: dict[str, Any] = {
             "checkpoint": self._checkpoint,
             "batch": batch,
-            "ended_at": time.time_ns() // 1000,
+            "ended_at": self._now(),
             "topic": self._topic,
             "from_offsets": sorted(extent.begin.items()),
             "to_offsets": sorted(extent.end.items()),
             "positions": sorted(extent.positions.items()),
-            "versions": sorted((report.table, report.version) for report in reports if report.version is not None),
+            "versions": sorted(versions.items()),
         }
         marker = None if batch is None else Marker(f"{self.pipeline}/{self._checkpoint}/{BATCHES}", batch)
         self.append([row], marker)
         self.tidy()
+
+    def _now(self) -> int:
+        """Later than every row that is there, whatever clocks say: rows have no other order."""
+        if self._ended_at is None:
+            told = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
+            self._ended_at = pc.max(told).as_py() or 0
+        self._ended_at = max(time.time_ns() // 1000, self._ended_at + 1)
+        return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
         """By partition, the offset after the last that any batch of this pipeline, under any checkpoint, has ended."""
@@ -66,6 +86,12 @@ class BatchBook(Book):
             for partition, offset in offsets:
                 reached[partition] = max(offset, reached.get(partition, 0))
         return reached
+
+    def rows(self) -> list[Row]:
+        """What a cut is folded from, in no order."""
+        found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
+        maps = ("to_offsets", "versions")
+        return [Row(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
 
 
 class Books:
@@ -78,6 +104,7 @@ class Books:
         self.batches = BatchBook(warehouse, pipeline, checkpoint, topic)
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
+        self._turn = 0
 
     def create(self) -> None:
         """Those that are not there."""
@@ -100,11 +127,12 @@ class Books:
         if again:
             self.changed()
         self._ended = None
-        turn = self.parked.version()  # 0: nothing was ever parked
+        self._turn = turn = self.parked.version()  # 0: nothing was ever parked
         return Parking(self.parked.pipeline, turn, time.time_ns() // 1000, dict(self.held()), again and turn > 0)
 
     def end(self, batch: int, reports: Sequence[Report]) -> None:
-        self.batches.write(batch, reports)
+        parks = any(report.parked for report in reports)
+        self.batches.write(batch, reports, self.parked.version() if parks else self._turn)
         for report in reports:
             if report.refused is not None:
                 self.changed()

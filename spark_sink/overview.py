@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from spark_sink import quarantine
+from deltalake.exceptions import DeltaError
+
+from spark_sink import parking, quarantine
 from spark_sink.books import BatchBook
+from spark_sink.cut import beside, fold
+from spark_sink.errors import SinkError
 from spark_sink.names import TableId, TablePattern
 from spark_sink.requests import RequestBook
 from spark_sink.tables.delta_books import ParkedBook, rows_of
+
+
+def cut(
+    warehouse: str, pipeline: str, topic: str, batch: int | None = None, checkpoint: str | None = None
+) -> dict[str, Any]:
+    """The cut behind a batch; see spark_sink.cut."""
+    found = fold(BatchBook(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
+    versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
+    parked: dict[str, Any] = {}
+    at = found.versions.get(parking.NAME)
+    if at is not None:
+        book = ParkedBook(warehouse, pipeline)
+        try:
+            held, first = book.held(at), book.first_waiting(at)
+        except (DeltaError, OSError) as error:
+            raise SinkError(f"version {at} of {parking.NAME} cannot be read any more: {error}") from None
+        parked = {
+            name: {
+                "reason": cause.reason,
+                "waiting": cause.events,
+                "offsets": _by_partition(beside(found, first.get(name, {}))),
+            }
+            for name, cause in sorted(held.items())
+        }
+    return {
+        "pipeline": pipeline,
+        "checkpoint": found.checkpoint,
+        "batch": found.batch,
+        "ended_at": found.ended_at,
+        "topic": topic,
+        "offsets": _by_partition(found.offsets),
+        "tables": dict(sorted(versions.items())),
+        "parked": parked,
+    }
+
+
+def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
 def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
@@ -22,7 +64,7 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
     broken = Counter((row["target"], row["reason"]) for row in quarantined(warehouse, pattern))
     versions: dict[str, int] = {}
     for row in written:
-        versions |= dict(row["versions"])
+        versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
     return {
         "pipeline": pipeline,

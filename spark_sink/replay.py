@@ -44,15 +44,16 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """How far a table came."""
+    """How far a table came. `through`: the last turn that is in the table with all before it, and may be removed."""
 
     reports: list[Report]
+    through: int | None
     left: bool
     refused: str | None
 
 
 def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obey: Obey, limit: int) -> Resumed:
-    """Replay turns of a table, oldest first, and remove what was replayed; at least one, and about `limit` events.
+    """Replay turns of a table, oldest first; at least one, and about `limit` events.
 
     Args:
         task: what the next batch would be applied with.
@@ -75,15 +76,13 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
         if end.refused is not None:
             # Turns before this one are done with; this one is tried again as a whole.
             reached = together(runs)
-            if len(reached) > 1:
-                parked.remove(target, int(reached[-2].route))
-            return Resumed(reached, True, end.refused)
+            through = int(reached[-2].route) if len(reached) > 1 else None
+            return Resumed(reached, through, True, end.refused)
         if not end.waits:
             break
         asked.take([end])
         replay = replace(replay, refused=obey([end]))
-    parked.remove(target, last)
-    return Resumed(together(runs), left, None)
+    return Resumed(together(runs), last, left, None)
 
 
 def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay) -> list[Report]:

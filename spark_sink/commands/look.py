@@ -1,4 +1,4 @@
-"""`spark-sink status` and `quarantine ls`: what the sink's own tables tell."""
+"""`spark-sink status`, `cut` and `quarantine ls`: what the sink's own tables tell."""
 
 from __future__ import annotations
 
@@ -47,6 +47,19 @@ def _line(table: dict[str, Any]) -> str:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in counts.items())
+
+
+@click.command()
+@config
+@click.option("--batch", type=int, help="Behind this batch; the newest if not given.")
+@click.option("--checkpoint", help="Id of the checkpoint that the batch is of; that of the newest batch if not given.")
+def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
+    """Versions of all tables and offsets of the topic that belong together, as JSON."""
+    loaded = settings.load(config)
+    from spark_sink import overview
+
+    found = overview.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, batch, checkpoint)
+    click.echo(json.dumps(found, default=str, indent=2))
 
 
 @click.group()

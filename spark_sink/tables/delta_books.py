@@ -65,13 +65,16 @@ class Book:
             table.optimize.compact()
             table.vacuum(dry_run=False)
 
-    def read(self, columns: Sequence[str], **equal: str) -> pa.Table:
-        """Rows of this pipeline whose columns equal what is asked for; none when the table is not there."""
+    def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
+        """Rows of this pipeline whose columns equal what is asked for, now or at a version; none when the table is not
+        there."""
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
         try:
-            files = DeltaTable(self.path).to_pyarrow_dataset()
+            files = DeltaTable(self.path, version=version).to_pyarrow_dataset()
         except TableNotFoundError:
+            if version is not None:
+                raise
             return schema.empty_table()
         condition = ds.scalar(True)
         for name, value in wanted.items():
@@ -108,9 +111,9 @@ class ParkedBook(Book):
         """Of commits that replay turns: another table, made anew, would count its turns from the beginning."""
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
-    def held(self) -> dict[str, Cause]:
-        """The parked tables, by name, each with the cause of its first turn."""
-        rows = self.read(["target", "turn", "reason", "detail", "parked_at", "kafka_offset"])
+    def held(self, version: int | None = None) -> dict[str, Cause]:
+        """The parked tables, by name, each with the cause of its first turn; now, or at a version of this table."""
+        rows = self.read(["target", "turn", "reason", "detail", "parked_at", "kafka_offset"], version)
         each = rows.group_by(["target", "turn", "reason", "detail"])
         counted = each.aggregate([("parked_at", "min"), ("kafka_offset", "count")]).sort_by("turn").to_pylist()
         events: dict[str, int] = {}
@@ -121,6 +124,15 @@ class ParkedBook(Book):
             name: Cause(row["reason"], row["detail"], int(row["parked_at_min"].timestamp() * 1e6), events[name])
             for name, row in first.items()
         }
+
+    def first_waiting(self, version: int) -> dict[str, dict[int, int]]:
+        """By table and partition, the offset of the first event that waits, at a version of this table."""
+        rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
+        first: dict[str, dict[int, int]] = {}
+        for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
+            if row["kafka_offset_min"] is not None:
+                first.setdefault(row["target"], {})[row["kafka_partition"]] = row["kafka_offset_min"]
+        return first
 
     def turns(self, target: str) -> list[tuple[int, int]]:
         """What waits for a table: turns in order, and how many events each has."""

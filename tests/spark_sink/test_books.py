@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from spark_sink import overview
 from spark_sink.books import BatchBook, Books
 from spark_sink.errors import ConfigError, Reason
-from spark_sink.extent import Extent, together
-from spark_sink.names import TableId
+from spark_sink.extent import NOWHERE, Extent, together
+from spark_sink.names import TableId, TablePattern
 from spark_sink.parking import Parking
 from spark_sink.quarantine import Rejected
 from spark_sink.report import Report
@@ -60,6 +62,34 @@ def test_the_manifest(tmp_path: Path) -> None:
     assert [("r", "09"), ("s", "02")] == row["positions"]
     assert [("a", 3)] == row["versions"]
     assert {0: 12, 1: 20} == books.batches.reached()
+
+
+def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once something was parked, every batch names the version at which `_cdc.parked` has what waits behind it; of a
+    table that is told twice the last version stands. Rows have an order even when the clock goes back."""
+    tables, books = DeltaTables(str(tmp_path)), Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    refused = Report("a", "a", 0, 1, refused="cause", parked=2)
+    for batch, reports in enumerate([[_report("a", 1, NOWHERE)], [refused], [_report("b", 1, NOWHERE)]]):
+        parking = books.begin(batch)
+        if refused in reports:
+            rows = parking.rows(_records([3, 4]), TABLE, "a", batch, [Rejected(n, Reason.COMMAND, "") for n in (0, 1)])
+            tables.park(rows, Marker("p/one/a", batch))
+        books.end(batch, reports)
+    books.batches.write(None, [_report("a", 2, NOWHERE), _report("a", 3, NOWHERE), _report("a", None, NOWHERE)])
+    books.parked.remove("a", books.parked.version())
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    books.begin(3)
+    books.end(3, [])
+    Books(str(tmp_path), "p", "two", "t").batches.write(0, [])
+    rows = sorted(books.batches.rows(), key=lambda row: row.ended_at)
+    assert [0, 1, 2, None, 3, 0] == [row.batch for row in rows]
+    waits = {"_cdc.parked": 1}
+    assert [{"a": 1}, waits, {"b": 1, **waits}, {"a": 3}, {"_cdc.parked": 2}, {}] == [row.versions for row in rows]
+    assert ({"a": {0: 3}}, {}) == (books.parked.first_waiting(1), books.parked.first_waiting(2))
+    assert (["a"], []) == (list(books.parked.held(1)), list(books.parked.held(2)))
+    told = overview.status(str(tmp_path), "p", TablePattern.parse("{table}"))
+    assert ["a", "b"] == [table["table"] for table in told["tables"]]
 
 
 def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,6 +220,7 @@ def test_a_batch_that_parked_its_table_comes_again() -> None:
     for parking in (Parking(held={"shop_sales.orders": cause}, again=True), Parking(again=True)):
         (report,) = _reports(tables, events, batch=1, parking=parking)
         assert (1, 0, 0) == (report.skipped, report.parked, report.commits)
+        assert table.version == report.version, "the manifest would not know of the commit before"
     assert ([[2, 3]], [("1",), ("2",)]) == ([places for _, places, _ in tables.held], sorted(table.visible()))
     _reports(tables, [change("c", {"id": "4"}, {}, pos=8)], batch=2, parking=Parking(again=True))
     assert [("1",), ("2",), ("4",)] == sorted(table.visible())
