@@ -8,7 +8,6 @@ its own here, or where `ELSEWHERE` says.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -43,6 +42,7 @@ ELSEWHERE = {
     "C17": "tests/spark_sink/test_resume.py::test_sweep_after_a_reload",
     "C18": "tests/spark_sink/test_c18.py::test_in_delta_lake",
     "C20": "tests/spark_sink/test_resume.py::test_c20_a_table_is_broken_for_long",
+    "C21": "tests/spark_sink/test_breadth.py::test_c21_many_tables_in_one_batch",
 }
 
 Rows = dict[int, dict[str, Any]]
@@ -229,23 +229,6 @@ def test_c19_maintenance_between_batches(lake: Lake) -> None:
     assert oracle(history) == {row["id"]: row for row in lake.rows()}
 
 
-def test_c21_many_tables_in_one_batch(lake: Lake) -> None:
-    """Tables that nobody knew, created and fed in one batch; the next batch touches one, and costs the others nothing.
-
-    `BREADTH=1000` in the environment makes as many as the page says.
-    """
-    count = int(os.environ.get("BREADTH", "25"))
-    for number in range(count):
-        lake.announce(schema_of(COLUMNS, table=_table(number)))
-    sent = [msgspec.structs.replace(c(id, id, a="x"), table=_table(n)) for n in range(count) for id in (1, 2)]
-    reports = lake.apply(0, sent)
-    assert [1] * count == [report.commits for report in reports]
-    for number in range(count):
-        assert [1, 2] == [row["id"] for row in lake.rows(f"shop_sales.{_table(number)}")]
-    (report,) = lake.apply(1, [msgspec.structs.replace(d(1, 3), table=_table(0))])
-    assert (f"shop_sales.{_table(0)}", 1) == (report.table, report.commits)
-
-
 def test_c22_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between the rows of two tables, and the job dies in every batch between the commits of the two. At
     the versions that the manifest names for a batch, the sum is what it always was."""
@@ -295,7 +278,7 @@ def _sum(lake: Lake, cut: dict[str, int]) -> int:
 
 def test_every_case_of_the_page_is_there() -> None:
     """And where it is said to be elsewhere, it is."""
-    here = {name.split()[0] for name in CASES} | {f"C{number}" for number in (15, 19, 21, 22)}
+    here = {name.split()[0] for name in CASES} | {f"C{number}" for number in (15, 19, 22)}
     assert {f"C{number}" for number in range(1, 23)} == here | ELSEWHERE.keys()
     for place in ELSEWHERE.values():
         file, test = place.split("::")
