@@ -85,6 +85,7 @@ class Applier:
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
+        self._checked: set[TableId] = set()
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
@@ -132,8 +133,10 @@ class Applier:
             raise ConfigError("; ".join(sorted(clashes)))
         return reports
 
-    def _check_names(self, tables: Iterable[TableId]) -> None:
+    def _check_names(self, tables: Sequence[TableId]) -> None:
         """All known tables, before the first event of a second one for the same target comes."""
+        if self._checked.issuperset(tables):  # as after nearly every batch; a target takes a while to work out
+            return
         owners: dict[str, TableId] = {}
         for table in tables:
             target = self._pattern.target(table)
@@ -141,6 +144,7 @@ class Applier:
             owner = owners.setdefault(target.lower(), table)
             if owner != table:
                 raise ConfigError(clash(owner, table, target))
+        self._checked.update(tables)
 
     def _log_engines(self, reports: Iterable[Report]) -> None:
         """Who writes a table, when that is first known, and when it changes."""

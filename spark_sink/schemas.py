@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import zlib
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -36,8 +37,22 @@ class Catalog:
 
     def __init__(self) -> None:
         self._by_table: dict[TableId, dict[str, TableSchema]] = {}
+        self._packed: bytes | None = None
+
+    def __getstate__(self) -> bytes:
+        """Packed when it has changed, not for every batch: it grows with the tables that the batch has nothing of."""
+        if self._packed is None:
+            known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
+            self._packed = zlib.compress(msgspec.msgpack.encode(known), 1)
+        return self._packed
+
+    def __setstate__(self, packed: bytes) -> None:
+        known = msgspec.msgpack.decode(zlib.decompress(packed), type=list[tuple[TableId, list[TableSchema]]])
+        self._by_table = {table: {schema.id: schema for schema in schemas} for table, schemas in known}
+        self._packed = packed
 
     def add(self, schema: TableSchema) -> None:
+        self._packed = None
         known = self._by_table.setdefault(TableId.of(schema), {})
         known.pop(schema.id, None)  # announced again: now the latest
         known[schema.id] = schema

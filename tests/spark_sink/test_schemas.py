@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 
 import pytest
@@ -28,6 +29,22 @@ def test_latest_is_the_last_announced() -> None:
     assert ONE == catalog.latest(ORDERS)
     assert TWO == catalog.find(ORDERS, TWO.id)
     assert catalog.find(ORDERS, "unheard") is None
+
+
+def test_a_catalog_travels() -> None:
+    """With all that it knows, in order, each time; packed anew only when it has changed."""
+    catalog = Catalog()
+    for schema in (ONE, TWO, ONE):
+        catalog.add(schema)
+    joined = catalog.joined(TableId("all", None, None, "orders"), [ORDERS])
+    for known in (catalog, joined):
+        there = pickle.loads(pickle.dumps(known))
+        assert (known.tables(), ONE) == (there.tables(), there.latest(known.tables()[-1]))
+        assert TWO == there.find(known.tables()[-1], TWO.id)
+    packed = catalog.__getstate__()
+    assert packed is catalog.__getstate__()
+    catalog.add(TWO)
+    assert TWO == pickle.loads(pickle.dumps(catalog)).latest(ORDERS)
 
 
 def test_reads_to_the_end_each_time(broker: Broker) -> None:
