@@ -25,6 +25,9 @@ from spark_sink.tables.delta_opened import commit, literal
 # So many commits make so many files, which every later commit has to list.
 TIDY_EVERY = 100
 
+# Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.
+CHECKPOINT_EVERY = "20"
+
 
 class Book:
     """One of our own tables; every row names the pipeline that it belongs to."""
@@ -38,9 +41,8 @@ class Book:
         """Unless it is there."""
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
-        DeltaTable.create(
-            self.path, self._schema, mode="ignore", configuration={"delta.dataSkippingStatsColumns": useful}
-        )
+        properties = {"delta.dataSkippingStatsColumns": useful, "delta.checkpointInterval": CHECKPOINT_EVERY}
+        DeltaTable.create(self.path, self._schema, mode="ignore", configuration=properties)
 
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self.path)

@@ -93,17 +93,19 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit for every batch does not mean a file for every batch; no row and no marker goes with the files."""
+    """A commit for every batch does not mean a file for every batch, nor a log that is read from its beginning; no row
+    and no marker goes with the files."""
     monkeypatch.setattr(delta_books, "TIDY_EVERY", 5)
     books = Books(str(tmp_path), "p", "one", "t")
     books.create()
-    for batch in [*range(12), 11]:
+    for batch in [*range(20), 19]:
         books.batches.write(batch, [_report("a", batch, Extent({0: batch}, {0: batch + 1}, {"s": "01"}))])
     table = DeltaTable(str(tmp_path / "_cdc" / "batches"))
     assert len(table.file_uris()) < 8
+    assert [f"{19:020}.checkpoint.parquet"] == [path.name for path in tmp_path.glob("_cdc/batches/*/*.checkpoint.*")]
     rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["batch"])
-    assert [(batch, [("a", batch)]) for batch in range(12)] == [(row["batch"], row["versions"]) for row in rows]
-    assert {0: 12} == books.batches.reached()
+    assert [(batch, [("a", batch)]) for batch in range(20)] == [(row["batch"], row["versions"]) for row in rows]
+    assert {0: 20} == books.batches.reached()
 
 
 def test_an_extent_is_that_of_its_parts() -> None:
