@@ -21,7 +21,7 @@ def main() -> int:
     if unknown := set(arguments.points) - POINTS.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(POINTS)}")
     killed: Counter[str] = Counter()
-    events, wrong = 0, []
+    events, missed, wrong = 0, 0, []
     with Broker() as broker:
         for seed in range(arguments.first, arguments.first + arguments.seeds):
             dice = Random(seed)
@@ -31,14 +31,16 @@ def main() -> int:
             killed.update(point for point, _ in verdict.killed)
             events += verdict.events
             wrong += verdict.wrong
+            missed += len(verdict.missed)
             print(f"seed {seed}: {verdict.events} events, killed {len(verdict.killed)} times", flush=True)
             for told in (*(f"not met: {point} ({number})" for point, number in verdict.missed), *verdict.wrong):
                 print(f"  {told}", flush=True)
-    print(f"\n{arguments.seeds} runs, {events} events, {killed.total()} kills, {len(wrong)} tables wrong")
+    failures = f"{missed} points not met, {len(wrong)} tables wrong"
+    print(f"\n{arguments.seeds} runs, {events} events, {killed.total()} kills, {failures}")
     print("| killed | times |\n|---|---|")
     for point in arguments.points or POINTS:
         print(f"| {point} | {killed[point]} |")
-    return 1 if wrong else 0
+    return 1 if wrong or missed else 0
 
 
 if __name__ == "__main__":
