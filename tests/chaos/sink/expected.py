@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from spark_sink.row import Event
 from tests.spark_sink.oracle import table_after
 
-Rows = Mapping[int, Mapping[str, Any]]
+Rows = Mapping[Any, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

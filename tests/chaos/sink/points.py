@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import signal
 from collections.abc import Mapping
@@ -56,7 +57,7 @@ def arm(side: str) -> None:
     name, _, number = os.environ.get(DEATH, "").rpartition(":")
     if not name or POINTS[name].side != side:
         return
-    point, left = POINTS[name], int(number)
+    point, calls = POINTS[name], itertools.count(1)
     module, _, path = point.call.partition(":")
     *owners, last = path.split(".")
     holder: Any = importlib.import_module(module)
@@ -66,12 +67,12 @@ def arm(side: str) -> None:
 
     @wraps(call)
     def counted(*args: Any, **kwargs: Any) -> Any:
-        nonlocal left
-        left -= 1
-        if left == 0 and point.before:
+        # Threads create tables side by side: each call has its own number, and dies by that.
+        last_one = next(calls) == int(number)
+        if last_one and point.before:
             _die()
         result = call(*args, **kwargs)
-        if left == 0:
+        if last_one:
             _die()
         return result
 
