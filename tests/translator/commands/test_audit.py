@@ -17,6 +17,7 @@ from translator.message import Message
 def audited(shop: Bench, *arguments: str) -> tuple[int, Any]:
     ran = shop.run("audit", "--json", *arguments)
     assert ran.returncode in (0, 1), ran.stderr
+    assert ran.stdout, ran.stderr  # 1 is also what it ends with when no broker answers
     return ran.returncode, json.loads(ran.stdout)
 
 
