@@ -19,7 +19,7 @@ from spark_sink.names import TableId
 from spark_sink.row import NOTHING, Key, Mark, Memory
 from spark_sink.tables import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
 from spark_sink.tables.delta_opened import DeltaOpened, commit, literal
-from spark_sink.tables.orders import WRITTEN
+from spark_sink.tables.orders import WRITTEN, merged
 
 # Table properties that say what a table is a mirror of.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
@@ -104,7 +104,7 @@ class DeltaMirror(DeltaOpened):
             source = source.append_column(WRITTEN + name, written)
         same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
         written = {f"`{name}`": f"s.`{name}`" for name in changes.rows.column_names}
-        updates = {f"`{name}`": _update(name, changes.kept) for name in changes.rows.column_names}
+        updates = {f"`{name}`": merged(name, changes.kept) for name in changes.rows.column_names}
         merge = self._table.merge(
             source,
             same_key,
@@ -199,12 +199,6 @@ def shape_of(table: DeltaTable) -> Shape:
             columns.append(Column(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
     return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
-
-
-def _update(name: str, kept: Mapping[str, pa.Array]) -> str:
-    if name in kept:
-        return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
-    return f"s.`{name}`"
 
 
 def _instant(time: int) -> str:

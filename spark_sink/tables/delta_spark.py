@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
@@ -19,7 +19,7 @@ from spark_sink.tables import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Marker
 from spark_sink.tables.delta import FLOORS_PROPERTY, location
 from spark_sink.tables.delta_ddl import literal, quoted
 from spark_sink.tables.delta_staged import Staging
-from spark_sink.tables.orders import WRITTEN, Clear, Forget, Mark, Merge, Order, RaiseFloors, Retire
+from spark_sink.tables.orders import WRITTEN, Clear, Forget, Mark, Merge, Order, RaiseFloors, Retire, merged
 
 # A MERGE of a small table is many short jobs with the driver's work between them: some tables at a time fill the cores.
 THREADS = 4
@@ -120,7 +120,7 @@ class _Table:
         staged.createOrReplaceTempView(_STAGED)
         same = [f"t.`{name}` = s.`{name}`" for name in order.key]
         same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
-        updates = ", ".join(f"t.`{name}` = {_update(name, order.kept)}" for name in order.columns)
+        updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in order.columns)
         names = ", ".join(f"`{name}`" for name in order.columns)
         values = ", ".join(f"s.`{name}`" for name in order.columns)
         # No positions in the conditions: the fold has compared them.
@@ -155,12 +155,6 @@ class _Table:
 
 def _under(floors: Mapping[str, str]) -> str:
     return " OR ".join(f"({SCOPE} = {literal(scope)} AND {POS} <= {literal(pos)})" for scope, pos in floors.items())
-
-
-def _update(name: str, kept: Collection[str]) -> str:
-    if name in kept:
-        return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
-    return f"s.`{name}`"
 
 
 def _value(value: str | int) -> str:

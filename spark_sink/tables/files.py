@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.fs import DeltaStorageHandler
 
+from spark_sink.tables.delta_opened import literal
+
 # For key columns, the least and the greatest value that is looked for.
 Bounds = Mapping[str, tuple[str | int, str | int]]
 
@@ -61,7 +63,4 @@ def _named(name: str) -> str:
 
 
 def _literal(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    quoted = value.replace("'", "''")
-    return f"'{quoted}'"
+    return str(value) if isinstance(value, int) else literal(value)

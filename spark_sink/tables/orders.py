@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -67,6 +67,13 @@ Order = Merge | Mark | RaiseFloors | Clear | Retire | Forget
 
 # Begins the names of flags beside the columns of a staged file.
 WRITTEN = "_cdc_written_"
+
+
+def merged(name: str, kept: Collection[str]) -> str:
+    """What a column is set to by a MERGE of rows `s` into the table `t`, in the SQL of both engines."""
+    if name in kept:
+        return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
+    return f"s.`{name}`"
 
 
 class Writer(Protocol):
