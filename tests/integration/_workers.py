@@ -45,7 +45,9 @@ class Workers:
             future.result(30)
 
     def feed(self, topic: str, values: Iterable[bytes], partition: int = 0, key: bytes | None = None) -> None:
-        producer = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0})
+        """Idempotent: what a killed broker had written but not answered is not to stand in the topic twice."""
+        config = {"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0, "enable.idempotence": True}
+        producer = Producer(config)
         for value in values:
             producer.produce(topic, value, key, partition)
             producer.poll(0)
