@@ -85,6 +85,8 @@ class Applier:
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
+        # Whose records travel as they came: the tables that have asked since the start.
+        self._carried: set[str] = set()
         self._checked: set[TableId] = set()
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
@@ -92,16 +94,16 @@ class Applier:
         started = time.perf_counter()
         task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
-        events = decoded(records, self._pattern.route_sql())
-        runs, asked = [self._run(events, task)], Asked()
+        runs, asked = [self._run(self._decoded(records), task)], Asked()
         seconds = {"ddl": 0.0, "spark": 0.0}
         while waiting := [report for report in runs[-1] if report.waits]:
             asked.take(waiting)
             done = self.obey(waiting)
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
             task = replace(task, refused={**task.refused, **done.refused})
-            routes = {r.route for r in waiting if r.step is not None or r.more or r.table in done.refused}
-            runs.append(self._run(events.where(col("route").isin(list(routes))), task) if routes else [])
+            self._carried |= {report.route for report in waiting if report.wants_records}
+            routes = {report.route for report in waiting if report.goes_on or report.table in done.refused}
+            runs.append(self._run(self._decoded(records).where(col("route").isin(*routes)), task) if routes else [])
         reports = together(runs)
         if any(report.orders for run in runs for report in run):
             self.discard()
@@ -119,6 +121,9 @@ class Applier:
         catalog = self._schemas.refresh()
         self._check_names(catalog.tables())
         return Task(self._tables, self._pattern, catalog, self._app, batch, self._rules)
+
+    def _decoded(self, records: DataFrame) -> DataFrame:
+        return decoded(records, self._pattern.route_sql(), carried=self._carried)
 
     def _run(self, events: DataFrame, task: Task) -> list[Report]:
         """Each table in one task, tables spread by the events that they had in the batch before."""

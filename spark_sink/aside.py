@@ -28,6 +28,8 @@ MAX_SEGMENTS = 4096
 class Aside:
     """Puts aside what one table does not take of a batch, and tells the report.
 
+    Whatever has to be put aside raises NotCarried where its records did not travel; nothing is done then.
+
     Args:
         parking: the parked tables; None: these events are parked already, and replayed.
         app: pipeline and checkpoint; with the table's name it marks the commits.
@@ -74,8 +76,8 @@ class Aside:
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> None:
         """The table cannot go on: it is parked with its events from here on, the broken ones among them."""
-        self.report.refused = str(refusal)
         self._park(number, refusal.reason, str(refusal), events, rejected)
+        self.report.refused = str(refusal)
 
     def reject(self, number: int, rejected: Sequence[Rejected]) -> None:
         """To quarantine, before the commit that leaves the events out.

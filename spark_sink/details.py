@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from spark_sink.framing import WRITER_SCHEMA, datum, reader_schema
+from spark_sink.record_bytes import record_bytes
 from spark_sink.row import Event
 
 _SCHEMA = reader_schema("id", "ts_commit_us", "before")
@@ -28,13 +29,16 @@ class Details(NamedTuple):
 
 
 def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
-    """Of each of the events."""
-    values = records.column("value").take([event.index for event in events]).to_pylist()
-    return [_read(value) for value in values]
+    """Of each of the events.
+
+    Raises:
+        NotCarried: their records did not travel.
+    """
+    return [_read(value) for value in record_bytes(records, [event.index for event in events])]
 
 
-def _read(value: bytes) -> Details:
-    found: Any = fastavro.schemaless_reader(io.BytesIO(datum(value) or b""), WRITER_SCHEMA, _SCHEMA)
+def _read(value: bytes | None) -> Details:
+    found: Any = fastavro.schemaless_reader(io.BytesIO(datum(value or b"") or b""), WRITER_SCHEMA, _SCHEMA)
     return Details(found["id"], found["ts_commit_us"], found["before"])
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from spark_sink.errors import Reason
 from spark_sink.framing import WRITER_SCHEMA, datum
 from spark_sink.names import RESERVED, TableId
+from spark_sink.record_bytes import record_bytes
 
 NAME = f"{RESERVED}.quarantine"
 
@@ -48,9 +49,14 @@ class Rejected(NamedTuple):
 
 
 def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected]) -> pa.Table:
-    """Rows of the quarantine table for the rejected ones among `records`."""
-    taken = records.take([one.event for one in rejected])
-    values = taken.column("value").to_pylist()
+    """Rows of the quarantine table for the rejected ones among `records`.
+
+    Raises:
+        NotCarried: the records did not travel.
+    """
+    places = [one.event for one in rejected]
+    values = record_bytes(records, places)
+    taken = records.drop_columns("value").take(places)
     columns = {
         "reason": [one.reason.value for one in rejected],
         "detail": [one.detail for one in rejected],

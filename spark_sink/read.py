@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.functions import expr
+from pyspark.sql.functions import col, expr, lit, when
 
 from spark_sink.framing import DATUM_SQL, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 from spark_sink.settings import Settings
@@ -39,11 +41,11 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
     return spark.readStream.format("kafka").options(**options).load()
 
 
-def decoded(records: DataFrame, route_sql: str, *beside: str) -> DataFrame:
+def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collection[str] | None = None) -> DataFrame:
     """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
 
-    `value` is the record as it came, for the quarantine; it is left out of what is certainly no row. `route` and
-    `bucket` say which events must meet in a task. Columns `beside` stay as they are.
+    `value` is the record as it came, for the quarantine: of what does not decode, and of rows of the routes `carried`;
+    None: of all. `route` and `bucket` say which events must meet in a task. Columns `beside` stay as they are.
     """
     options = {"avroSchema": reader_schema_text(), "mode": "PERMISSIVE"}
     opened = records.select(
@@ -56,13 +58,16 @@ def decoded(records: DataFrame, route_sql: str, *beside: str) -> DataFrame:
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
     # What names no table meets in one task too: it is quarantined under one marker.
     route = f"if(table is null, '', {route_sql})"
-    return opened.selectExpr(
+    plainly = opened.selectExpr(
         "partition",
         "offset",
         *beside,
-        "if(event.kind is null or event.kind = 'row', value, null) as value",
+        "value",
         *plain,
         "event.unavailable is not null or event.issues is not null as withholds",
         "unix_micros(event.ts_origin_us) as ts",
         "unix_micros(ifnull(event.ts_commit_us, event.ts_origin_us)) as committed",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")
+    is_carried = lit(True) if carried is None else col("route").isin(*carried)
+    is_needed = col("kind").isNull() | ((col("kind") == "row") & is_carried)
+    return plainly.withColumn("value", when(is_needed, col("value")))

@@ -15,6 +15,7 @@ class Report(Struct):
 
     Args:
         engine: and `why`: who writes the table; "" for one that is not there.
+        wants_records: the task cannot go on without the records as they came.
         orders: what the driver has to do; then the task goes on where there is `more`.
         version: of the table afterwards; where there are orders, the driver tells it.
         extent: of the whole route, told once.
@@ -29,6 +30,7 @@ class Report(Struct):
     step: Step | None = None
     engine: str = ""
     why: str = ""
+    wants_records: bool = False
     orders: list[Order] = []
     more: bool = False
     refused: str | None = None
@@ -53,4 +55,9 @@ class Report(Struct):
     @property
     def waits(self) -> bool:
         """Whether the driver must do something."""
-        return self.step is not None or bool(self.orders)
+        return self.step is not None or self.wants_records or bool(self.orders)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the task has more to do, once that is done."""
+        return self.step is not None or self.wants_records or self.more

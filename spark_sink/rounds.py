@@ -24,9 +24,8 @@ class Asked:
             SinkError: it was asked for before, and done.
         """
         for report in reports:
-            asked = msgspec.msgpack.encode(
-                (report.route, report.table, report.step, report.orders), order="deterministic"
-            )
+            wanted = (report.step, report.wants_records, report.orders)
+            asked = msgspec.msgpack.encode((report.route, report.table, *wanted), order="deterministic")
             if asked in self._known:
                 raise SinkError(f"the table {report.table} asks for the same change again after it was made")
             self._known.add(asked)

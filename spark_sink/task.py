@@ -29,6 +29,7 @@ from spark_sink.latency import Latency
 from spark_sink.names import TableId, TablePattern, clash
 from spark_sink.parking import NOTHING_PARKED, Parking
 from spark_sink.quarantine import Rejected
+from spark_sink.record_bytes import NotCarried
 from spark_sink.report import Report
 from spark_sink.row import GAP, Event
 from spark_sink.rules import Rules
@@ -79,8 +80,11 @@ class Task:
             if table_id is not None and owner is not None and owner != table_id:
                 report.clash = clash(owner, table_id, name)
             else:
-                replace(self, catalog=catalog)._apply(report, table_id, came, records)
-            if report.commits and not report.parked and not report.orders:
+                try:
+                    replace(self, catalog=catalog)._apply(report, table_id, came, records)
+                except NotCarried:
+                    report.wants_records = True
+            if report.commits and not report.parked and not report.waits:
                 rows = records.filter(pc.equal(records.column("kind"), "row"))
                 report.latency = Latency.of(rows.column("committed"), time.time_ns() // 1000)
             report.megabytes = resident.megabytes()

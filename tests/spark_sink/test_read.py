@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import fastavro
+import msgspec
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -84,6 +85,24 @@ def test_first_bytes(spark: SparkSession) -> None:
     found = rows(spark, [value for value, _ in FIRST_BYTES.values()])
     wanted = {name: kind for name, (_, kind) in FIRST_BYTES.items()}
     assert wanted == dict(zip(FIRST_BYTES, (row["kind"] for row in found), strict=True))
+
+
+def test_records_travel_where_they_are_asked_for(spark: SparkSession) -> None:
+    """The record goes along for the named routes and for what does not decode; of other kinds nobody needs it."""
+    kinds = {kind: record(msgspec.structs.replace(UPDATE, kind=kind)) for kind in ("row", "watermark")}
+    values = [*kinds.values(), b"{}", None]
+    columns = {
+        "partition": pa.array([0] * 4, pa.int32()),
+        "offset": pa.array(range(4)),
+        "value": pa.array(values, pa.binary()),
+    }
+    records = spark.createDataFrame(pa.table(columns))
+
+    def carried(*routes: str) -> list[bytes | None]:
+        return [row.value for row in decoded(records, "table", carried=routes).orderBy("offset").collect()]
+
+    assert [None, None, b"{}", None] == carried() == carried("another")
+    assert [kinds["row"], None, b"{}", None] == carried(UPDATE.table or "")
 
 
 def test_python_opens_what_spark_opens(spark: SparkSession) -> None:

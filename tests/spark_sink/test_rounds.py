@@ -52,8 +52,13 @@ def test_nothing_is_asked_for_twice() -> None:
     asked = Asked()
     asked.take([Report("t", "r", 0, 9, step=STEP), Report("u", "r", 0, 9, step=STEP)])
     asked.take([Report("t", "another turn", 0, 9, step=STEP)])
+    asked.take([Report("t", "r", 0, 9, wants_records=True)])
     asked.take([Report("t", "r", 0, 9, orders=[Mark(Marker("a", 1))])])
     asked.take([Report("t", "r", 0, 9, orders=[Mark(Marker("a", 2))])])
-    for again in (Report("t", "r", 0, 5, step=STEP), Report("t", "r", 0, 9, orders=[Mark(Marker("a", 2))])):
+    for again in (
+        Report("t", "r", 0, 5, step=STEP),
+        Report("t", "r", 0, 5, wants_records=True),
+        Report("t", "r", 0, 9, orders=[Mark(Marker("a", 2))]),
+    ):
         with pytest.raises(SinkError, match="t asks for the same change again"):
             asked.take([again])

@@ -33,6 +33,7 @@ from translator.envelope import ChangeEvent, position
 
 SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
 RULES = Rules()
+PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
 
 
 def _reports(
@@ -43,8 +44,7 @@ def _reports(
     parking: Parking = NOTHING_PARKED,
     refused: Mapping[str, str] | None = None,
 ) -> list[Report]:
-    pattern = TablePattern.parse("{source}_{db}_{schema}.{table}")
-    task = Task(tables, pattern, Catalog(), "app", batch, rules, parking, refused or {})
+    task = Task(tables, PATTERN, Catalog(), "app", batch, rules, parking, refused or {})
     return list(task.route(_records(events)))
 
 
@@ -63,6 +63,11 @@ def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") ->
         "bucket": pa.array([0] * len(events), pa.int32()),
     }
     return pa.table(columns)
+
+
+def _bare(records: pa.Table) -> pa.Table:
+    """As they come where the table has not asked for more."""
+    return records.set_column(records.column_names.index("value"), "value", pa.nulls(len(records), pa.binary()))
 
 
 def test_a_missing_table_is_asked_for() -> None:
@@ -111,6 +116,37 @@ def test_more_commits_than_numbers_are_refused() -> None:
     assert report.refused is not None
     assert [] == table.commits
     assert [["TABLE_REFUSED"] * MAX_SEGMENTS] == [reasons for _, _, reasons in tables.held]
+
+
+def test_records_are_asked_for() -> None:
+    """A task whose records did not travel writes what needs none of them; where one is put aside it asks, and has put
+    nothing aside; with them it goes on behind what it has written."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)]
+    whole = _records(events)
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES)
+    (asks,) = task.route(_bare(whole))
+    assert (True, True, True, 3, {}) == (asks.wants_records, asks.waits, asks.goes_on, asks.commits, asks.rejected)
+    assert ([], 0) == (tables.rejected, asks.latency.count)
+    (report,) = task.route(whole)
+    assert (False, 2, 0, {"KEY_UNKNOWN": 1}) == (report.waits, report.skipped, report.commits, report.rejected)
+    assert [(Marker("app/shop_sales.orders", 2), ["KEY_UNKNOWN"])] == tables.rejected
+    assert 2 == len(table.commits)
+
+
+def test_a_table_to_be_parked_asks_for_its_records() -> None:
+    """It is not said to be parked before its events are."""
+    tables = MemoryTables(orders=MemoryTable(SHAPE))
+    whole = _records([change("c", {"id": "1"}, {}, pos=1)])
+    tried = {"shop_sales.orders": "it is read-only"}
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused=tried)
+    (asks,), (report,) = task.route(_bare(whole)), task.route(whole)
+    assert ((True, None, 0), (False, 1)) == (
+        (asks.wants_records, asks.refused, asks.parked),
+        (report.wants_records, report.parked),
+    )
+    assert report.refused is not None
 
 
 def test_rejected_before_written() -> None:
@@ -239,9 +275,8 @@ def test_too_many_broken_events() -> None:
 
 def test_a_task_travels() -> None:
     """It is shipped to the workers with all that it holds, what a table does not take among it."""
-    pattern = TablePattern.parse("{source}_{db}_{schema}.{table}")
     tables = DeltaTables("warehouse", "app", RULES.engines)
-    task = Task(tables, pattern, Catalog(), "app", 0, RULES, refused={"t": "a rule"})
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused={"t": "a rule"})
     there = pickle.loads(pickle.dumps(task))
     assert (tables, RULES, {"t": "a rule"}) == (there.tables, there.rules, there.refused)
 
@@ -307,7 +342,7 @@ def test_parked_turns_that_the_driver_writes() -> None:
     refused ends it, too, and nothing is parked once more."""
     table = OrderingTable(SHAPE)
     tables = MemoryTables(orders=table)
-    replay = Replay(tables, TablePattern.parse("{source}_{db}_{schema}.{table}"), Catalog(), "parked", 0, RULES)
+    replay = Replay(tables, PATTERN, Catalog(), "parked", 0, RULES)
     turns = {
         "3": [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)],
         "5": [change("c", {"id": "3"}, {}, pos=4)],
