@@ -39,7 +39,7 @@ class Reader:
             Unreadable: it has no image, or one that its schema does not have.
         """
         try:
-            sent = image(event.after or "")
+            sent = image(event.after or b"")
         except ValueError:
             raise Unreadable(Reason.IMAGE_INVALID, "the after image is not a JSON object") from None
         unmoved = self._unmoved.get(event.schema_id)

@@ -64,7 +64,7 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
     """What `intake` gives for any records, event by event; tests/spark_sink/test_intake.py holds the two together."""
     tables: dict[TableId | None, Intake] = {}
-    columns = (records.column(name).to_pylist() for name in (*PLAIN_FIELDS, "withholds", "ts"))
+    columns = (column.to_pylist() for column in _fields(records).values())
     for index, values in enumerate(zip(*columns, strict=True)):
         kind, op, source, db, schema, table, pos, scope, key, key_old, after, state, schema_id, withholds, ts = values
         table_id = TableId(source, db, schema, table) if table is not None else None
@@ -93,7 +93,7 @@ def _one_table(records: pa.Table) -> TableId | None:
     kind, source, db, schema, table = (values[0].as_py() for values in distinct)
     cases = records.select(["op"]).append_column("bare", pc.is_null(records.column("after")))
     if any(
-        _wrong(kind, case["op"], table, None if case["bare"] else "") is not None
+        _wrong(kind, case["op"], table, None if case["bare"] else b"") is not None
         for case in cases.group_by(["op", "bare"]).aggregate([]).to_pylist()
     ):
         return None
@@ -102,14 +102,20 @@ def _one_table(records: pa.Table) -> TableId | None:
 
 def _sound(records: pa.Table) -> list[Event]:
     """Records of one table with nothing wrong as events."""
-    told = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts")}
+    told = _fields(records)
     told["key"] = told["key"].fill_null("")
     told["full"] = pc.fill_null(pc.equal(told["after_state"], "full"), False)
     fields = ("op", "key", "key_old", "pos_scope", "pos", "after", "full", "withholds", "schema_id", "ts")
     return list(map(Event, range(len(records)), *(told[name].to_pylist() for name in fields)))
 
 
-def _wrong(kind: str | None, op: str | None, table: str | None, after: str | None) -> tuple[Reason, str] | None:
+def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """What an event is made of, by name."""
+    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts")}
+    return fields | {"after": fields["after"].cast(pa.binary())}
+
+
+def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | None) -> tuple[Reason, str] | None:
     if kind is None:
         return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro"
     if table is None:

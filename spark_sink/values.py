@@ -24,7 +24,7 @@ _IMAGE = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
 Values = Sequence[Any]
 
 
-def image(text: str) -> dict[str, Any]:
+def image(text: str | bytes) -> dict[str, Any]:
     """The columns of a row image.
 
     Raises:
@@ -32,7 +32,8 @@ def image(text: str) -> dict[str, Any]:
     """
     try:
         return _IMAGE.decode(text)
-    except (msgspec.DecodeError, RecursionError, ArithmeticError):  # not JSON, too deep, an absurd exponent
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ArithmeticError):
+        # Not JSON, no UTF-8, too deep, an absurd exponent.
         raise ValueError("not a JSON object") from None
 
 

@@ -124,7 +124,7 @@ class _Source:
                 key_old=None if old is None else json.dumps({"id": old}),
                 scope=self.scope,
                 pos=place,
-                after=None if columns is None else json.dumps({"id": key, **columns}),
+                after=None if columns is None else json.dumps({"id": key, **columns}).encode(),
                 full=full,
                 withholds=withholds,
                 schema_id=None,

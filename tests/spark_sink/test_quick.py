@@ -18,7 +18,7 @@ from tests.spark_sink.histories import History, history
 SEEDS = range(1500)
 
 KEY: Key = (1,)
-EVENT = Event(0, "c", '{"id":1}', None, SCOPE, "2", '{"id":1,"a":"x"}', True, False, None, 7)
+EVENT = Event(0, "c", '{"id":1}', None, SCOPE, "2", b'{"id":1,"a":"x"}', True, False, None, 7)
 
 
 def test_any_history() -> None:

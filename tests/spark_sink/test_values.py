@@ -128,9 +128,11 @@ def test_integers_are_exact_or_refused(number: int, sql: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[1]", "1", "", "{", "null", '{"a":1} x', '{"a":' + "[" * 50000, '{"a":1e' + "9" * 20]
+    "text",
+    ["[1]", "1", "", "{", "null", '{"a":1} x', '{"a":' + "[" * 50000, '{"a":1e' + "9" * 20, b"", b'{"a":"\xff"}'],
+    ids=lambda text: repr(text[:9]),
 )
-def test_no_image(text: str) -> None:
+def test_no_image(text: str | bytes) -> None:
     """An image is one JSON object."""
     with pytest.raises(ValueError, match="not a JSON object"):
         image(text)
