@@ -27,7 +27,7 @@ class Reader:
         self._plan = plan
         # Nearly always values go where they are named, and need not be moved.
         self._unmoved = {
-            schema_id: places.keys()
+            schema_id: frozenset(places)
             for schema_id, places in plan.places.items()
             if all(name == place and name not in plan.versions for name, place in places.items())
         }
@@ -43,7 +43,7 @@ class Reader:
         except ValueError:
             raise Unreadable(Reason.IMAGE_INVALID, "the after image is not a JSON object") from None
         unmoved = self._unmoved.get(event.schema_id)
-        if unmoved is not None and sent.keys() <= unmoved:
+        if unmoved is not None and unmoved.issuperset(sent):
             return sent
         places = self._plan.places[event.schema_id]
         values: dict[str, Any] = {}

@@ -56,8 +56,9 @@ def settle(events: Sequence[Event], table: Table, plan: Plan, *, soft: bool = Fa
         Refused: the table cannot go on.
     """
     keys, wrong = typed_keys(events, plan.shape)
-    rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
-    if rejected:
+    rejected: list[Rejected] = []
+    if wrong:
+        rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
         keyless = {one.event for one in rejected}
         events = [event for event in events if event.index not in keyless]
     reader = Reader(plan)
@@ -102,10 +103,12 @@ def changes(
     shown = {**folded, **last} if last else folded
     contents = _contents(shown, reader)
     rows = list(shown.items())
-    moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored not in (None, key)}
-    bases = table.rows({key for key in moved.values() if key is not None}) if moved else {}
+    moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
+    bases = table.rows(set(moved.values())) if moved else {}
     sent = [content.sent for content in contents]
-    staying = [(i, sent[i], row) for i, (key, row) in enumerate(rows) if row.stored == key]
+    # A whole image leaves no column as it is: it need not be looked at for each.
+    partial = [(i, image, *rows[i]) for i, image in enumerate(sent) if len(image) < len(shape.types)]
+    staying = [(i, image, row) for i, image, key, row in partial if row.stored == key]
     unfit: set[Key] = set()
     columns: dict[str, pa.Array] = {
         name: pa.array([key[i] for key, _ in rows], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
@@ -122,12 +125,11 @@ def changes(
             continue
         left = {i for i, image, row in staying if name not in image and row.keeps(name)}
         if left:
-            kept[name] = pa.array([i not in left for i in range(len(rows))])
-        missing = {
-            i: bases[base][name]
-            for i, base in moved.items()
-            if base is not None and name not in sent[i] and rows[i][1].keeps(name)
-        }
+            written = [True] * len(rows)
+            for i in left:
+                written[i] = False
+            kept[name] = pa.array(written)
+        missing = {i: bases[base][name] for i, base in moved.items() if name not in sent[i] and rows[i][1].keeps(name)}
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
         raise _Unfit(unfit)
@@ -153,8 +155,9 @@ def _meta_columns(
     rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: Shape
 ) -> dict[str, pa.Array]:
     for content in contents:
-        for name in shape.key if content.columns else ():
-            content.columns.pop(name, None)
+        if content.columns:
+            for name in shape.key:
+                content.columns.pop(name, None)
     told = zip(rows, contents, strict=True)
     # Of a deleted row no column has a position: what it is shown with was before.
     marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in told]
