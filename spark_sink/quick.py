@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from spark_sink.fold import Folded
-from spark_sink.row import DUPLICATE, GAP, NOTHING, TRUNCATED, Content, Event, Key, Mark, in_order
+from spark_sink.row import DUPLICATE, GAP, NOTHING, RESETS, TRUNCATED, Content, Event, Key, Mark, in_order
 
 
 class QuickRow:
@@ -78,8 +78,8 @@ def quick_fold(
         if op == "d":
             row.exists = row.incomplete = False
             row.stored, row.events, row.deleted_at = None, [], event.ts
-        elif event.resets:
-            row.exists, row.incomplete = True, event.leaves_gaps
+        elif event.full or op in RESETS:  # as `Event.resets` and `Event.leaves_gaps`, without the calls
+            row.exists, row.incomplete = True, event.withholds and not event.full
             row.stored, row.events = None, [event]
         else:
             row.incomplete = row.incomplete or not row.exists
