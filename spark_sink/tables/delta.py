@@ -147,10 +147,13 @@ class DeltaMirror(DeltaOpened):
             return
         wanted = keys if isinstance(keys, set) else set(keys)
         columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
+        values = {
+            name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
+            for i, name in enumerate(self.shape.key)
+        }
         for batch in self._scan(columns, wanted):
-            for i, name in enumerate(self.shape.key):
-                values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
-                batch = batch.filter(pc.is_in(batch.column(name), values))
+            for name in self.shape.key:
+                batch = batch.filter(pc.is_in(batch.column(name), values[name]))
             # Of a time only whether it is there: it may be one that no datetime holds.
             stored = {
                 name: (pc.is_valid(batch.column(name)) if name == DELETED_AT else batch.column(name)).to_pylist()
