@@ -152,23 +152,24 @@ def named_columns(events: Iterable[Event]) -> list[str]:
 
 def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
     """The typed key of every key text, and what is wrong with the others."""
-    texts = dict.fromkeys(text for event in events for text in (event.key, event.key_old) if text is not None)
+    texts = dict.fromkeys([event.key for event in events])
+    texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     wrong: dict[str, tuple[Reason, str]] = {}
-    raw: dict[str, list[object]] = {}
+    raw: dict[str, tuple[object, ...]] = {}
     names = shape.key_sent_as
-    expected = set(names)
     for text in texts:
         try:
             values = image(text)
         except ValueError:
             wrong[text] = Reason.KEY_INVALID, "the key is not a JSON object"
             continue
-        if values.keys() != expected:
+        key = tuple(map(values.get, names))
+        if len(values) == len(names) and None not in key:
+            raw[text] = key
+        elif values.keys() != set(names):
             wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), the table by ({', '.join(names)})"
-        elif None in values.values():
-            wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
         else:
-            raw[text] = [values[name] for name in names]
+            wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
     types = [shape.types[name] for name in shape.key]
     try:
         return _typed(raw, types), wrong
@@ -176,7 +177,7 @@ def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], d
         return _typed_one_by_one(raw, types, wrong), wrong
 
 
-def _typed(raw: dict[str, list[object]], types: Sequence[str]) -> dict[str, Key]:
+def _typed(raw: dict[str, tuple[object, ...]], types: Sequence[str]) -> dict[str, Key]:
     columns = [_comparable(column([values[i] for values in raw.values()], sql)) for i, sql in enumerate(types)]
     return dict(zip(raw, zip(*columns, strict=True), strict=True))
 
@@ -196,7 +197,7 @@ def _comparable(array: pa.Array) -> list[object]:
 
 
 def _typed_one_by_one(
-    raw: dict[str, list[object]], types: Sequence[str], wrong: dict[str, tuple[Reason, str]]
+    raw: dict[str, tuple[object, ...]], types: Sequence[str], wrong: dict[str, tuple[Reason, str]]
 ) -> dict[str, Key]:
     keys: dict[str, Key] = {}
     for text, values in raw.items():
