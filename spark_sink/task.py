@@ -85,8 +85,8 @@ class Task:
                 except NotCarried:
                     report.wants_records = True
             if report.commits and not report.parked and not report.waits:
-                rows = records.filter(pc.equal(records.column("kind"), "row"))
-                report.latency = Latency.of(rows.column("committed"), time.time_ns() // 1000)
+                rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
+                report.latency = Latency.of(rows, time.time_ns() // 1000)
             report.megabytes = resident.megabytes()
             yield report
 
