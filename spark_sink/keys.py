@@ -32,7 +32,8 @@ def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> I
         came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
     key = (SOURCE, *form.key) if form.shared else form.key
     keyed = list(_declared(came.events, key, records)) if form.key else came.events
-    keyless = [event for event in keyed if event.op != "t" and _names_no_row(event.key, form)]
+    suspects = keyed if form.shared else [event for event in keyed if not event.key]
+    keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, came.rejected, came.ignored)
     if is_new and not form.key and len(keyless) == sum(1 for event in keyed if event.op != "t"):
