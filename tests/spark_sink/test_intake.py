@@ -1,4 +1,4 @@
-"""The short way through intake gives what the plain one gives, and is only taken where it may be."""
+"""Records to events: the short way gives what the plain one gives, and is only taken where it may be; their keys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
-from spark_sink.intake import OPERATIONS, _one_table, intake, plain_intake
+from spark_sink.evolve import Column, Shape
+from spark_sink.intake import OPERATIONS, _one_table, intake, plain_intake, typed_keys
+from spark_sink.names import TableId
+from spark_sink.row import Event
 
 SEEDS = range(400)
 
@@ -76,3 +80,26 @@ def test_both_ways_are_taken() -> None:
     """Else the comparison would say nothing."""
     short = sum(_one_table(records(seed)) is not None for seed in SEEDS)
     assert 100 < short < len(SEEDS) - 100
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('{"b":1,"a":"x"}', None),
+        ('{"a":"x"}', "KEY_DIFFERS"),
+        ('{"a":"x","b":1,"c":2}', "KEY_DIFFERS"),
+        ('{"a":"x","c":1}', "KEY_DIFFERS"),
+        ('{"a":null,"b":1,"c":2}', "KEY_DIFFERS"),
+        ('{"a":"x","b":null}', "KEY_UNKNOWN"),
+        ('{"a":"x","b":0.5}', "KEY_INVALID"),
+        ('["x",1]', "KEY_INVALID"),
+    ],
+)
+def test_a_key_has_the_columns_of_the_table(text: str, wrong: str | None) -> None:
+    """All of them, no others, in any order; as the key of an event, and as the one that its row had before."""
+    table = TableId("shop", "sales", None, "orders")
+    shape = Shape(table, (Column("a", "string"), Column("b", "int")), ("a", "b"))
+    for key, key_old in ((text, None), ('{"a":"y","b":2}', text)):
+        event = Event(0, "u", key, key_old, "raw:0@x", "1", b"{}", True, False, None, 0)
+        keys, found = typed_keys([event], shape)
+        assert (keys.get(text), found[text][0].value if found else None) == (None if wrong else ("x", 1), wrong)

@@ -304,7 +304,8 @@ def test_a_table_that_the_driver_writes() -> None:
     tables = MemoryTables(orders=table)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
     events = [msgspec.structs.replace(event, ts_commit_us=1) for event in events]
-    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), events[:1])[0].latency.count
+    other = msgspec.structs.replace(change("c", {"id": "1"}, pos=9, kind="watermark"), ts_commit_us=1)
+    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), [events[0], other])[0].latency.count
     (report,) = _reports(tables, events, batch=2)
     assert NONE == report.latency, "nothing is there yet"
     first = 2 * MAX_SEGMENTS
