@@ -68,6 +68,8 @@ class DyingWriter:
         self.staged: dict[str, bytes] = {}
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
+        if not orders:  # the table has asked for its records
+            return {}
         files = self._lake.warehouse.glob("_cdc/staging/*/*/*")
         self.staged = {path.name: path.read_bytes() for path in files}
         if not self._before:
