@@ -30,8 +30,9 @@ _FIXED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # Of its default other readers take years before 1677 and after 2262 for others.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With a smaller code cache the Java compiler switches itself off in long runs.
-    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m",
+    # With a smaller code cache the Java compiler switches itself off in long runs. The parallel collector saves about
+    # a tenth of the JVM's processor time in a batch of 500 000 changes; nobody waits for its pauses, which are longer.
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
 }
 
