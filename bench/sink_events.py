@@ -30,7 +30,9 @@ COLUMNS: Mapping[str, str] = {
     "name": "string",
     "note": "string",
 }
-"""Canonical type by column; the first is the key."""
+"""Canonical type by column."""
+
+KEY = "id"
 
 _PARETO = 1.16
 _INSERTS, _UPDATES = 0.20, 0.73

@@ -1,0 +1,81 @@
+"""What Delta's documentation shows for changes to tables, beside which the sink is measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col, expr
+
+from bench.sink_events import COLUMNS, KEY
+from spark_sink.columns import sql_type
+from spark_sink.read import decoded
+from spark_sink.tables.delta import location
+from translator.envelope import TableSchema
+
+
+class Pattern:
+    """The batch cached, the last event of each key, one MERGE per table, in turn.
+
+    It has no word for updates that carry only some columns: the mask of the columns that they carry is ours, but of two
+    in one batch the last one stands alone.
+    """
+
+    def __init__(
+        self, spark: SparkSession, bootstrap: str, topic: str, warehouse: Path, schemas: Sequence[TableSchema]
+    ) -> None:
+        self._spark = spark
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._warehouse = warehouse
+        self._schemas = schemas
+
+    def run(self, first: list[int], end: list[int]) -> None:
+        """Apply the records between these offsets."""
+        starts, ends = ({self._topic: {str(n): at for n, at in enumerate(offsets)}} for offsets in (first, end))
+        options = {
+            "kafka.bootstrap.servers": self._bootstrap,
+            "subscribe": self._topic,
+            "startingOffsets": json.dumps(starts),
+            "endingOffsets": json.dumps(ends),
+            "kafka.max.poll.records": "20000",
+        }
+        records = self._spark.read.format("kafka").options(**options).load()
+        batch = decoded(records, "table").select("table", "op", "pos", "key", "after", "after_state").persist()
+        types = {name: sql_type(canonical) for name, canonical in COLUMNS.items()}
+        ddl = ", ".join(f"`{name}` {type}" for name, type in types.items())
+        try:
+            for schema in self._schemas:
+                last = (
+                    batch.where(col("table") == schema.table)
+                    .groupBy("key")
+                    .agg(expr("max(struct(pos, op, after, after_state)) as last"))
+                )
+                last.selectExpr(
+                    f"from_json(key, '{KEY} {types[KEY]}').{KEY} as merge_key",
+                    "last.pos as pos",
+                    "last.op = 'd' as deleted",
+                    "if(last.after_state = 'partial', json_object_keys(last.after), null) as sent",
+                    f"from_json(last.after, '{ddl}') as row",
+                ).createOrReplaceTempView("changes")
+                self._merge(location(str(self._warehouse), f"bench_shop.{schema.table}"))
+        finally:
+            batch.unpersist()
+
+    def _merge(self, target: str) -> None:
+        names = [name for name in COLUMNS if name != KEY]
+        updates = ", ".join(
+            f"`{n}` = if(s.sent is null or array_contains(s.sent, '{n}'), s.row.`{n}`, t.`{n}`)" for n in names
+        )
+        columns = ", ".join(f"`{name}`" for name in COLUMNS)
+        values = ", ".join(["s.merge_key", *(f"s.row.`{name}`" for name in names)])
+        self._spark.sql(
+            f"""
+            MERGE INTO delta.`{target}` t USING changes s ON t.`{KEY}` = s.merge_key
+            WHEN MATCHED AND s.deleted THEN DELETE
+            WHEN MATCHED AND s.pos > t.`_cdc_pos` THEN UPDATE SET {updates}, `_cdc_pos` = s.pos
+            WHEN NOT MATCHED AND NOT s.deleted THEN INSERT ({columns}, `_cdc_pos`) VALUES ({values}, s.pos)
+            """  # noqa: S608  names of this file's own table
+        ).collect()
