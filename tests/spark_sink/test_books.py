@@ -32,6 +32,7 @@ def _report(table: str, version: int | None, extent: Extent) -> Report:
 
 def _records(offsets: Sequence[int]) -> pa.Table:
     columns = {
+        "kind": pa.array(["row"] * len(offsets)),
         "partition": pa.array([0] * len(offsets), pa.int32()),
         "offset": pa.array(offsets, pa.int64()),
         "value": pa.array([b"x"] * len(offsets), pa.binary()),

@@ -37,7 +37,9 @@ class Bench:
         for number in range(20):
             producer.produce(self.raw, b"x", partition=number % 2)
         assert 0 == producer.flush(20)
-        self.member = Consumer(self.client | {"group.id": self.group, "auto.offset.reset": "earliest"})
+        # It would commit the offset of its own after five seconds, over that of a transaction.
+        member = {"group.id": self.group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+        self.member = Consumer(self.client | member)
         self.member.subscribe([self.raw])
         while not self.member.consume(1, 1.0):
             pass
