@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections import defaultdict
 from pathlib import Path
@@ -15,11 +16,12 @@ _SAMPLE_SECONDS = 0.2
 
 
 class _Process(NamedTuple):
-    """A line of /proc/PID/stat: ticks with those of children that have ended, resident pages."""
+    """A line of /proc/PID/stat: ticks with those of children that it has waited for, resident pages, start in ticks."""
 
     parent: int
     ticks: int
     pages: int
+    started: int
 
 
 class Tree:
@@ -32,8 +34,11 @@ class Tree:
     def __init__(self, apart: int | None = None) -> None:
         self._apart = apart
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="process tree", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="process tree", daemon=True)
+        self._lock = threading.Lock()
         self._peak = 0
+        self._unwaited: dict[tuple[int, int], int] = {}
+        self._lost = 0
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,28 +51,45 @@ class Tree:
         self._thread.join()
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, of user and system."""
-        return sum(process.ticks for process in _tree(self._apart)) / _TICKS
+        """Processor time so far, of user and system, also of what has ended."""
+        with self._lock:
+            return (sum(process.ticks for process in self._sampled().values()) + self._lost) / _TICKS
 
     def peak_bytes(self) -> int:
         """The most memory since the last call; pages that processes share count for each."""
-        peak, self._peak = self._peak, 0
+        with self._lock:
+            peak, self._peak = self._peak, 0
         return peak
 
-    def _sample(self) -> None:
+    def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self._peak = max(self._peak, sum(process.pages for process in _tree(self._apart)) * _PAGE)
+            with self._lock:
+                pages = sum(process.pages for process in self._sampled().values())
+                self._peak = max(self._peak, pages * _PAGE)
+
+    def _sampled(self) -> dict[int, _Process]:
+        """The tree now.
+
+        The kernel adds the time of an ended process to its parent's, but not where the parent ignores the signal of its
+        end, as the daemon of Spark's Python workers does: that time is kept here, as it was when last seen.
+        """
+        tree = _tree(self._apart)
+        ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}
+        unwaited = {(pid, one.started): one.ticks for pid, one in tree.items() if one.parent in ignoring}
+        self._lost += sum(ticks for known, ticks in self._unwaited.items() if known not in unwaited)
+        self._unwaited = unwaited
+        return tree
 
 
-def _tree(apart: int | None) -> list[_Process]:
+def _tree(apart: int | None) -> dict[int, _Process]:
     found = {pid: process for pid in _pids() if (process := _read(pid)) is not None}
     children = defaultdict(list)
     for pid, process in found.items():
         children[process.parent].append(pid)
-    tree, front = [], [os.getpid()]
+    tree, front = {}, [os.getpid()]
     while front:
         pid = front.pop()
-        tree.append(found[pid])
+        tree[pid] = found[pid]
         front += [child for child in children[pid] if child != apart]
     return tree
 
@@ -83,4 +105,13 @@ def _read(pid: int) -> _Process | None:
         return None
     # The name, in parentheses, may hold anything. Fields of proc(5), counted from the one behind it.
     fields = text.rpartition(")")[2].split()
-    return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]))
+    return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]), int(fields[19]))
+
+
+def _ignores_ends(pid: int) -> bool:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # it has ended
+        return False
+    (ignored,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
+    return bool(ignored >> (signal.SIGCHLD - 1) & 1)

@@ -1,8 +1,8 @@
 """`python -m bench.sink`: Kafka to Delta tables, beside the pattern of Delta's documentation. Linux; half an hour.
 
-A topic gets a full load, then changes twice: some for the Java compiler, so that it does not matter who comes first,
-and those that are measured. Each is one micro-batch of the sink. The pattern takes the same changes onto copies of the
-tables as they were after the load. At the end the sink's tables are compared with the generator's rows.
+A topic gets a full load, then changes twice: as many for the Java compiler as are measured after them, since a job that
+runs for days has compiled what it uses. Each is one micro-batch of the sink. The pattern takes the same changes onto
+copies of the tables as they were after the load. At the end the sink's tables are compared with the generator's rows.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Used(NamedTuple):
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
     parser.add_argument("--load", type=int, default=1_000_000, help="events of the full load")
-    parser.add_argument("--warm-up", type=int, default=100_000, help="changes before those that are measured")
+    parser.add_argument("--warm-up", type=int, default=1_000_000, help="changes before those that are measured")
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--memory", default="2g", help="of the driver")
