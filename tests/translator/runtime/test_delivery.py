@@ -39,9 +39,12 @@ def accounted() -> list[Tally]:
 
 @pytest.fixture
 def delivery(broker: Broker, accounted: list[Tally]) -> Delivery:
-    config = producer_config(
-        {"bootstrap.servers": broker.bootstrap, "log_level": 0}, delivery_seconds=5, limits=[1_000_000]
-    )
+    return delivering(broker, accounted, 60)
+
+
+def delivering(broker: Broker, accounted: list[Tally], seconds: float) -> Delivery:
+    """A delivery whose producer gives a record up after that time."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, seconds, limits=[1_000_000])
     return Delivery(Producer(config), accounted.append)
 
 
@@ -50,7 +53,7 @@ def record(number: int) -> Record:
 
 
 async def reap_until(delivery: Delivery, done: list[str], count: int) -> None:
-    for _ in range(2000):
+    for _ in range(12_000):
         delivery.reap()
         if len(done) >= count:
             return
@@ -99,8 +102,9 @@ def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> 
     assert done == ["other", "slow", "fast"]
 
 
-def test_a_delivery_error_is_fatal_and_acknowledges_nothing(delivery: Delivery, accounted: list[Tally]) -> None:
+def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[Tally]) -> None:
     """A record that the broker does not take stops the process; its batch is never acknowledged."""
+    delivery = delivering(broker, accounted, 5)
     done: list[str] = []
 
     async def scenario() -> None:
@@ -144,15 +148,18 @@ def way_to(broker: Broker, port: int) -> Iterator[None]:
                 back.join()
 
     class Way(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True  # the port is reserved, see `free_port`
         daemon_threads = True
         block_on_close = False
 
     with Way(("127.0.0.1", port), Forward) as way:
         thread = threading.Thread(target=way.serve_forever)
         thread.start()
-        yield
-        way.shutdown()
-        thread.join()
+        try:
+            yield
+        finally:
+            way.shutdown()
+            thread.join()
 
 
 def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_port: int, broker: Broker) -> None:
@@ -221,8 +228,9 @@ def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, 
     reader.close()
 
 
-def test_confirm_raises_when_the_broker_refuses(delivery: Delivery) -> None:
+def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[Tally]) -> None:
     """A schema that cannot be written stops the process: its rows must not be written either."""
+    delivery = delivering(broker, accounted, 5)
     with pytest.raises(FatalError, match="cannot write to no-such-topic"):
         asyncio.run(delivery.confirm("no-such-topic", record(1)))
 
@@ -310,11 +318,13 @@ def test_there_is_room_again_when_something_was_delivered(
     topic: str, broker: Broker, accounted: list[Tally], bounds: Bounds
 ) -> None:
     """At a bound nothing is taken on; a delivery makes room."""
-    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000], bounds)
-    delivery = Delivery(Producer(config | {"linger.ms": 500}), accounted.append, bounds)
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 600, [1_000_000], bounds)
+    # It keeps records until it is flushed, however long this process or the machine pauses before that.
+    producer = Producer(config | {"linger.ms": 300_000})
+    delivery = Delivery(producer, accounted.append, bounds)
 
     async def scenario() -> None:
-        await asyncio.wait_for(delivery.room(), 10)
+        await asyncio.wait_for(delivery.room(), 60)
         batches = [delivery.begin(Tally("s", "raw", number, records=1), lambda: None) for number in range(2)]
         for batch in batches:
             await delivery.send(batch, topic, 0, [record(1)])
@@ -324,7 +334,8 @@ def test_there_is_room_again_when_something_was_delivered(
         assert delivery.moved is not None
         for batch in batches:
             batch.closed = True
-        await asyncio.wait_for(room, 20)
+        assert 0 == await asyncio.to_thread(producer.flush, 60)
+        await asyncio.wait_for(room, 60)
 
     asyncio.run(scenario())
     assert delivery.batches < bounds.batches
