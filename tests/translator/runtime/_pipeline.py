@@ -101,7 +101,7 @@ class Bench:
         sizes |= {self._named(name): size for name, size in (limits or {}).items()}
         facts = topics.describe(self.settings.written_topics)
         to = {name: Destination(name, facts[name].partitions, sizes[name]) for name in self.settings.written_topics}
-        config = producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 20, sizes.values())
+        config = producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 60, sizes.values())
         self.accounted: list[Tally] = []
         self.producer = producer(config)
         self.delivery = Delivery(self.producer, self.accounted.append)
@@ -143,7 +143,7 @@ class Bench:
         await self._reap_until(lambda: len(self.accounted) == batches)
 
     async def _reap_until(self, ready: Callable[[], bool]) -> None:
-        for _ in range(4000):
+        for _ in range(12_000):
             self.delivery.reap()
             if ready():
                 return
@@ -184,6 +184,15 @@ def _watermarks(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
                 raise
             time.sleep(0.1)
     raise AssertionError(f"{place.topic} has no leader")
+
+
+async def soon(ready: Callable[[], bool]) -> None:
+    """Waits until something is so, as long as a busy machine may take to make it so."""
+    for _ in range(12_000):
+        if ready():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("not within 60 s")
 
 
 class Holding(Producer):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dev.broker import Broker
-from tests.translator.runtime._pipeline import CANAL_ROW, PARTITION, Bench, Record, record
+from tests.translator.runtime._pipeline import CANAL_ROW, PARTITION, Bench, Record, record, soon
 
 METADATA = {
     "magic": "atMSG",
@@ -132,9 +132,11 @@ def test_metadata_in_the_middle_of_a_long_batch(qlik: Bench) -> None:
 
 def test_a_message_waits_for_its_metadata(qlik: Bench) -> None:
     """Metadata that another process learns within the time makes an event, as if it had been there before."""
+    qlik.waits._seconds = 600
 
     async def scenario() -> None:
         waiting = asyncio.create_task(qlik.run([record(0, QLIK_ROW)]))
+        await soon(lambda: qlik.waits.waiting == 1)
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await qlik.run([record(1, METADATA)])

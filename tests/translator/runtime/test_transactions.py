@@ -78,7 +78,7 @@ class Bench:
         reader = Consumer(self.client | config)
         reader.assign([TopicPartition(self.out, 0, OFFSET_BEGINNING)])
         found: list[bytes] = []
-        while (record := reader.poll(10)) is not None and record.error() is None:
+        while (record := reader.poll(60)) is not None and record.error() is None:
             found.append(record.value() or b"")
         reader.close()
         return found
@@ -95,9 +95,8 @@ class Bench:
 
     def ends_with(self, *values: bytes) -> None:
         """A reader of committed records sees exactly these; the marks of a transaction are written after its end."""
-        for _ in range(100):
-            if len(self.visible()) >= len(values):
-                break
+        deadline = time.monotonic() + 60
+        while len(self.visible()) < len(values) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert list(values) == self.visible()
 
@@ -219,8 +218,9 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
     assert ([], [1]) == (bench.done, [tally.records for tally in bench.accounted])
 
 
-def test_what_a_partition_gave_can_be_waited_for(bench: Bench) -> None:
+def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Held tables: what came before is readable then, and where a record lies is told; others go on."""
+    monkeypatch.setattr("translator.runtime.transactions.SECONDS", 3600.0)  # only who waits ends a transaction
 
     async def scenario() -> None:
         to = bench.transactions(reports=True)
@@ -382,7 +382,7 @@ def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
     """The topic is named; nothing is committed."""
 
     async def scenario() -> None:
-        to = bench.transactions(seconds=2)
+        to = bench.transactions(seconds=8)  # within which the record before must be delivered
         batch = bench.begin(to)
         await bench.message(to, batch, 0, b"a")
         await to.send(batch, "no-such-topic", 0, [Record(b"k", b"b", [])])

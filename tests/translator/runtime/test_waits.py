@@ -9,7 +9,7 @@ import pytest
 
 from dev.broker import Broker
 from tests.translator.runtime._lessons import BUG, HOSTILE, Lessons
-from tests.translator.runtime._pipeline import PARTITION, Bench, Record, record
+from tests.translator.runtime._pipeline import PARTITION, Bench, Record, record, soon
 from translator.errors import ConfigError, RetryableError
 from translator.runtime import waits
 
@@ -67,14 +67,6 @@ def letters(bench: Bench) -> list[tuple[str, str]]:
     return [(head["cdc-error-code"].decode(), head["cdc-error-message"].decode()) for head in found]
 
 
-async def soon(ready: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if ready():
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError("not within 10 s")
-
-
 def scenario(steps: Callable[[], Awaitable[None]]) -> None:
     async def run() -> None:
         await steps()
@@ -92,7 +84,7 @@ class TestGivenAway:
             first = asyncio.create_task(bench.process(3, [teach(0, key="other"), need(1, "other"), need(2), need(3)]))
             await soon(lambda: bench.waits.waiting == 1)
             bench.pipeline.leave()
-            assert not await asyncio.wait_for(first, 5)
+            assert not await asyncio.wait_for(first, 60)
             assert not await bench.process(3, [need(4, "other")])
             assert await bench.process(4, [need(0, "other")])
             await bench.acknowledged(1)
@@ -133,7 +125,7 @@ class TestGivenAway:
             waiting = asyncio.create_task(bench.process(3, [need(0, "7", 7)]))
             await soon(lambda: len(bench.said) > 0)
             bench.pipeline.leave()
-            assert not await asyncio.wait_for(waiting, 5)
+            assert not await asyncio.wait_for(waiting, 60)
 
         scenario(steps)
         assert [] == letters(bench)
@@ -189,13 +181,21 @@ class TestRegistry:
         assert 3 == len(bench.said)
         assert "waiting for the schema registry, which is asked for schema 7: Connection refused" == bench.said[0]
 
+    def test_registered_in_time(self, make: Callable[..., Bench]) -> None:
+        """An id that it does not know at first is asked for again while its message waits."""
+        registry = Registry(None, "text")
+        bench = make(registry)
+        bench.waits._seconds = 600
+        scenario(lambda: bench.run([need(0, "7", 7)]))
+        assert [7, 7] == registry.asked
+        assert [(0, "text")] == written(bench)
+
     def test_unknown(self, make: Callable[..., Bench]) -> None:
         """An id that it does not know within the time is a dead letter; it is not asked again for each message."""
         registry = Registry(None)
         bench = make(registry)
         scenario(lambda: bench.run([need(offset, "7", 7) for offset in range(50)]))
-        asked = len(registry.asked)
-        assert 2 <= asked <= 5
+        assert len(registry.asked) <= 5
         assert 50 == len(letters(bench))
         code, reason = letters(bench)[0]
         assert "SCHEMA_MISSING" == code
