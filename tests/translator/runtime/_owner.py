@@ -36,6 +36,10 @@ class Owner:
         while True:
             follow(self.world, await asyncio.to_thread(lambda: list(self.world.reader.poll(0.1))))
 
+    async def informed(self) -> None:
+        """Returns when it has taken in all that others have written by now."""
+        await self.world.journal.synced()
+
     async def read(self, *partitions: int) -> None:
         """Translates what came, and returns when all of it is delivered."""
         for partition in partitions:

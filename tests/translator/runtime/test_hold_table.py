@@ -89,6 +89,7 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path
             report = await replayed(yard, corrected(yard))
             assert [0, 3, 3, 6, 1, 2, 4, 5] == canonical(yard)
             assert [("t", 0)] == [(of.table.table, of.partition) for of in report.caught_up if of.table]
+            await second.informed()
             yard.feed(0, good(3))
             await second.read(0)
             assert ([0, 3, 3, 6, 1, 2, 4, 5, 7], 0) == (canonical(yard), second.world.holds.count)
@@ -115,6 +116,7 @@ def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
             assert (2, {}) == (blocked.still["shop", "HELD", "HELD"], dict.fromkeys(blocked.caught_up))
             given_up = yard.settings(CLEAR, on_error={"AMBIGUOUS_VARIANT": "hold_table"})
             await replayed(yard, given_up)
+            await first.informed()
             yard.feed(0, good(2))
             await first.read(0)
             assert ([0, 2, 3, 4], 0) == (canonical(yard), first.world.holds.count)
@@ -186,6 +188,7 @@ def test_the_next_owner_knows_before_it_reads(yard: Yard) -> None:
 def test_messages_that_arrive_while_it_is_replayed(yard: Yard, monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
     """The table goes back to its owner without a stop: every event once in order, copies aside; so after a crash."""
     monkeypatch.setattr("translator.runtime.replay.AT_ONCE", 7)
+    monkeypatch.setattr("translator.runtime.replay.SILENCE", 600.0)  # the owner is there, be it slow
     yard.feed(0, update(1), *(good(row) for row in range(30)))
 
     async def life() -> None:
