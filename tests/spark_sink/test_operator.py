@@ -16,7 +16,7 @@ import yaml
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
-from dev.broker import Broker, free_port
+from dev.broker import Broker
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
 from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink, wait
 
@@ -48,7 +48,7 @@ class Operator:
 
 
 @pytest.mark.integration
-def test_an_operators_day(broker: Broker, tmp_path: Path) -> None:
+def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> None:
     """C14, C16: bytes of others stop nothing. The checkpoint is deleted while a table is parked: reading goes on where
     the manifest ends, nothing is lost, nothing is there twice. Commands are obeyed at the next start, and while the
     topic is at rest."""
@@ -90,8 +90,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path) -> None:
     )
 
     assert 0 == operator.run("resume", ITEMS).returncode
-    port = free_port()
-    operator.settings(tables={"truncate": "all_scopes"}, metrics={"port": port})
+    operator.settings(tables={"truncate": "all_scopes"}, metrics={"port": free_port})
     shutil.rmtree(tmp_path / "checkpoint")
     sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=70, full=False, schema=orders)])
     service = sink.start()
@@ -101,7 +100,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path) -> None:
         log = {line["event"]: line for line in sink.log()}
         assert {"0": 26, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
         assert 1 == log["batch applied"]["events"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
+        with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
         items_now = DeltaTable(str(tmp_path / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
         assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]

@@ -70,9 +70,11 @@ def test_reads_to_the_end_each_time(broker: Broker) -> None:
 
 def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
     """Schemas have an order, and only one partition keeps it."""
-    _create(broker, "sink-schemas-wide", 2)
-    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, "sink-schemas-wide")
+    topic = "sink-schemas-wide"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
     try:
+        _create(broker, topic, 2)
+        _await({0: 0, 1: 0}, reader, topic)  # the broker denies a new topic for a moment
         with pytest.raises(ConfigError, match="2 partitions"):
             reader.refresh()
     finally:

@@ -146,10 +146,10 @@ def test_spellings_of_one_type_are_one_text() -> None:
 
 def test_a_hostile_type_text_costs_no_time() -> None:
     """The grammar is linear: no text makes it search."""
-    start = time.perf_counter()
+    start = time.thread_time()  # of the processor: what else the machine does is not the text's fault
     for text in ("'" * 100_001, "enum(" + "'a'," * 100_000, "(" * 100_000, "a " * 100_000, " " * 100_000 + "!"):
         assert "unknown" == canonical(text)
-    assert time.perf_counter() - start < 5
+    assert time.thread_time() - start < 5
 
 
 # -- the schema
