@@ -24,7 +24,9 @@ from dev.jars import spark_jars
 from tests.spark_sink.changes import announced, change, record, schema_of
 from translator.envelope import ChangeEvent, TableSchema
 
-PATIENCE_SECONDS = 120.0
+# A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, the test of two
+# runs took almost five minutes.
+PATIENCE_SECONDS = 600.0
 
 
 class Sink:
@@ -75,7 +77,8 @@ class Sink:
         return {**os.environ, "BOOTSTRAP": self.bootstrap}
 
     def log(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "log").read_text().splitlines()
+        whole, _, _ = (self.folder / "log").read_text().rpartition("\n")  # the rest may be half a line
+        lines = whole.splitlines()
         return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
 
     def rows(self) -> list[tuple[int, str]]:
@@ -119,7 +122,9 @@ def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
         service.kill()
     assert 20 == len(sink.rows())
     batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
-    assert [1, 0] == [line["lag"] for line in batches.values()]
+    # A broker that does not answer within two seconds leaves a lag unknown.
+    unknown = [line["batch"] for line in sink.log() if "cannot read where the topic" in line.get("reason", "")]
+    assert {0: 1, 1: 0} | dict.fromkeys(unknown) == {batch: line["lag"] for batch, line in batches.items()}
     assert (1, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
     assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
 

@@ -104,9 +104,9 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
         items_now = DeltaTable(str(tmp_path / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
         assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]
-        told = [operator.run(command, ITEMS, "--wait", "60") for command in ("park", "resume", "resume")]
+        told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
-        failed = operator.run("park", "shop_sales.item", "--wait", "60")
+        failed = operator.run("park", "shop_sales.item", "--wait", "240")
         assert (1, "there is no table 'shop_sales.item'" in failed.stderr) == (failed.returncode, True)
         service.send_signal(signal.SIGTERM)
         assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]

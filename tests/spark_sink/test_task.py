@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import time
 from collections.abc import Mapping, Sequence
@@ -84,6 +85,8 @@ def test_a_missing_table_is_asked_for() -> None:
 
 def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What this process holds: more with a large thing in it; not known where the system does not tell."""
+    gc.collect()  # what other tests have left is not given back in between
+    pa.default_memory_pool().release_unused()
     (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
     held = bytearray(b"x") * (200 * 2**20)
     (after,) = _reports(MemoryTables(), [change("t", None, pos=1)])
