@@ -24,8 +24,8 @@ from dev.jars import spark_jars
 from tests.spark_sink.changes import announced, change, record, schema_of
 from translator.envelope import ChangeEvent, TableSchema
 
-# A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, the test of two
-# runs took almost five minutes.
+# A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
+# test with two runs took almost five minutes.
 PATIENCE_SECONDS = 600.0
 
 

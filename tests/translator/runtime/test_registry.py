@@ -285,7 +285,7 @@ class TestAway:
         """A registry that stays away is a failure that a supervisor may try again, not a configuration error."""
         away = SchemaRegistry(Registry(url=f"http://{LOOPBACK}:{free_port}"))
         with pytest.raises(Said, match=r"^waiting for a schema registry: .*Connection refused"):
-            away.wait_for_id("s", "{}", 600, tell)
+            away.wait_for_id("s", "{}", 60, tell)
         with pytest.raises(RetryableError, match=r"no schema registry answered within 1 s: .*Connection refused"):
             away.wait_for_id("s", "{}", 1, lambda _: None)
 

@@ -73,7 +73,7 @@ class TestStart:
 
     def test_nothing_at_all(self) -> None:
         """There is nothing to do: it is waited for, and said, and then the supervisor may try again."""
-        patient, alone = (settings(source("erp", "erp.*"), timing=Timing(broker_wait=wait)) for wait in (600, 0.05))
+        patient, alone = (settings(source("erp", "erp.*"), timing=Timing(broker_wait=wait)) for wait in (60, 0.05))
         with pytest.raises(Said, match=r"^waiting for a raw topic: no topic matches erp\.\*$"):
             subscribe(patient, lambda: ["other"], tell)
         with pytest.raises(RetryableError, match=r"^no raw topic answered within 0\.05 s: no topic matches erp\.\*$"):
