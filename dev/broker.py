@@ -236,10 +236,20 @@ def new_cluster_id() -> str:
 
 def free_port() -> int:
     """A port that was free a moment ago; whoever binds it must be ready to ask again."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
+    with hold_port() as held:
+        port: int = held.getsockname()[1]
         return port
+
+
+def hold_port() -> socket.socket:
+    """Keeps a free port: until it is closed, the system gives that port to nobody who asks for any.
+
+    Who asks for this one may listen there, if with SO_REUSEADDR, as servers do, and as often as it likes.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind((LOOPBACK, 0))
+    return held
 
 
 def _is_free(port: int) -> bool:

@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from prometheus_client.parser import text_string_to_metric_families
 
-from dev.broker import LOOPBACK, free_port
+from dev.broker import LOOPBACK, hold_port
 from dev.jars import spark_jars
 from dev.writers import PARTITIONS, Raw
 
@@ -50,6 +50,7 @@ _NO_COORDINATOR_YET = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,
 }
 
 
@@ -76,7 +77,9 @@ class Stack:
         self.bootstrap = bootstrap
         self.directory = directory
         self.warehouse = directory / "warehouse"
-        self.web_port = free_port()
+        # Between two starts, and before the first, somebody else would be given it.
+        self._port = hold_port()
+        self.web_port: int = self._port.getsockname()[1]
         self._sources = sources
         self._projections = projections
         self._max_offsets = max_offsets
@@ -99,8 +102,9 @@ class Stack:
             "output": {"topic": CANONICAL},
             "projections": list(self._projections),
             "topics": {"create": True, "partitions": 4},
-            # short, so that a translator that takes over from a killed one does not wait long
-            "timing": {"session": 6, "rebalance": 20, "delivery": 10, "metadata_wait": 5},
+            # The session is short, so that a translator that takes over from a killed one does not wait long. The other
+            # times bound what must not take so long on any machine, and pass for nothing where all is well.
+            "timing": {"session": 6, "rebalance": 45, "delivery": 30, "metadata_wait": 20},
             "web": {"host": LOOPBACK, "port": self.web_port},
             "sources": list(self._sources),
         }
@@ -229,6 +233,7 @@ class Stack:
             except subprocess.TimeoutExpired:
                 self.kill(name)
         self._processes.clear()
+        self._port.close()
 
     # -- what they say
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +17,15 @@ from aiokafka.structs import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.broker import LOOPBACK, Broker
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+
+PATIENCE = 180.0
+"""Seconds: a bound for what hangs. On a busy machine a start alone takes half a minute, that of a broker two."""
+
+STEADY = {"session": 30}
+"""Timing, where nobody is killed and events are counted: a worker of which nothing is heard for the session of
+`dev.stack`, as a busy machine may have it, loses its partitions, and rightly events are written twice."""
 
 
 class Workers:
@@ -51,12 +61,17 @@ class Workers:
         for value in values:
             producer.produce(topic, value, key, partition)
             producer.poll(0)
-        assert 0 == producer.flush(60)
+        assert 0 == producer.flush(PATIENCE + 60), "a broker that was killed has to come back meanwhile"
 
     def start(self) -> None:
         """Starts all of them."""
         for stack in self.stacks:
             stack.start("translator")
+
+    def wait_up(self, number: int) -> None:
+        """Returns when a worker that was started is at work: until then it knows no orderly end, nor has prepared."""
+        stack = self.stacks[number]
+        wait_until(f"worker {number} is up", PATIENCE, lambda: is_ready(stack), stack)
 
     def committed(self, topic: str, partition: int = 0) -> int:
         """The offset that the group has committed; 0 while the broker cannot say."""
@@ -69,9 +84,9 @@ class Workers:
             reader.close()
         return max(place.offset, 0)
 
-    def wait_committed(self, topic: str, offset: int, partition: int = 0, seconds: float = 90) -> None:
+    def wait_committed(self, topic: str, offset: int, partition: int = 0) -> None:
         what = f"{topic}/{partition} is committed up to {offset}"
-        wait_until(what, seconds, lambda: self.committed(topic, partition) >= offset, self.stacks[0])
+        wait_until(what, PATIENCE, lambda: self.committed(topic, partition) >= offset, self.stacks[0])
 
     def members(self) -> int:
         """How many workers are in the group."""
@@ -94,9 +109,55 @@ class Workers:
             stack.close()
 
 
+class Feeding:
+    """Messages that go on coming until it is left; how many there are is known then.
+
+    Args:
+        feed: hands them over.
+        rows: makes those from a number to another.
+    """
+
+    def __init__(
+        self, feed: Callable[[Iterator[bytes]], None], rows: Callable[[int, int], Iterator[bytes]], at_once: int = 10
+    ) -> None:
+        self._over = threading.Event()
+        self.count = 0
+        self._rows = rows
+        self._at_once = at_once
+        self._thread = threading.Thread(target=feed, args=(self._all(),))
+
+    def _all(self) -> Iterator[bytes]:
+        while not self._over.is_set():
+            yield from self._rows(self.count, self.count + self._at_once)
+            self.count += self._at_once
+            time.sleep(0.05)
+
+    def __enter__(self) -> Feeding:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._over.set()
+        self._thread.join()
+
+
+def is_ready(stack: Stack) -> bool:
+    """What the readiness probe of a worker says; false while it does not answer."""
+    try:
+        urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/readyz", timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def identity(record: Any) -> str:
     """The id of an event."""
     return str(dict(record.headers())["cdc-id"].decode())
+
+
+def identities(records: Iterable[Any]) -> list[str]:
+    """The ids of events in order, each at its first occurrence: what is written at least once may be there twice."""
+    return list(dict.fromkeys(map(identity, records)))
 
 
 def dumps(document: Any) -> bytes:
