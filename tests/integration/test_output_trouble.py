@@ -18,7 +18,7 @@ from dev.broker import LOOPBACK, Broker
 from dev.jars import broker_jars
 from dev.java import find_java
 from dev.stack import Stack, wait_until
-from tests.integration._workers import Workers, dumps, identity
+from tests.integration._workers import PATIENCE, STEADY, Feeding, Workers, dumps, identity
 from tests.translator.runtime._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
@@ -62,7 +62,7 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
     bounds = {"batches": 5, "events": 700, "bytes": 1_500_000}
     count = 5_000
     with Broker() as broker:
-        timing = {"delivery": 90, "rebalance": 120}
+        timing = STEADY | {"delivery": 90, "rebalance": 120}
         workers = Workers(broker, tmp_path, 1, [SOURCE], timing=timing, bounds=bounds)
         (stack,) = workers.stacks
         workers.create(raw=2)
@@ -71,10 +71,11 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
                 workers.feed("raw", rows(0, count, width=1000), partition)
             quota(broker, "--add-config", "producer_byte_rate=50000")
             workers.start()
-            wait_until("reading is held", 60, lambda: gauges(stack).get("cdc_events_in_flight", 0) >= 500, stack)
-            seen = []
-            for _ in range(40):
-                seen.append(gauges(stack))
+            wait_until("reading is held", PATIENCE, lambda: gauges(stack).get("cdc_events_in_flight", 0) >= 500, stack)
+            seen: list[dict[str, float]] = []
+            end = time.monotonic() + 4
+            while time.monotonic() < end or not seen:
+                seen += [found for found in [gauges(stack)] if found]  # one that does not answer in time says nothing
                 time.sleep(0.1)
             most = {name: max(found[name] for found in seen) for name in GAUGES}
             assert 0 < most["cdc_batches_in_flight"] <= bounds["batches"] + 2, "one more for each partition"
@@ -96,7 +97,7 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
 def test_a_broker_that_is_away_during_work(tmp_path: Path) -> None:
     """Killed and started again: the same process goes on, nothing is lost, nothing out of order."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [SOURCE], timing={"delivery": 100, "rebalance": 120, "session": 30})
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing=STEADY | {"delivery": 280, "rebalance": 300})
         (stack,) = workers.stacks
         workers.create(raw=1)
         count = 30_000
@@ -132,24 +133,34 @@ def slow(count: int) -> Iterator[bytes]:
 def test_a_broker_that_hangs(tmp_path: Path) -> None:
     """A broker that holds its connections and does not answer ends the process with 1 within the configured times."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [SOURCE], timing={"delivery": 5, "rebalance": 10, "stuck": 5})
+        timing = {"delivery": 10, "rebalance": 15, "stuck": 20}
+        workers = Workers(broker, tmp_path / "hurried", 1, [SOURCE], timing=timing)
+        after = Workers(broker, tmp_path / "after", 1, [SOURCE])
         (stack,) = workers.stacks
         workers.create(raw=1)
-        feeding = threading.Thread(target=workers.feed, args=("raw", slow(30_000)))
+
+        def hangs_in_work() -> bool:
+            os.kill(broker.pid, signal.SIGSTOP)
+            time.sleep(0.2)
+            # Only what is under way can be late.
+            if gauges(stack).get("cdc_events_in_flight", 0) > 0:
+                return True
+            os.kill(broker.pid, signal.SIGCONT)
+            return False
+
         try:
             process: Any = stack.start("translator")
-            feeding.start()
-            workers.wait_committed("raw", 2_000)
-            os.kill(broker.pid, signal.SIGSTOP)
-            try:
-                assert 1 == process.wait(60)
-            finally:
-                os.kill(broker.pid, signal.SIGCONT)
+            with Feeding(lambda values: workers.feed("raw", values), rows, 20) as feeding:
+                try:
+                    workers.wait_committed("raw", 500)
+                    wait_until("it hangs", PATIENCE, hangs_in_work, stack)
+                    assert 1 == process.wait(PATIENCE)
+                finally:
+                    os.kill(broker.pid, signal.SIGCONT)
             assert workers.said('"event": "stopping"')
-            feeding.join()
-            workers.start()
-            workers.wait_committed("raw", 30_000)
-            assert list(range(30_000)) == list(dict.fromkeys(offsets(workers)))
+            after.start()
+            after.wait_committed("raw", feeding.count)
+            assert list(range(feeding.count)) == list(dict.fromkeys(offsets(workers)))
         finally:
-            feeding.join()
             workers.close()
+            after.close()
