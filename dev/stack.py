@@ -34,6 +34,7 @@ from dev.writers import PARTITIONS, Raw
 CANONICAL = "cdc.canonical"
 DEAD_LETTERS = f"{CANONICAL}.dlq"
 STOP_SECONDS = 60.0
+ANSWER_SECONDS = 120.0  # of a broker that runs: a bound for what hangs
 
 Account = dict[tuple[str, int], Counter[str]]
 """(raw topic, partition) -> how many records are in, translated, dead, skipped, learned."""
@@ -140,20 +141,20 @@ class Stack:
                 except BufferError:
                     producer.poll(0.1)
             counts.setdefault((message.topic, message.partition), Counter())["in"] += 1
-        if producer.flush(60):
-            raise StackError("the broker did not take the raw messages within 60 s")
+        if producer.flush(ANSWER_SECONDS):
+            raise StackError(f"the broker did not take the raw messages within {ANSWER_SECONDS:g} s")
         return counts
 
     def records(self, topic: str) -> list[Any]:
         """Every record that a topic has now, as a reader of committed records sees it."""
-        partitions = self._admin.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         # The client says where a partition ends, for behind its last record there may be marks of transactions; but not
         # while the topic is written all the time.
         config = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
         reader = Consumer(self._client | config)
         found: list[Any] = []
         for number in partitions:
-            _, end = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=10)
+            _, end = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
             reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
             ended = False
             while not ended:
