@@ -11,7 +11,7 @@ import pytest
 
 from dev.broker import Broker
 from dev.stack import wait_until
-from tests.integration._workers import Workers, dumps, identity
+from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
 from tests.translator.runtime._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
@@ -36,11 +36,13 @@ def slow(begin: int, end: int) -> Iterator[bytes]:
 def test_new_topics_are_taken_on(tmp_path: Path, count: int) -> None:
     """While data flows, two topics come: all rows of all topics become events, each once, in order."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, count, [SOURCE], timing={"topic_refresh": 1})
+        workers = Workers(broker, tmp_path, count, [SOURCE], timing=STEADY | {"topic_refresh": 1})
         workers.create(shop_a=2, other=1)
         feeding = threading.Thread(target=workers.feed, args=("shop.a", slow(0, 20_000)))
         try:
             workers.start()
+            for number in range(count):
+                workers.wait_up(number)
             workers.feed("shop.a", rows(0, 500), partition=1)
             workers.wait_committed("shop.a", 500, partition=1)
             feeding.start()
@@ -70,7 +72,7 @@ def test_a_topic_that_two_sources_claim(tmp_path: Path) -> None:
     """While running it is left alone and said, the others go on; the next start ends with 2 and names both."""
     other = {**SOURCE, "name": "till", "topics": ["till", "*.x"]}
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [SOURCE, other], timing={"topic_refresh": 1})
+        workers = Workers(broker, tmp_path, 1, [SOURCE, other], timing=STEADY | {"topic_refresh": 1})
         workers.create(shop_a=1, till=1)
         try:
             workers.start()
@@ -79,12 +81,12 @@ def test_a_topic_that_two_sources_claim(tmp_path: Path) -> None:
             workers.create(shop_x=1)
             workers.feed("shop.x", rows(0, 10))
             claim = "topic shop.x is one of more than one source: shop (shop.*) and till (*.x)"
-            wait_until("it is said", 30, lambda: workers.said(claim), workers.stacks[0])
+            wait_until("it is said", PATIENCE, lambda: workers.said(claim), workers.stacks[0])
             workers.feed("shop.a", rows(10, 20))
             workers.wait_committed("shop.a", 20)
             assert 0 == workers.stacks[0].stop("translator")
             assert 20 == len(workers.events())
-            assert 2 == workers.stacks[0].start("translator").wait(60)
+            assert 2 == workers.stacks[0].start("translator").wait(PATIENCE)
             assert workers.said(f"translator: {claim}")
         finally:
             workers.close()
@@ -93,11 +95,11 @@ def test_a_topic_that_two_sources_claim(tmp_path: Path) -> None:
 def test_nothing_to_read_yet(tmp_path: Path) -> None:
     """A pattern without a topic: the start waits and says so; a topic that comes is read from its beginning."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [SOURCE], timing={"topic_refresh": 1})
+        workers = Workers(broker, tmp_path, 1, [SOURCE], timing=STEADY | {"topic_refresh": 1})
         try:
             workers.start()
             waits = "waiting for a raw topic: no topic matches shop.*"
-            wait_until("it is said", 60, lambda: workers.said(waits), workers.stacks[0])
+            wait_until("it is said", PATIENCE, lambda: workers.said(waits), workers.stacks[0])
             workers.create(shop_a=1)
             workers.feed("shop.a", rows(0, 10))
             workers.wait_committed("shop.a", 10)
