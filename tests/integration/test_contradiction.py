@@ -11,6 +11,7 @@ import pytest
 from dev.broker import Broker
 from dev.sources import shop_sources
 from dev.stack import CANONICAL, Stack, wait_until
+from tests.integration._workers import PATIENCE
 from translator.codecs.avro import AvroCodec
 
 pytestmark = pytest.mark.integration
@@ -36,19 +37,19 @@ def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(tmp_path: P
         try:
             stack.create_raw_topics()
             fed = stack.feed(source.messages(500, grow=False))
-            assert 1 == stack.start("translator").wait(60)
+            assert 1 == stack.start("translator").wait(PATIENCE)
             said = re.search(r"partition (\d+): the change at offset (\d+) ", stack.log("translator").read_text())
             assert said is not None
             partition, contrary = int(said[1]), int(said[2])
             assert all(offset < contrary for offset in offsets(stack)[partition])
             assert stack.committed()["raw.legacy", partition] <= contrary
             written = offsets(stack)
-            assert 1 == stack.start("translator").wait(60)
+            assert 1 == stack.start("translator").wait(PATIENCE)
             assert "stands still until its options change" in stack.log("translator").read_text()
             assert written == offsets(stack), "a restart alone writes nothing more"
             corrected.start("translator")
             total = {place: counts["in"] for place, counts in fed.items()}
-            wait_until("the rest is committed", 60, lambda: corrected.committed() == total, corrected)
+            wait_until("the rest is committed", PATIENCE, lambda: corrected.committed() == total, corrected)
             assert set(range(total["raw.legacy", partition])) == set(offsets(corrected)[partition])
         finally:
             stack.close()
