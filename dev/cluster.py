@@ -187,14 +187,31 @@ class Cluster:
         return self.nodes[number - 1]
 
     def leader(self, topic: str, partition: int) -> Node:
-        """The node that leads a partition."""
-        return self.node(self._described(topic)[partition].leader)
+        """The node that leads a partition; waits while there is none, or the broker asked does not know it yet."""
+        found = 0
+
+        def known() -> bool:
+            nonlocal found
+            one = self._described(topic).get(partition)
+            found = 0 if one is None else int(one.leader)
+            return found > 0
+
+        self._wait(f"{topic}/{partition} has a leader", known)
+        return self.node(found)
 
     def coordinator(self, group: str) -> Node:
-        """The node that coordinates a consumer group."""
-        admin = self._admin()
-        (described,) = admin.describe_consumer_groups([group]).values()
-        return self.node(described.result(20).coordinator.id)
+        """The node that coordinates a consumer group; waits until there is one that answers."""
+        found = 0
+
+        def known() -> bool:
+            nonlocal found
+            admin = self._admin()
+            (described,) = admin.describe_consumer_groups([group]).values()
+            found = int(described.result(20).coordinator.id)
+            return found > 0
+
+        self._wait(f"{group} has a coordinator", known)
+        return self.node(found)
 
     def wait_in_sync(self, topics: Iterable[str]) -> None:
         """Returns when every replica of these topics is in sync."""
@@ -203,7 +220,7 @@ class Cluster:
 
     def _is_in_sync(self, topic: str) -> bool:
         found = self._described(topic).values()
-        return all(len(one.isrs) == len(one.replicas) and one.leader > 0 for one in found)
+        return bool(found) and all(len(one.isrs) == len(one.replicas) and one.leader > 0 for one in found)
 
     def elect_preferred(self, topics: Iterable[str]) -> None:
         """Gives the partitions of these topics back to their first replicas, which must be in sync."""

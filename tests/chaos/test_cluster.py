@@ -3,21 +3,26 @@
 One cluster for all of it: to start three brokers costs more than the tests.
 """
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 from dev.cluster import NODES, Cluster
+from dev.stack import wait_until
 from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
+from tests.chaos.verify import records
 from translator.errors import RetryableError
 from translator.runtime.topics import Topics
 
 pytestmark = pytest.mark.integration
+
+SECONDS = 180  # of each step: a bound for what hangs, not a measure
 
 
 @pytest.fixture(scope="module")
@@ -38,23 +43,33 @@ def test_a_record_survives_its_leader(cluster: Cluster) -> None:
     with ThreadPoolExecutor(len(looking)) as pool:
         # Some of them take the killed node for the controller, and look again.
         assert known == list(pool.map(_ids_at_last, looking))
-    assert first is not cluster.leader("kept", 0)
+    # Each time another broker may be asked, and some hear of a leader later than others.
+    wait_until("another one leads", SECONDS, lambda: first is not cluster.leader("kept", 0))
     first.start()
     cluster.wait_in_sync(["kept"])
     cluster.elect_preferred(["kept"])
-    assert first is cluster.leader("kept", 0)
+    wait_until("it leads again", SECONDS, lambda: first is cluster.leader("kept", 0))
     assert [b"1", b"2"] == _read(cluster, "kept")
 
 
 def test_the_coordinator_moves(cluster: Cluster) -> None:
     """A group has a coordinator, and another one when that node is stopped."""
     _create(cluster, "grouped")
-    reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "moving", "log_level": 0})
-    reader.commit(offsets=[TopicPartition("grouped", 0, 0)], asynchronous=False)
+    reader = Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "group.id": "moving", "enable.auto.commit": False, "log_level": 0}
+    )
+
+    def commits(offset: int) -> bool:
+        with suppress(KafkaException):  # while there is no coordinator, or the old one is taken for it
+            reader.commit(offsets=[TopicPartition("grouped", 0, offset)], asynchronous=False)
+            return True
+        return False
+
+    wait_until("the first is committed", SECONDS, lambda: commits(0))
     first = cluster.coordinator("moving")
     first.stop()
-    reader.commit(offsets=[TopicPartition("grouped", 0, 1)], asynchronous=False)
-    assert first is not cluster.coordinator("moving")
+    wait_until("the second is committed", SECONDS, lambda: commits(1))
+    wait_until("another one coordinates", SECONDS, lambda: first is not cluster.coordinator("moving"))
     reader.close()
     first.start()
     cluster.wait_in_sync(["__consumer_offsets"])
@@ -72,29 +87,28 @@ def _create(cluster: Cluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     cluster.wait_in_sync([topic])
-    assert NODES == len(admin.list_topics(topic, timeout=10).topics[topic].partitions[0].replicas)
+    partitions: dict[int, PartitionMetadata] = {}
+    while not partitions:  # the broker that is asked may not have heard of it yet
+        partitions = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions
+    assert NODES == len(partitions[0].replicas)
 
 
 def _write(cluster: Cluster, topic: str, value: bytes) -> None:
     failures = []
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    # A leader may have it and not say so, while replicas go: it is sent again then, and must not be there twice.
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0})
     producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
-    assert 0 == producer.flush(60)
+    assert 0 == producer.flush(SECONDS)
     assert [None] == failures
 
 
 def _ids_at_last(topics: Topics) -> dict[str, str]:
-    for _ in range(2):
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
         with suppress(RetryableError):
             return topics.ids(["kept"])
     return topics.ids(["kept"])
 
 
 def _read(cluster: Cluster, topic: str) -> list[bytes]:
-    reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "unused", "log_level": 0})
-    reader.assign([TopicPartition(topic, 0, 0)])
-    found: list[bytes] = []
-    while len(found) < reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)[1]:
-        found += [record.value() for record in reader.consume(10, 1.0)]
-    reader.close()
-    return found
+    return [record.value() for record in records(cluster.bootstrap, topic)]
