@@ -57,6 +57,19 @@ class Progress:
     def committed(self) -> Offsets:
         return self.samples[-1].committed if self.samples else dict.fromkeys(range(PARTITIONS), 0)
 
+    def asked_now(self, seconds: float = 300) -> Offsets:
+        """What is committed at a moment after the call; it waits for brokers that can say it.
+
+        Raises:
+            AssertionError: none can within that time.
+        """
+        enough = len(self.samples) + 2  # the next one may have been asked for before
+        deadline = time.monotonic() + seconds
+        while len(self.samples) < enough:
+            assert time.monotonic() < deadline, f"nobody says what is committed within {seconds:g} s"
+            time.sleep(0.05)
+        return self.committed()
+
     def mark(self, what: str) -> None:
         """Says that a fault has just happened, or that an outage has just ended."""
         self.marks.append(Mark(what, time.monotonic(), self.committed()))
@@ -123,6 +136,10 @@ class Progress:
 
 
 def _sample(reader: Consumer, places: list[TopicPartition]) -> Sample:
-    found = {place.partition: max(place.offset, 0) for place in reader.committed(places, timeout=3)}
+    answered = reader.committed(places, timeout=3)
+    for place in answered:
+        if place.error is not None:
+            raise KafkaException(place.error)
+    found = {place.partition: max(place.offset, 0) for place in answered}
     ends = {place.partition: reader.get_watermark_offsets(place, timeout=3)[1] for place in places}
     return Sample(time.monotonic(), found, ends)

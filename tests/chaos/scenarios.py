@@ -151,16 +151,19 @@ def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> Non
 
     The node that is away leads one of its partitions, or coordinates the group.
     """
-    run.worker()
-    run.worker()
+    workers = [run.worker(), run.worker()]
     run.progress.wait("before a replica goes")
+    ended = [len(worker.codes) for worker in workers]
     node = run.cluster.coordinator(run.tag) if coordinator else run.cluster.leader(run.canonical, 0)
     node.kill()
     run.fault(f"canonical topic below min.insync.replicas for {seconds:g} s")
-    time.sleep(seconds / 2)
-    before = run.progress.committed()
-    time.sleep(seconds / 2)
-    assert before == run.progress.committed(), "what cannot be written was committed"
+    over = time.monotonic() + seconds
+    # What was written before is committed as soon as there is a coordinator; not after the end of those who wrote it.
+    for worker, times in zip(workers, ended, strict=True):
+        worker.wait_ended(times + 1)
+    before = run.progress.asked_now()
+    time.sleep(max(seconds / 2, over - time.monotonic()))
+    assert before == run.progress.asked_now(), "what cannot be written was committed"
     node.start()
     run.cluster.wait_in_sync([run.canonical])
     run.healed("all replicas in sync")

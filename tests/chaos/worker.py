@@ -31,7 +31,7 @@ class Worker:
     """One translator process at a time.
 
     Args:
-        deaths: each start takes the next of them, until none is left.
+        deaths: each start takes the next of them, until none is left; one that ended otherwise gets the same again.
         on_kill: called when a process has killed itself.
     """
 
@@ -71,7 +71,7 @@ class Worker:
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         while self._keep:
             environment[PORT] = str(free_port())
-            die = self._deaths.popleft() if self._deaths else None
+            die = self._deaths[0] if self._deaths else None
             options = ["--die", f"{die[0]}:{die[1]}"] if die else []
             command = [sys.executable, "-m", "tests.chaos.launcher", *options, "run", *self._arguments]
             with self.log.open("ab") as log:
@@ -86,6 +86,7 @@ class Worker:
             code = self._process.wait()
             self.codes.append(code)
             if code == -signal.SIGKILL and die:
+                self._deaths.popleft()
                 self._on_kill(f"SIGKILL at {die[0]} {die[1]}")
                 self.killed += 1
             if self._keep:
