@@ -17,6 +17,8 @@ from tests.dev.running import alive, command, taken_port
 
 pytestmark = pytest.mark.integration
 
+SECONDS = 120.0  # a bound for what hangs
+
 
 @pytest.fixture
 def own() -> Iterator[Broker]:
@@ -44,7 +46,7 @@ def test_topics_are_not_created_by_themselves(broker: Broker) -> None:
     failures = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000})
     producer.produce("never-created", b"x", on_delivery=lambda error, _: failures.append(error))
-    producer.flush(10)
+    producer.flush(SECONDS)
     assert 1 == len(failures)
     assert failures[0] is not None
 
@@ -53,7 +55,7 @@ def test_killed_and_started_again(own: Broker) -> None:
     """After a kill it comes back at the same address with the same records."""
     bootstrap, first_pid = own.bootstrap, own.pid
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(SECONDS)
     _write(bootstrap, "kept", b"before the kill")
 
     own.kill()
@@ -133,7 +135,7 @@ def test_command_ends_in_order(how: signal.Signals) -> None:
         bootstrap, directory, java = _told_by(running)
         assert bootstrap.startswith(f"{LOOPBACK}:")
         running.send_signal(how)
-        assert 0 == running.wait(30)
+        assert 0 == running.wait(SECONDS)  # the broker may take STOP_SECONDS of it
     assert not alive(java)
     assert not directory.exists()
 
@@ -144,7 +146,7 @@ def test_parent_killed_hard() -> None:
     with command("broker") as running:
         _, directory, java = _told_by(running)
         running.kill()
-        running.wait(30)
+        running.wait(SECONDS)
     _wait_until(lambda: not alive(java))
     for path in sorted(directory.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
@@ -162,7 +164,7 @@ def _told_by(running: subprocess.Popen[str]) -> tuple[str, Path, int]:
     return bootstrap, directory, int(found.split()[0])
 
 
-def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def _wait_until(condition: Callable[[], bool], seconds: float = SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"still not so after {seconds:.0f} s"
@@ -172,14 +174,14 @@ def _wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 def _write(bootstrap: str, topic: str, value: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     producer.produce(topic, value)
-    assert 0 == producer.flush(10)
+    assert 0 == producer.flush(SECONDS)
 
 
 def _read_one(bootstrap: str, topic: str) -> bytes | None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "one", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
-        message = consumer.poll(30)
+        message = consumer.poll(SECONDS)
         assert message is not None
         assert message.error() is None
         return message.value()

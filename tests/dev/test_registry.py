@@ -64,7 +64,7 @@ class TestServer:
             url = running.stdout.readline().strip()
             assert b"[]" == ask(f"{url}/subjects")
             running.send_signal(signal.SIGTERM)
-            assert 0 == running.wait(60)
+            assert 0 == running.wait(120)
         with pytest.raises(OSError, match="refused"):
             ask(f"{url}/subjects")
         assert (tmp_path / "registry.log").is_file()

@@ -14,6 +14,7 @@ from dev.broker import Broker
 from dev.registry import RegistryServer
 from dev.sources import shop_sources
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+from tests.integration._workers import PATIENCE
 from translator.codecs.avro import confluent_header
 
 pytestmark = pytest.mark.integration
@@ -31,20 +32,24 @@ def test_the_registry_is_needed_at_start_only(tmp_path: Path) -> None:
             stack.feed(source.messages(200, grow=False))
             stack.start("translator")
             log = stack.log("translator")
-            wait_until("it says that it waits", 60, lambda: "waiting for a schema registry" in log.read_text(), stack)
+            wait_until(
+                "it says that it waits", PATIENCE, lambda: "waiting for a schema registry" in log.read_text(), stack
+            )
             assert 0 == sum(stack.committed().values())
 
             registry.start()
-            wait_until("the first messages are committed", 90, lambda: sum(stack.committed().values()) == 200, stack)
+            wait_until(
+                "the first messages are committed", PATIENCE, lambda: sum(stack.committed().values()) == 200, stack
+            )
             registry.stop()
             stack.feed(source.messages(200, grow=False))
-            wait_until("the others are committed", 60, lambda: sum(stack.committed().values()) == 400, stack)
+            wait_until("the others are committed", PATIENCE, lambda: sum(stack.committed().values()) == 400, stack)
             assert 0 == stack.stop("translator")
 
             registry.start()
             stack.start("translator")
             stack.feed(source.messages(200, grow=False))
-            wait_until("the last are committed", 90, lambda: sum(stack.committed().values()) == 600, stack)
+            wait_until("the last are committed", PATIENCE, lambda: sum(stack.committed().values()) == 600, stack)
             values = [record.value() for record in stack.records(CANONICAL)]
             with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
                 header = confluent_header(client.get_latest_version(f"{CANONICAL}-value").schema_id or 0)
@@ -60,4 +65,5 @@ def test_the_registry_is_needed_at_start_only(tmp_path: Path) -> None:
 def use_registry(stack: Stack, url: str) -> None:
     config = stack.directory / "translator.yaml"
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    settings["timing"]["broker_wait"] = 2 * PATIENCE  # the registry's start on a busy machine is in it
     config.write_text(yaml.safe_dump({**settings, "registry": {"url": url}}), encoding="utf-8")

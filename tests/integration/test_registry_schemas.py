@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from dev.broker import Broker
 from dev.registry import RegistryServer
 from dev.stack import wait_until
-from tests.integration._workers import Workers, dumps
+from tests.integration._workers import PATIENCE, STEADY, Workers, dumps
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, enveloped, metadata
 from tests.translator.dialects._qlik_avro import body, data_schema, framed, key_schema, written
 from tests.translator.runtime._lessons import Lessons
@@ -40,7 +40,7 @@ def test_down_up_and_gone(broker: Broker) -> None:
             waiting = asyncio.create_task(bench.run([need(0, "7", schema_id)]))
             await soon(lambda: len(bench.said) > 1)
             await asyncio.to_thread(server.start)
-            await asyncio.wait_for(waiting, 60)
+            await asyncio.wait_for(waiting, PATIENCE)
             await asyncio.to_thread(server.stop)
             await bench.run([need(1, "7", schema_id)])
 
@@ -77,7 +77,7 @@ def test_the_service_asks(tmp_path: Path) -> None:
                 for subject, schema in schemas.items()
             )
         server.stop()
-        given = {"output": {"codec": "json"}, "registry": {"url": server.url}, "timing": {"metadata_wait": 1}}
+        given = {"output": {"codec": "json"}, "registry": {"url": server.url}, "timing": STEADY | {"metadata_wait": 1}}
         workers = Workers(broker, tmp_path, 1, [source], **given)
         workers.create(erp=2)
         key = framed(key_id, written(schemas["erp-key"], {"id": 7}))
@@ -90,7 +90,8 @@ def test_the_service_asks(tmp_path: Path) -> None:
             row = enveloped(bare("INSERT", {"ID": 1}), SCHEMA_ID)
             workers.feed("erp", [dumps(told), *[dumps(row)] * 20], 1)
             workers.wait_committed("erp", 21, 1)
-            wait_until("it says so", 60, lambda: workers.said("waiting for the schema registry, which is asked"))
+            asked = "waiting for the schema registry, which is asked"
+            wait_until("it says so", PATIENCE, lambda: workers.said(asked), workers.stacks[0])
             assert 0 == workers.committed("erp", 0)
             server.start()
             workers.wait_committed("erp", 3, 0)
