@@ -159,15 +159,21 @@ def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> Non
     run.fault(f"canonical topic below min.insync.replicas for {seconds:g} s")
     over = time.monotonic() + seconds
     # What was written before is committed as soon as there is a coordinator; not after the end of those who wrote it.
-    for worker, times in zip(workers, ended, strict=True):
-        worker.wait_ended(times + 1)
+    _wait_ended(workers, ended)
     before = run.progress.asked_now()
-    time.sleep(max(seconds / 2, over - time.monotonic()))
+    _wait_ended(workers, [len(worker.codes) for worker in workers])  # they have tried again
+    time.sleep(max(0.0, over - time.monotonic()))
     assert before == run.progress.asked_now(), "what cannot be written was committed"
     node.start()
     run.cluster.wait_in_sync([run.canonical])
     run.healed("all replicas in sync")
     run.progress.wait("after the replicas came back")
+
+
+def _wait_ended(workers: list[Worker], before: list[int]) -> None:
+    """Returns when each has ended more often than before."""
+    for worker, times in zip(workers, before, strict=True):
+        worker.wait_ended(times + 1)
 
 
 def made_again(run: Run, rounds: int) -> None:
