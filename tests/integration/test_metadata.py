@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from dev.broker import LOOPBACK, Broker
-from dev.stack import Stack, wait_until
-from tests.integration._workers import Workers, dumps, identity
+from dev.stack import Account, Stack, wait_until
+from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
 from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.avro import AvroCodec
 from translator.dialects.qlik import Qlik
@@ -28,7 +28,7 @@ from translator.message import Learned, Message, Setup
 pytestmark = pytest.mark.integration
 
 SOURCE = {"name": "erp", "dialect": "qlik", "topics": ["erp.data", "erp.md"]}
-PATIENT = {"metadata_wait": 120}
+PATIENT = {"metadata_wait": 600}
 
 TABLES = 50
 VERSIONS = 3
@@ -141,7 +141,7 @@ def metric(stack: Stack, name: str) -> int:
 def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
     """Metadata on a topic of one partition, data on four, two workers: both translate rows, only one learns."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT, output={"codec": "json"})
+        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
         workers.create(erp_data=PARTITIONS, erp_md=1)
         first, second = workers.stacks
         try:
@@ -149,12 +149,22 @@ def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
             for partition in range(PARTITIONS):
                 rows = [change(1, 1, "INSERT", {"ID": number, "C1": "x"}) for number in range(50)]
                 workers.feed("erp.data", rows, partition)
-            wait_until("both workers wait", 90, lambda: waiting(first) > 0 and waiting(second) > 0, first)
-            assert PARTITIONS == waiting(first) + waiting(second)
+
+            def all_wait() -> bool:
+                found = waiting(first), waiting(second)
+                return min(found) > 0 and sum(found) == PARTITIONS
+
+            wait_until("both workers wait, and all partitions", PATIENCE, all_wait, first)
             workers.feed("erp.md", [metadata(1, 1)])
             for partition in range(PARTITIONS):
                 workers.wait_committed("erp.data", 50, partition)
-            accounts = [stack.account() for stack in workers.stacks]
+            accounts: list[Account] = []
+
+            def both_answer() -> bool:
+                accounts[:] = (stack.account() for stack in workers.stacks)
+                return all(accounts)
+
+            wait_until("both say what they did", PATIENCE, both_answer, first)
             learned = [sum(counts["learned"] for counts in account.values()) for account in accounts]
             translated = [sum(counts["translated"] for counts in account.values()) for account in accounts]
             assert [0, 1] == sorted(learned)
@@ -187,12 +197,12 @@ def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
             workers.start()
             for partition, messages in model.messages.items():
                 workers.feed("erp.data", messages, partition)
-            wait_until("all partitions wait", 90, lambda: waiting(stack) == PARTITIONS, stack)
+            wait_until("all partitions wait", PATIENCE, lambda: waiting(stack) == PARTITIONS, stack)
             stack.kill("translator")
             assert [0] * PARTITIONS == [workers.committed("erp.data", partition) for partition in range(PARTITIONS)]
             announcing.start()
             stack.start("translator")
-            wait_until("rows become events", 90, lambda: len(workers.events()) > 0, stack)
+            wait_until("rows become events", PATIENCE, lambda: len(workers.events()) > 0, stack)
             stack.kill("translator")
             stack.start("translator")
             announcing.join()
@@ -209,7 +219,7 @@ def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
             assert model.rows == tables_of(events)
             assert 0 == stack.stop("translator")
             stack.start("spark-sink", "--available-now")
-            assert 0 == stack.wait("spark-sink", 300), "60 s on a machine of two cores, a second for each table"
+            assert 0 == stack.wait("spark-sink", 900), "60 s on a machine of two cores, a second for each table"
             assert model.rows == lake_of(stack)
         finally:
             workers.close()
@@ -218,22 +228,24 @@ def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
 def test_a_wait_does_not_hold_up_others(tmp_path: Path) -> None:
     """A worker that waits gives its partitions to a new one at once, and stops at once; nothing is written."""
     with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE], timing={"metadata_wait": 600}, output={"codec": "json"})
+        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
         workers.create(erp_data=PARTITIONS, erp_md=1)
         first, second = workers.stacks
         try:
             first.start("translator")
             for partition in range(PARTITIONS):
                 workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 1, "C1": "x"})], partition)
-            wait_until("all partitions wait", 90, lambda: waiting(first) == PARTITIONS, first)
+            wait_until("all partitions wait", PATIENCE, lambda: waiting(first) == PARTITIONS, first)
             second.start("translator")
-            wait_until("both wait", 90, lambda: 0 < waiting(second) < PARTITIONS, second)
+            wait_until("both wait", PATIENCE, lambda: 0 < waiting(second) < PARTITIONS, second)
             assert 0 == first.stop("translator")
-            wait_until("the second has all", 90, lambda: waiting(second) == PARTITIONS, second)
+            wait_until("the second has all", PATIENCE, lambda: waiting(second) == PARTITIONS, second)
             assert [] == workers.events()
             workers.feed("erp.md", [metadata(1, 1)])
             for partition in range(PARTITIONS):
-                wait_until("it is committed", 90, lambda p=partition: workers.committed("erp.data", p) == 1, second)
+                wait_until(
+                    "it is committed", PATIENCE, lambda p=partition: workers.committed("erp.data", p) == 1, second
+                )
             assert PARTITIONS == len({identity(record) for record in workers.events()})
             assert PARTITIONS == len([record for record in workers.events() if b"erp.data" in record.value()])
             assert [] == workers.dead_letters()
@@ -256,15 +268,16 @@ def test_the_newest_document_is_not_forgotten(tmp_path: Path) -> None:
         try:
             workers.feed(topic, [newest, older], key=b"erp/same")
             first.start("translator")
-            wait_until("it is written again", 60, lambda: kept() == [newest, older, newest], first)
+            wait_until("it is written again", PATIENCE, lambda: kept() == [newest, older, newest], first)
             second.start("translator")
-            wait_until("the second works", 60, lambda: workers.said("prepared", 1), second)
+            wait_until("the second works", PATIENCE, lambda: workers.said("prepared", 1), second)
             workers.feed(topic, [older], key=b"erp/same")
-            wait_until("again", 60, lambda: kept()[3:4] == [older] and kept()[-1] == newest, first)
+            wait_until("again", PATIENCE, lambda: kept()[3:4] == [older] and kept()[-1] == newest, first)
             time.sleep(2)
             assert {newest} == set(kept()[4:]), "and that is all that they write"
             assert len(kept()) <= 6
-            assert 0 < metric(first, 'cdc_metadata_conflicts_total{source="erp"}')
+            conflicts = 'cdc_metadata_conflicts_total{source="erp"}'
+            wait_until("it is counted", PATIENCE, lambda: metric(first, conflicts) > 0, first)
         finally:
             workers.close()
 
@@ -283,18 +296,18 @@ import sys
 from translator.commands import main
 from translator.runtime import app
 settings = app._faust_settings
-app._faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 4.0}
+app._faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 8.0}
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """
-"""The service, with a client library that takes a consumer for dead after 4 s without a fetch instead of 300."""
+"""The service, with a client library that takes a consumer for dead after 8 s without a fetch instead of 300."""
 
 
 def test_a_long_wait_does_not_leave_the_group(tmp_path: Path) -> None:
     """When everything that a worker has waits, nothing is fetched; it stays in its group all the same."""
     with Broker() as broker:
         source = {**SOURCE, "topics": ["erp.data"]}
-        workers = Workers(broker, tmp_path, 1, [source], timing={"metadata_wait": 600})
+        workers = Workers(broker, tmp_path, 1, [source], timing=PATIENT | STEADY)
         workers.create(erp_data=1)
         (stack,) = workers.stacks
         config = stack.directory / "translator.yaml"
@@ -304,14 +317,14 @@ def test_a_long_wait_does_not_leave_the_group(tmp_path: Path) -> None:
             )
         try:
             workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 0, "C1": "x"})])
-            wait_until("it waits", 90, lambda: waiting(stack) == 1)
+            wait_until("it waits", PATIENCE, lambda: waiting(stack) == 1)
             for number in range(8):  # more fetches than a partition may have waiting
                 workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
                 time.sleep(0.5)
-            time.sleep(10)
+            time.sleep(15)
             assert 1 == workers.members()
             process.terminate()
-            assert 0 == process.wait(60)
+            assert 0 == process.wait(PATIENCE)
         finally:
             process.kill()
             workers.close()
