@@ -53,9 +53,8 @@ def run(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     result = Run(sources, _placed(messages), {})
     bad = {id(entry.message): entry for entry in BAD}
     result.bad = {place: bad[id(message)] for place, message in result.fed.items() if id(message) in bad}
-    stack.feed(messages)
     try:
-        _drive(stack, result)
+        _drive(stack, result, messages)
         _look(stack, result)
         result.exits = {name: stack.stop(name) for name in ("translator", "spark-sink")}
     finally:
@@ -83,13 +82,17 @@ def _placed(messages: list[Raw]) -> dict[Coordinates, Raw]:
     return placed
 
 
-def _drive(stack: Stack, result: Run) -> None:
+def _drive(stack: Stack, result: Run, messages: list[Raw]) -> None:
     """Two kills of the translator and one of the sink while there is work, then on to the end."""
+    first = len(messages) - 2 * KILL_TRANSLATOR_AFTER
+    stack.feed(messages[:first])
     stack.start("spark-sink")
-    for _ in range(2):
+    for begin in (first, first + KILL_TRANSLATOR_AFTER):
         stack.start("translator")
         wait_until("the translator works", SECONDS, lambda: _accounted(stack) >= KILL_TRANSLATOR_AFTER, stack)
         stack.kill("translator")
+        # However far it came before we saw it: so many are left for the next one.
+        stack.feed(messages[begin : begin + KILL_TRANSLATOR_AFTER])
     stack.start("translator")
     wait_until("the sink has written tables", SECONDS, lambda: bool(list(stack.warehouse.glob("*/*"))), stack)
     stack.kill("spark-sink")
@@ -109,6 +112,7 @@ def _wrong(stack: Stack, result: Run) -> Iterator[str]:
 
 
 def _look(stack: Stack, result: Run) -> None:
+    wait_until("the translator answers", SECONDS, lambda: bool(stack.account()), stack)
     result.account = stack.account()
     result.committed = stack.committed()
     result.events = stack.records(CANONICAL)
