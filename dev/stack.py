@@ -213,7 +213,9 @@ class Stack:
 
     def wait(self, name: str, seconds: float) -> int:
         """Waits for a process that ends by itself."""
-        return self._processes.pop(name).wait(seconds)
+        code = self._processes[name].wait(seconds)
+        del self._processes[name]
+        return code
 
     def kill(self, name: str) -> None:
         """Ends a process as a power cut would, and with it the processes that it started."""

@@ -23,7 +23,7 @@ SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"pr
 # The service, but its process stops (SIGSTOP) when the offsets of its third transaction were sent and the transaction
 # is still open: the worst moment, for it is not known yet where the group is.
 STOPPING = f"""#!{sys.executable}
-import os, signal, sys
+import signal, sys, threading
 import confluent_kafka
 from translator.runtime import start
 
@@ -34,7 +34,8 @@ class Stopping(confluent_kafka.Producer):
         super().send_offsets_to_transaction(*given)
         self.sent += 1
         if self.sent == 3:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: one to the process would be another thread's to take, and this one would go on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 start.Producer = Stopping
 from translator.commands import main
