@@ -1,12 +1,11 @@
 """What tests of every folder may ask for."""
 
-import socket
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dev.broker import LOOPBACK, Broker
+from dev.broker import Broker, hold_port
 
 # A timing is a benchmark, never a test: on a busy machine an example may take long, and finding one, too.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,14 +21,8 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A loopback port that nobody listens on, and that nobody else is given while the test runs.
-
-    It is bound and not listened on: connections are refused, and a server that sets SO_REUSEADDR, as ours and Kafka do,
-    may take it.
-    """
-    with socket.socket() as reserved:
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind((LOOPBACK, 0))
+    """A loopback port that nobody listens on, and that nobody else is given while the test runs."""
+    with hold_port() as reserved:
         port: int = reserved.getsockname()[1]
         yield port
 
