@@ -188,29 +188,33 @@ class Cluster:
 
     def leader(self, topic: str, partition: int) -> Node:
         """The node that leads a partition; waits while there is none, or the broker asked does not know it yet."""
-        found = 0
 
-        def known() -> bool:
-            nonlocal found
+        def led_by() -> int:
             one = self._described(topic).get(partition)
-            found = 0 if one is None else int(one.leader)
-            return found > 0
+            return 0 if one is None else int(one.leader)
 
-        self._wait(f"{topic}/{partition} has a leader", known)
-        return self.node(found)
+        return self._known(f"{topic}/{partition} has a leader", led_by)
 
     def coordinator(self, group: str) -> Node:
         """The node that coordinates a consumer group; waits until there is one that answers."""
+
+        def coordinated_by() -> int:
+            admin = self._admin()  # kept until it has answered: its end is the end of what it was asked
+            (described,) = admin.describe_consumer_groups([group]).values()
+            return int(described.result(20).coordinator.id)
+
+        return self._known(f"{group} has a coordinator", coordinated_by)
+
+    def _known(self, what: str, ask: Callable[[], int]) -> Node:
+        """The node with the number that `ask` gives, once that is one: brokers say 0 or -1 for none."""
         found = 0
 
-        def known() -> bool:
+        def is_known() -> bool:
             nonlocal found
-            admin = self._admin()
-            (described,) = admin.describe_consumer_groups([group]).values()
-            found = int(described.result(20).coordinator.id)
+            found = ask()
             return found > 0
 
-        self._wait(f"{group} has a coordinator", known)
+        self._wait(what, is_known)
         return self.node(found)
 
     def wait_in_sync(self, topics: Iterable[str]) -> None:
@@ -244,7 +248,7 @@ class Cluster:
             try:
                 if ready():
                     return
-            except KafkaException:
+            except (KafkaException, TimeoutError):  # a node that goes, or one that does not answer: another is asked
                 pass
             time.sleep(0.2)
         raise BrokerError(f"{what}: not within {START_SECONDS:.0f} s")
