@@ -366,30 +366,58 @@ def _detail(change: Change) -> Detail:
 
 
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
-    """The key out of `image`; key columns that it lacks are taken from `before`.
+    """Return the key out of `image`; key columns that it lacks are taken from `before`.
 
-    An image without a key column, or with a null in one, names no row. That is not an error: the row is translated
-    without a key and says so.
+    No key holds NULL: a row with NULL in a key column has no key, as there may be many such rows. An image that lacks
+    a key column names no row either. Neither is an error: the row is translated without a key, and a note says so.
+
+    Raises:
+        MessageError: INVALID_FIELD for a key column without one faithful value; KEY_CHANGE_INCOMPLETE when the row left
+            a key that nothing tells, as readers would keep the row of that key.
     """
     names = change.key_columns
     if not names:
         return NO_KEY
     if change.issues or change.notes:
         _check_key_values(change)
-    fallback = before or {}
-    new = {name: image[name] if name in image else fallback.get(name) for name in names}
-    if None in new.values():
-        change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
-        return NO_KEY
-    changed = [name for name in names if name in fallback and fallback[name] != new[name]]
-    if not changed:
-        return Key(_json(new), change.key_kind)
-    lacking = next((name for name in names if name not in fallback), None)
-    if lacking is not None:
-        reason = f"the key changed, but the before image lacks its column {lacking!r}"
-        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
+    old = before or {}
+    new = {name: image[name] if name in image else old.get(name) for name in names}
+    changed = [name for name in names if name in old and old[name] != new[name]]
+    if None not in new.values():
+        if not changed:
+            return Key(_json(new), change.key_kind)
+        return Key(_json(new), change.key_kind, _left_key(change, old))
+    change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
+    if changed or _may_have_left_a_key(change, image, old):
+        return Key(None, NO_KEY.kind, _left_key(change, old))
+    return NO_KEY
+
+
+def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
+    """Whether an update wrote the NULL that its key now holds, as far as the message tells."""
+    if change.op != "u":
+        return False
+    nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]
+    return bool(nulls) and (change.changed is None or not set(nulls).isdisjoint(change.changed))
+
+
+def _left_key(change: RowChange, old: Image) -> str | None:
+    """Return the key that the row had before a key change; None when it held NULL, so that no reader has the row.
+
+    Raises:
+        MessageError: KEY_CHANGE_INCOMPLETE, `old` lacks a column of it.
+    """
+    names = change.key_columns
+    if any(name in old and old[name] is None for name in names):
+        left = None
+    else:
+        lacking = next((name for name in names if name not in old), None)
+        if lacking is not None:
+            reason = f"the key changed, but the before image lacks its column {lacking!r}"
+            raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
+        left = _json({name: old[name] for name in names})
     change.notes = [*(change.notes or ()), "PK_CHANGED"]
-    return Key(_json(new), change.key_kind, _json({name: fallback[name] for name in names}))
+    return left
 
 
 def _check_key_values(change: RowChange) -> None:

@@ -52,10 +52,11 @@ _DTS_CELLS: Mapping[str, Callable[[Any], tuple[str, Any]]] = {
 
 @dataclass
 class DtsAvroWriter:
-    """DTS records as V3 of the schema; MySQL as the source."""
+    """DTS records as V3 of the schema; MySQL as the source. `index` is the one that the key columns are of."""
 
     topic: str
     database: str = "shop"
+    index: str = "PRIMARY"
     _id: int = 0
 
     def write(self, change: Change) -> Iterator[Raw]:
@@ -73,7 +74,7 @@ class DtsAvroWriter:
             "source": {"sourceType": "MySQL", "version": "8.0.28"},
             "operation": operations[change.op],
             "objectName": self.database if ddl else f"{self.database}.{change.table.name}",
-            "tags": {} if ddl else {"pk_uk_info": json.dumps({"PRIMARY": list(change.table.key)})},
+            "tags": {} if ddl else {"pk_uk_info": json.dumps({self.index: list(change.table.key)})},
             "fields": None if ddl else fields,
             "beforeImages": self._image(change, change.before),
             "afterImages": sql if ddl else self._image(change, change.after),

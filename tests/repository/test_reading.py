@@ -160,6 +160,15 @@ class TestRules:
         with pytest.raises(ValueError, match="no key is known"):
             table.apply({**event, "key": None})
 
+    def test_a_key_that_holds_null(self, python: dict[str, Any]) -> None:
+        """The row of the key that went is deleted; the row goes on without one, and is counted."""
+        table = python["Table"]()
+        row = {"kind": "row", "pos_scope": "s", "key_old": None, "after_state": "full", "notes": None}
+        table.apply({**row, "op": "c", "pos": position(1, 0), "key": {"u": 5}, "after": {"u": 5}})
+        gone = {**row, "op": "u", "key": None, "key_old": {"u": 5}, "after": {"u": None}, "notes": ["KEY_INCOMPLETE"]}
+        table.apply({**gone, "pos": position(2, 0)})
+        assert ({}, 1) == (table.rows, table.left_out)
+
 
 FLINK = {"string": "STRING", "int": "INT", "long": "BIGINT", "boolean": "BOOLEAN", "image": "MAP<STRING, STRING>"}
 

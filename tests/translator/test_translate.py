@@ -211,6 +211,40 @@ class TestKey:
         event = event_of("c", None, {"a": 1, "c": None}, key_columns=("c", "a"), key_kind="unique")
         assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
 
+    @pytest.mark.parametrize(
+        ("before", "after", "key", "key_old", "notes"),
+        [
+            ({"a": 1, "c": 5}, {"a": 1, "c": None}, None, '{"c":5,"a":1}', ["KEY_INCOMPLETE", "PK_CHANGED"]),
+            ({"a": 1, "c": None}, {"a": 1, "c": 5}, '{"c":5,"a":1}', None, ["PK_CHANGED"]),
+            ({"c": None}, {"a": 1, "c": 5}, '{"c":5,"a":1}', None, ["PK_CHANGED"]),
+            ({"a": 1, "c": None}, {"a": None, "c": None}, None, None, ["KEY_INCOMPLETE", "PK_CHANGED"]),
+            ({"a": 1, "c": None, "x": 0}, {"a": 1, "c": None, "x": 1}, None, None, ["KEY_INCOMPLETE"]),
+            ({"c": None}, {"a": 1}, None, None, ["KEY_INCOMPLETE"]),
+        ],
+        ids=["to null", "from null", "from null, as far as sent", "null to null", "null stays", "null stays, not sent"],
+    )
+    def test_null_and_back(
+        self, before: Image, after: Image, key: str | None, key_old: str | None, notes: list[str]
+    ) -> None:
+        """No key holds NULL, and the row that went is named: a key that held NULL had no row to go."""
+        event = event_of("u", before, after, key_columns=("c", "a"), key_kind="unique")
+        assert (key, key_old, notes) == (event.key, event.key_old, event.notes)
+
+    @pytest.mark.parametrize("changed", [None, ["a", "c"]])
+    def test_null_over_an_unknown_key(self, changed: list[str] | None) -> None:
+        """An update that may have taken a key away, and does not say which, leaves the row of that key for ever."""
+        change = RowChange(
+            "u", ORDERS, WRITER, None, {"a": 1, "c": None}, changed=changed, key_columns=("c",), key_kind="unique"
+        )
+        dead = dead_of(translate(Changes([change])))
+        assert ErrorCode.KEY_CHANGE_INCOMPLETE == dead.code
+        assert f"scripted: the key changed, but the before image lacks its column 'c' at $ {PLACE}" == dead.reason
+
+    def test_null_that_did_not_change(self) -> None:
+        """Where the message says that the key column is not among the changed ones, no row went."""
+        event = event_of("u", None, {"a": 1, "c": None}, changed=["a"], key_columns=("c",), key_kind="unique")
+        assert (None, None, ["KEY_INCOMPLETE"]) == (event.key, event.key_old, event.notes)
+
     def test_none_declared(self) -> None:
         """A table without a key has rows without a key; that is not worth a note."""
         event = event_of("c", None, {"a": 1}, key_columns=(), key_kind="none")

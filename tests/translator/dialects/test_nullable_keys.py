@@ -1,0 +1,172 @@
+"""Unique keys that may hold NULL: by every dialect, readers keep exactly the rows that have a key.
+
+Random histories of tables without a primary key, written as each tool writes them, and read by the rules of
+docs/reading.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dev.shop import START, Change, Column, Row, Table
+from dev.writers import Raw
+from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalWriter, Form
+from dev.writers.dts_avro import DtsAvroWriter
+from dev.writers.qlik import QlikWriter
+from tests.translator.dialects import _shareplex_history as shareplex
+from tests.translator.dialects._canal_history import READER
+from translator.dialects import DIALECTS, build
+from translator.message import DeclaredTable, Message, Setup
+
+TOPIC = "raw.t"
+COLUMNS = (Column("u", "bigint"), Column("w", "int"), Column("v", "varchar"))
+TABLES = (Table("t", COLUMNS, ("u",)), Table("t", COLUMNS, ("u", "w")))
+
+
+@dataclass
+class History:
+    """A table without a primary key, its rows in any order, and its changes so far."""
+
+    table: Table
+    rows: list[Row] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def change(self, op: str, before: Row | None, after: Row | None) -> None:
+        at = START + timedelta(seconds=len(self.changes))
+        self.changes.append(Change(op, self.table, at, before, after))
+        if before is not None:
+            self.rows.remove(before)
+        if after is not None:
+            self.rows.append(after)
+
+    def keyed(self) -> dict[str, Row]:
+        """The rows that have a key, by its text."""
+        return {key: row for row in self.rows if (key := self.key(row)) is not None}
+
+    def key(self, row: Row) -> str | None:
+        values = {name: row[name] for name in self.table.key}
+        return None if None in values.values() else json.dumps(values)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Random histories; the index of the key is unique, as far as it holds no NULL."""
+    history = History(draw(st.sampled_from(TABLES)))
+    values = {"u": st.none() | st.integers(1, 3), "w": st.none() | st.integers(1, 2), "v": st.sampled_from("xyz")}
+    for _ in range(draw(st.integers(1, 12))):
+        row = draw(st.sampled_from(history.rows)) if history.rows and draw(st.integers(0, 3)) else None
+        if row is not None and draw(st.integers(0, 4)) == 0:
+            history.change("delete", row, None)
+            continue
+        names = draw(st.sets(st.sampled_from(sorted(values)), min_size=1)) if row is not None else values
+        new = {**(row or {}), **{name: draw(values[name]) for name in ("u", "w", "v") if name in names}}
+        if new == row or history.key(new) in history.keyed().keys() - {row and history.key(row)}:
+            continue
+        history.change("insert" if row is None else "update", row, new)
+    return history
+
+
+@dataclass(frozen=True)
+class Source:
+    """A tool that writes the changes. `sparse`: its updates tell only what changed, and the columns of the key."""
+
+    dialect: str
+    options: dict[str, Any]
+    writer: Callable[[], Callable[[Change], Iterator[Raw]]]
+    table: str
+    types: Mapping[str, str] | None = None
+    sparse: bool = False
+
+
+def _without_key(write: Callable[[Change], Iterator[Raw]]) -> Callable[[Change], Iterator[Raw]]:
+    """A writer of a table that has no primary key."""
+    return lambda change: write(replace(change, table=replace(change.table, key=())))
+
+
+def _canal(form: Form) -> Callable[[], Callable[[Change], Iterator[Raw]]]:
+    return lambda: _without_key(CanalWriter(TOPIC, form).write)
+
+
+def _shareplex(form: shareplex.Form) -> Callable[[], Callable[[Change], Iterator[Raw]]]:
+    def writer() -> Callable[[Change], Iterator[Raw]]:
+        numbers = iter(range(1, 10_000))
+        return lambda change: iter(
+            [Raw(TOPIC, 0, None, shareplex.text(shareplex.objects(change, form, next(numbers)), form))]
+        )
+
+    return writer
+
+
+_TYPES = {"u": "int64", "w": "int32", "v": "string"}
+SOURCES = {
+    "canal": Source("canal", {"profile": "oss"}, _canal(OSS), "shop.t"),
+    "canal of DTS": Source("canal", {"profile": "dts"}, _canal(DTS_FULL), "shop.t"),
+    "canal of DTS before March 2022": Source("canal", {"profile": "dts_legacy"}, _canal(DTS_LEGACY), "shop.t"),
+    "dts_avro, declared": Source("dts_avro", {}, lambda: _without_key(DtsAvroWriter(TOPIC).write), "shop.t"),
+    "dts_avro, unique_key_as_key": Source(
+        "dts_avro", {"unique_key_as_key": True}, lambda: DtsAvroWriter(TOPIC, index="u_key").write, "-"
+    ),
+    "qlik": Source("qlik", {}, lambda: QlikWriter(TOPIC, f"{TOPIC}.metadata").write, "-"),
+    "shareplex": Source(
+        "shareplex", {"preset": "dts"}, _shareplex(replace(shareplex.DTS, text=False)), "SHOP.t", _TYPES
+    ),
+    "shareplex of Quest": Source(
+        "shareplex", {"preset": "quest"}, _shareplex(shareplex.QUEST), "SHOP.t", _TYPES, sparse=True
+    ),
+    "shareplex, pairs": Source(
+        "shareplex", {"preset": "quest"}, _shareplex(shareplex.Form(pairs=True)), "SHOP.t", _TYPES, sparse=True
+    ),
+}
+
+
+def events_of(source: Source, history: History) -> list[dict[str, Any]]:
+    """The events of a history; nothing may be refused."""
+    learned: dict[str, object] = {}
+    declared = DeclaredTable(source.table, history.table.key, source.types)
+    dialect = build(source.dialect, Setup("s", tables=(declared,), lookup=learned.get), source.options)
+    write = source.writer()
+    sent = [raw for change in history.changes for raw in write(change)]
+    messages = [Message(TOPIC, 0, offset, 0, raw.key, raw.value) for offset, raw in enumerate(sent)]
+    return shareplex.events_of(dialect, messages, learned)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@given(history=histories())
+def test_readers_have_the_rows_that_have_a_key(name: str, history: History) -> None:
+    """No stale row, none too many, and none that is missing; a row of a sparse source may lack columns."""
+    source, table = SOURCES[name], READER["Table"]()
+    events = events_of(source, history)
+    for event in events:
+        table.apply(event)
+    expected = history.keyed()
+    if source.sparse:
+        assert expected.keys() == table.rows.keys()
+        assert all(row.items() <= expected[key].items() for key, row in table.rows.items())
+    else:
+        assert expected == table.rows
+    keyless = [change for change in history.changes if history.key(change.after or change.before or {}) is None]
+    assert len(keyless) == table.left_out
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@given(history=histories())
+def test_no_key_holds_null(name: str, history: History) -> None:
+    """Keys name rows: an event has the keys that the row had before and after, without those that hold NULL."""
+    for change, event in zip(history.changes, events_of(SOURCES[name], history), strict=True):
+        before, after = (row and history.key(row) for row in (change.before, change.after))
+        named = before if change.op == "delete" else after
+        left = before if change.op == "update" and before != after else None
+        assert (named, left) == tuple(event[key] and json.dumps(event[key]) for key in ("key", "key_old"))
+
+
+def test_every_dialect_takes_part() -> None:
+    """A fifth one has to join."""
+    assert set(DIALECTS) == {source.dialect for source in SOURCES.values()}
