@@ -1,5 +1,6 @@
 """Hypothesis strategy: changes of a row of which the whole truth is known, and the events that a source sent."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,14 @@ class Case:
     schema: TableSchema | None
     old: Image | None
     new: Image | None
+
+    @property
+    def tells_null_key(self) -> bool:
+        """Whether it is an update that gave a row a key, and its old image shows the NULL that was there."""
+        if self.event.op != "u" or self.event.key is None or self.event.key_old is not None:
+            return False
+        sent = json.loads(self.event.before or "{}")
+        return any(name in sent and sent[name] is None for name in json.loads(self.event.key))
 
 
 DIGITS = st.integers(0, 10**20).map(str)
@@ -81,10 +90,9 @@ def cases(draw: st.DrawFn) -> Case:
     changed = None
     if op == "u" and draw(CHOICE):
         changed = [name for name in old if old[name] != new[name] or draw(CHOICE)]
-    row = old if op == "d" else new
-    key = Key(_json({name: row[name] for name in keyed}) if keyed else None, kind)
+    key = Key(_key(old if op == "d" else new, keyed), kind)
     if op == "u" and any(old[name] != new[name] for name in keyed):
-        key = Key(key.text, kind, _json({name: old[name] for name in keyed}))
+        key = Key(key.text, kind, _key(old, keyed))
     detail = Detail(changed, unavailable, [Issue(name, "ZERO_DATE", "0") for name in issues])
     at = draw(_contexts(schema))
     old_image = None if before is None else _image(before, schema, keyed)
@@ -95,6 +103,12 @@ def cases(draw: st.DrawFn) -> Case:
         "d": lambda: ChangeEvent.delete(at, key, old_image, detail),
     }
     return Case(build[op](), schema, old if op in "ud" else None, None if op == "d" else new)
+
+
+def _key(row: Image, keyed: list[str]) -> str | None:
+    """The key of a row; one that holds NULL has none."""
+    values = {name: row[name] for name in keyed}
+    return _json(values) if values and None not in values.values() else None
 
 
 @st.composite
@@ -112,8 +126,10 @@ def _columns(draw: st.DrawFn) -> list[Column]:
 @st.composite
 def _row(draw: st.DrawFn, columns: list[Column]) -> Image:
     values = {column: VALUES[column.type] for column in columns}
+    nullable = draw(CHOICE)  # a unique key may hold NULL, a primary one may not
     return {
-        column.name: draw(value if column.key is not None else st.none() | value) for column, value in values.items()
+        column.name: draw(value if column.key is not None and not nullable else st.none() | value)
+        for column, value in values.items()
     }
 
 

@@ -304,3 +304,29 @@ class TestKeyChange:
         change = event("u", OLD, after, issues=[Issue("note", "LONE_SURROGATE", "?")], **KEYS)
         for unavailable in ("omit", "placeholder"):
             assert [("d", OLD, None), ("c", None, after)] == written(change, SCHEMA, unavailable=unavailable)
+
+    def test_to_null(self) -> None:
+        """A key that NULL took away: its row is deleted, and goes on without one, as rows without a key do."""
+        change = event("u", OLD, {**NEW, "id": None}, key=None, key_old='{"id":7}')
+        assert [("d", OLD, None), ("c", None, {**NEW, "id": None})] == written(change)
+        gone, new = DebeziumCodec().encode(change)
+        assert (b'{"id":7}', None) == (gone.key, new.key)
+        assert "__debezium.newkey" not in dict(gone.headers)
+        assert b'{"id":7}' == dict(new.headers)["__debezium.oldkey"]
+
+    def test_from_null(self) -> None:
+        """A row that gets a key: it is deleted as what it was, without a key, and created under its own."""
+        change = event("u", {**OLD, "id": None}, NEW)
+        assert [("d", {**OLD, "id": None}, None), ("c", None, NEW)] == written(change)
+        gone, new = DebeziumCodec().encode(change)
+        assert (None, b'{"id":7}') == (gone.key, new.key)
+        assert b'{"id":7}' == dict(gone.headers)["__debezium.newkey"]
+        assert "__debezium.oldkey" not in dict(new.headers)
+
+    def test_from_null_without_the_old_image(self) -> None:
+        """Readers that keep rows by key do not have it: a create is all they need. Others are told as they ask."""
+        change = event("u", {"id": None}, NEW)
+        assert [("c", None, NEW)] == written(change, **only("as_create"))
+        assert "op u came with an incomplete old image" in refusal(change, **only("partial")).reason
+        lacking = event("u", {"id": None}, {"id": 7, "note": "new"})
+        assert refusal(lacking, SCHEMA).code is ErrorCode.KEY_CHANGE_INCOMPLETE

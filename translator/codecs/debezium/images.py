@@ -30,6 +30,8 @@ PLACEHOLDERS: Mapping[str, msgspec.Raw] = {
 }
 """Debezium's word for "unavailable", by the canonical types that can hold it."""
 
+_NULL = msgspec.Raw(b"null")
+
 
 class Row(Struct, frozen=True):
     """An event of kind row, its images opened."""
@@ -48,9 +50,22 @@ class Row(Struct, frozen=True):
     schema: TableSchema | None
 
     @property
+    def gains_key(self) -> bool:
+        """Whether an update took the NULL out of the key, so that the row had no key before it."""
+        sent = (self.before or {}) if self.op == "u" and self.key_old is None else {}
+        return any(sent.get(name) == _NULL for name in self.key or ())
+
+    @property
     def old_key(self) -> Columns | None:
-        """The key of the row before the change."""
-        return self.key if self.key_old is None else self.key_old
+        """The key of the row before the change; None when it had none."""
+        if self.key_old is not None:
+            return self.key_old
+        return None if self.gains_key else self.key
+
+    @property
+    def changes_key(self) -> bool:
+        """Whether an update gave the row another key, took its key away, or gave it one."""
+        return self.key_old is not None or self.gains_key
 
 
 class Change(Struct, frozen=True):
@@ -85,10 +100,10 @@ def _updated(row: Row, options: Options) -> list[Change]:
     after, missing = _new_image(row, sent, options)
     found = []
     for resolved in _with_before(msgspec.structs.replace(row, after=sent), options):
-        if resolved.key_old is None:
-            found.append(Change(resolved.op, resolved.key, _old_image(resolved.before, after), after, missing))
+        if row.changes_key:
+            found += _split(resolved, after, missing)
         else:
-            found += _split(resolved, resolved.key_old, after, missing)
+            found.append(Change(resolved.op, resolved.key, _old_image(resolved.before, after), after, missing))
     return found
 
 
@@ -110,21 +125,22 @@ _OPERATIONS: Mapping[str, Callable[[Row, Options], list[Change]]] = {
 _TRUNCATE: Mapping[Truncate, list[Change]] = {"drop": [], "emit": [Change("t", None, None, None)]}
 
 
-def _split(row: Row, key_old: Columns, after: Columns, missing: tuple[str, ...]) -> list[Change]:
+def _split(row: Row, after: Columns, missing: tuple[str, ...]) -> list[Change]:
     """A key change, as Debezium writes it: the row of the old key is deleted, a new row created.
 
     The create writes the whole row anew, and the values that the old row had are gone with it. So here, unlike in any
-    other update, a column that was merely not sent would turn into NULL for good.
+    other update, a column that was merely not sent would turn into NULL for good. A row that had no key, and whose old
+    image readers would miss, is created alone (`as_create`): whoever keeps rows by key does not have it.
     """
     lost = [name for name in missing if name not in row.without_form]
-    if lost or row.key is None:
-        what = f"the new row lacks column {lost[0]!r}" if lost else "the new key is not known"
-        reason = f"a key change is a delete and a create here, and {what}; have the source send whole rows"
-        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
-    return [
-        Change("d", key_old, row.before, None, (), (NEW_KEY, row.key)),
-        Change("c", row.key, None, after, missing, (OLD_KEY, key_old)),
-    ]
+    if lost:
+        reason = f"a key change is a delete and a create here, and the new row lacks column {lost[0]!r}"
+        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; have the source send whole rows")
+    left = None if row.key_old is None else (OLD_KEY, row.key_old)
+    create = Change("c", row.key, None, after, missing, left)
+    if row.op == "c":
+        return [create]
+    return [Change("d", row.key_old, row.before, None, (), None if row.key is None else (NEW_KEY, row.key)), create]
 
 
 # -- the new image
@@ -173,7 +189,7 @@ def _omit(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
 
 def _placeholder(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
     """It tells a sink to keep the value that it has; a new row has nothing to keep."""
-    if row.op != "u" or row.key_old is not None:
+    if row.op != "u" or row.changes_key:
         return after
     types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
     marked = {}
