@@ -15,6 +15,8 @@ from spark_sink.intake import Intake
 from spark_sink.quarantine import Rejected
 from spark_sink.row import GAP, Event
 
+_NULL = msgspec.Raw(b"null")
+
 
 def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> Intake:
     """The events of a table as its form asks for them; those that no row can be told for are rejected.
@@ -36,19 +38,25 @@ def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> I
     keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, came.rejected, came.ignored)
-    if is_new and not form.key and len(keyless) == sum(1 for event in keyed if event.op != "t"):
+    leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
+    if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op != "t"):
         raise no_key()
     why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
-    left_out = {event.index for event in keyless}
-    events = [event for event in keyed if event.index not in left_out]
+    left_out = {event.index for event in keyless} - leaving.keys()
+    events = [leaving.get(event.index, event) for event in keyed if event.index not in left_out]
     return Intake(events, came.rejected + rejected, came.ignored)
+
+
+def _removal(event: Event) -> Event:
+    """Return the half of a key change whose new key holds NULL: the row of the old key goes (docs/envelope.md)."""
+    return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
 
 
 def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) -> Iterator[Event]:
     """The events by the declared key, read from their images: of a row before a change only if that image has it all.
 
-    An update whose image before does not tell the key is one that keeps it.
+    An update whose image before does not tell the key is one that keeps it. No key holds NULL.
     """
     for event, more in zip(events, details(records, events), strict=True):
         own = members(event.key)
@@ -74,7 +82,7 @@ def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
-    """The columns of the key, if the image has them all."""
-    if not all(name in image for name in key):
+    """The columns of the key, if the image has a value of each."""
+    if not all(image.get(name, _NULL) != _NULL for name in key):
         return None
     return msgspec.json.encode({name: image[name] for name in key}).decode()

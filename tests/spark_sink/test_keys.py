@@ -71,3 +71,57 @@ def test_declared_columns_stand_over_the_key_of_events() -> None:
     ]
     (report,) = reports(MemoryTables(orders=table), events, Rules(keys={"*": ("id",)}), schemas=[keyed])
     assert ({}, [("x",)]) == (report.rejected, list(table.visible()))
+
+
+UNIQUE = schema_of({"u": "int64", "a": "string"}, ("u",))
+UNIQUE_SHAPE = Shape(TableId.of(UNIQUE), (Column("u", "bigint"), Column("a", "string")), ("u",))
+
+
+def _of_unique(op: str, pos: int, *, key: int | None, key_old: int | None = None, a: str = "") -> ChangeEvent:
+    """Of a table whose key may hold NULL, as the translator writes it."""
+    key_text, old_text = (None if value is None else {"u": value} for value in (key, key_old))
+    after = None if op == "d" else {"u": key, "a": a}
+    return change(op, key_text, after, pos=pos, key_old=old_text, schema=UNIQUE)
+
+
+def test_a_key_that_becomes_null() -> None:
+    """The row of the key that went is removed; the row without a key goes to quarantine, as all rows without one."""
+    table = MemoryTable(UNIQUE_SHAPE)
+    events = [
+        _of_unique("c", 1, key=5, a="five"),
+        _of_unique("c", 2, key=6, a="six"),
+        _of_unique("u", 3, key=None, key_old=5, a="none"),
+        _of_unique("u", 4, key=None, a="still none"),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, Rules(), schemas=[UNIQUE])
+    assert {(6,): "six"} == {key: row["a"] for key, row in table.visible().items()}
+    assert (2, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+    (report,) = reports(
+        MemoryTables(orders=table), [_of_unique("u", 5, key=7, a="seven")], Rules(), batch=1, schemas=[UNIQUE]
+    )
+    assert {(6,): "six", (7,): "seven"} == {key: row["a"] for key, row in table.visible().items()}
+    assert {} == report.rejected
+
+
+def test_a_key_that_becomes_null_before_there_is_a_table() -> None:
+    """What it had names the key columns, so the table is made."""
+    tables = MemoryTables()
+    (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], Rules(), schemas=[UNIQUE])
+    assert isinstance(report.step, Create)
+    assert ("u",) == report.step.shape.key
+
+
+def test_a_declared_key_that_is_null() -> None:
+    """As with keys of events: the row that went is removed, and the one that came is written."""
+    table = MemoryTable(SHAPE)
+    named, unnamed = {"id": "x", "line": "1.00"}, {"id": "x", "line": None}
+    events = [
+        _event("c", 1, {**named, "a": "one"}),
+        _event("u", 2, {**unnamed, "a": "two"}, named),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert ({}, {"KEY_UNKNOWN": 1}) == (table.visible(), report.rejected)
+    again = [_event("u", 3, {**named, "a": "three"}, unnamed), _event("c", 4, {**unnamed, "a": "four"})]
+    (report,) = reports(MemoryTables(orders=table), again, DECLARED, batch=1, schemas=[KEYLESS])
+    assert ["three"] == [row["a"] for row in table.visible().values()]
+    assert {"KEY_UNKNOWN": 1} == report.rejected
