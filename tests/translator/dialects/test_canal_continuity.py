@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec import structs
 
+from dev.shop import START, Change, Row
 from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, Form
 from tests.translator.dialects._canal import UPDATE, canal, message, update
 from tests.translator.dialects._canal_history import (
     RIGHT,
+    TABLE,
     History,
     Result,
     legacy,
@@ -80,6 +83,25 @@ class TestWithoutTheRowsBefore:
         result = self.read(history, DTS_LEGACY, DTS, DTS_FULL, DTS_FULL)
         assert result.stopped is not None
         assert [0] == offsets_named(result.stopped)
+
+
+@pytest.mark.parametrize("form", [DTS_FULL, DTS_LEGACY], ids=["current", "legacy"])
+def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: Form) -> None:
+    """While it held NULL the row had no key: what is known of the key is not what the row became."""
+    rows: list[Row] = [
+        {"id": 5, "a": 1},
+        {"id": None, "a": 1},
+        {"id": None, "a": 2},
+        {"id": 5, "a": 2},
+        {"id": 5, "a": 1},
+    ]
+    changes = [
+        Change("update" if before else "insert", TABLE, START + timedelta(seconds=n), before, after)
+        for n, (before, after) in enumerate(zip([None, *rows], rows, strict=False))
+    ]
+    profile = "dts_legacy" if form.legacy else "dts"
+    result = translated(messages(sent((change, form, None) for change in changes)), profile=profile)
+    assert (None, 5) == (result.stopped, len(result.events))
 
 
 def test_a_key_change_is_judged_by_the_rows_of_both_keys() -> None:

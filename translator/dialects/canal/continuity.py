@@ -116,6 +116,9 @@ class ContinuityGuard:
         unconfirmed = self._unconfirmed[reading]
         unconfirmed.add(message.offset)
         if key is None or key_before is None:
+            # A key that holds NULL names no row. Of the other it is known that its row changed, not to what.
+            for named in filter(None, (key, key_before)):
+                self._leave(named, message, change, None)
             return None
         if key != key_before:
             return self._key_changed(message, change, reading, (key_before, x), (key, y))
