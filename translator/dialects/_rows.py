@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from translator.dialects._sent import SentJson
 from translator.envelope import Issue
 from translator.message import Image, Limits
 from translator.values import Assumed, Converter, Unrepresentable
+from translator.values.scalar import raw_text
 
 Converters: TypeAlias = Mapping[str, Converter | None]
 """Column name -> its converter; None where all values that can come are canonical already, so that no call is made."""
@@ -27,10 +29,14 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """What is to be said about the values of a row, in order; what both images give reason for is said once."""
+    """What is to be said about the values of a row, in order; what both images give reason for is said once.
+
+    `sent` is the text that the cells were parsed from; None where they are all text, or no JSON.
+    """
 
     issues: dict[Issue, None] = {}
     notes: dict[str, None] = {}
+    sent: SentJson | None = None
 
 
 def build_image(
@@ -88,8 +94,16 @@ def _with_findings(
         try:
             image[name] = value if convert is None else convert(value)  # type: ignore[assignment]
         except Unrepresentable as bad:
-            findings.issues[Issue(name, bad.code, bad.raw[: limits.issue_raw_chars])] = None
+            findings.issues[Issue(name, bad.code, _raw(value, bad, findings.sent)[: limits.issue_raw_chars])] = None
         except Assumed as assumed:
             image[name] = assumed.value
             findings.notes[f"{assumed.note}={name}"] = None
     return image
+
+
+def _raw(cell: object, bad: Unrepresentable, sent: SentJson | None) -> str:
+    """The text that was sent for a cell. What a converter complains about may be what it made of it on the way."""
+    if isinstance(cell, str):
+        return raw_text(cell)
+    text = None if sent is None else sent.text(cell)
+    return bad.raw if text is None else text

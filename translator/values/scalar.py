@@ -6,6 +6,8 @@ import base64
 from collections.abc import Callable
 from typing import TypeAlias
 
+import msgspec
+
 from translator.message import Scalar
 
 Converter: TypeAlias = Callable[[object], Scalar]
@@ -39,9 +41,14 @@ class Assumed(Exception):
 
 
 def raw_text(value: object) -> str:
-    """The raw text of an issue: bytes as base64, everything else as text; what UTF-8 cannot carry is escaped."""
+    """The raw text of an issue: bytes as base64, everything else as text; what UTF-8 cannot carry is escaped.
+
+    Booleans and records of Avro are spelled as in JSON.
+    """
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
+    if isinstance(value, (bool, dict, list)):
+        return msgspec.json.encode(value).decode()
     return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
 
 

@@ -135,7 +135,7 @@ def test_nested_value_is_an_issue() -> None:
     """A value that no column can have is left out and reported; the row goes on."""
     read = change(dialect(), bare("INSERT", {"id": 1, "deep": {"a": 1}}))
     assert {"id": "1"} == read.after
-    assert [Issue("deep", "NOT_TEXT", "{'a': 1}")] == read.issues
+    assert [Issue("deep", "NOT_TEXT", '{"a": 1}')] == read.issues
 
 
 def test_null_without_mask_is_noted() -> None:

@@ -69,7 +69,7 @@ def test_a_key_column_with_an_issue_still_belongs_to_the_key() -> None:
     raw = b'{"meta":{"op":"upd","table":"T"},"data":{"A":1},"key":{"ID":1,"N":1e5000}}'
     change = row(QUEST, raw)
     assert change.key_columns == ("ID", "N")
-    assert change.issues == [Issue("N", "EXPONENT_OUT_OF_RANGE", "1E+5000")]
+    assert change.issues == [Issue("N", "EXPONENT_OUT_OF_RANGE", "1e5000")]
 
 
 def test_an_issue_of_both_images_is_told_once() -> None:

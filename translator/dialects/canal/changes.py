@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 
 from translator.dialects._rows import Columns, Findings
+from translator.dialects._sent import SentJson
 from translator.dialects.canal.head import DBMS, Head
 from translator.dialects.canal.layout import UNTYPED, Layout
 from translator.dialects.canal.tidb import HANDLE_KEY_ONLY
@@ -20,7 +20,10 @@ OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "I
 
 
 class RowMessage(Struct, frozen=True):
-    """A message with rows, read. `complete`: its images name all columns but those of a sparse `old`."""
+    """A message with rows, read. `complete`: its images name all columns but those of a sparse `old`.
+
+    `sent` is the text of the message; None where all cells are text.
+    """
 
     head: Head
     table: TableName
@@ -28,6 +31,7 @@ class RowMessage(Struct, frozen=True):
     layout: Layout
     columns: Columns
     complete: bool
+    sent: SentJson | None = None
 
     @property
     def key_only(self) -> bool:
@@ -52,6 +56,7 @@ def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
         None if message.key_only else message.layout.schema,
         message.notes,
         rows,
+        Findings(sent=message.sent),
     )
     pairs = zip(images.before or nothing, images.after or nothing, strict=True)
     return [_change(shared, index, before, after, limits) for index, (before, after) in enumerate(pairs)]
@@ -65,7 +70,7 @@ class _Shared(Struct):
     schema: TableSchema | None
     notes: tuple[str, ...]
     rows: int
-    findings: Findings = msgspec.field(default_factory=Findings)
+    findings: Findings
 
 
 def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: Limits) -> RowChange:
@@ -106,7 +111,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
     if findings.issues or findings.notes:
         change.issues = [*findings.issues] or None
         change.notes = [*(change.notes or ()), *findings.notes] or None
-        shared.findings = Findings()
+        shared.findings = Findings(sent=message.sent)
     return change
 
 

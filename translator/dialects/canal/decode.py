@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse, parse_sequence
+from translator.dialects._sent import SentJson
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.codings import spelling_of
@@ -135,22 +136,23 @@ class Canal:
             # the literal `null`: what some queue transports make of a lost body (section 5)
             return Skip("null")
         check_distinct(value, bodies)
-        changes = [change for body in bodies for change in self._changes(body)]
+        sent = SentJson(value, bodies)
+        changes = [change for body in bodies for change in self._changes(body, sent)]
         if len(bodies) > 1:
             _count_through(changes, self._limits)
         return Changes(changes)
 
-    def _changes(self, body: Any) -> Sequence[Change]:
+    def _changes(self, body: Any, sent: SentJson) -> Sequence[Change]:
         if not isinstance(body, dict):
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(body)}, not object")
         check_writer(body, self._profile)
         type_ = _type(body)
         head = read_head(type_, body, self._era_of, self._profile)
         if type_ in OPERATIONS:
-            return self._rows(head, body)
+            return self._rows(head, body, sent)
         return [_watermark(head) if type_ == WATERMARK else _without_rows(head, body)]
 
-    def _rows(self, head: Head, body: JsonObject) -> list[Change]:
+    def _rows(self, head: Head, body: JsonObject, sent: SentJson) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
             raise MessageError(ErrorCode.INVALID_FIELD, f"type {head.type} with isDdl true", path="$.isDdl")
         data, old = read_data(body, self._limits, self._form), read_old(body, self._limits, self._form)
@@ -163,7 +165,7 @@ class Canal:
         images = read_images(head.type, data, old, head.era)
         layout = self._layouts.of(head.table, read_types(body, self._limits), read_pk_names(body, self._limits))
         key_only = head.tidb is not None and head.tidb.only_handle_key
-        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete and not key_only)
+        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete and not key_only, sent)
         return [*row_changes(rows, self._limits)]
 
 

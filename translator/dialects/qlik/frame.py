@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, check_distinct, field, one_of, parse_object
+from translator.dialects._sent import SentJson
 from translator.dialects.qlik.sections import BEFORE, HEADERS, Splitter, detect
 from translator.dialects.qlik.sections import DATA as ROW
 from translator.errors import ErrorCode, MessageError, quote
@@ -19,7 +20,10 @@ MAX_SCHEMA_ID_CHARS = 128
 
 
 class Frame(Struct, frozen=True):
-    """A message out of its layout. `body` holds data, beforeData and headers; `path` is where it stands."""
+    """A message out of its layout. `body` holds data, beforeData and headers; `path` is where it stands.
+
+    `sent` is the text of a message in JSON.
+    """
 
     variant: str
     type: str
@@ -27,6 +31,7 @@ class Frame(Struct, frozen=True):
     body: JsonObject
     path: str
     basis: str = "certain"
+    sent: SentJson | None = None
 
 
 # -- by first bytes (formats/qlik.md section 3a, detection)
@@ -75,8 +80,8 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
     root = parse_object(value, limits, rows)
     check_distinct(value, root, members=_members(root))
     if "magic" in root and not _is_column(root.get("message"), splitter):
-        return _enveloped(root, splitter)
-    return _bare(root, splitter)
+        return _enveloped(root, splitter, SentJson(value, (root,)))
+    return _bare(root, splitter, SentJson(value, (root,)))
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
@@ -93,13 +98,17 @@ def _members(root: JsonObject) -> int:
     return sum(map(len, sections), len(body) if body is root else len(root) + len(body))
 
 
-def _enveloped(root: JsonObject, splitter: Splitter | None) -> Frame:
+def _enveloped(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
     magic = field(root, "magic", str, "$")
     if magic != MAGIC:
         raise MessageError(ErrorCode.INVALID_FIELD, f"unknown magic {quote(magic)}; allowed: {MAGIC}", path="$.magic")
     kind = read_type(field(root, "type", str, "$"))
     body: JsonObject = field(root, "message", dict, "$")
-    return _sectioned("enveloped_json", kind, read_schema_id(root, "messageSchemaId", "$"), body, splitter)
+    schema_id = read_schema_id(root, "messageSchemaId", "$")
+    found = None if kind == METADATA else splitter or detect(body)
+    if found is None:
+        return Frame("enveloped_json", kind, schema_id, body, "$.message", sent=sent)
+    return _custom(kind, schema_id, body, "$.message", found, sent, declared=splitter is not None)
 
 
 def read_type(text: str) -> str:
@@ -112,30 +121,28 @@ def read_type(text: str) -> str:
     return kind
 
 
-def _sectioned(variant: str, kind: str, schema_id: str | None, body: JsonObject, splitter: Splitter | None) -> Frame:
-    """The frame of an enveloped body, its sections in the default form."""
-    found = None if kind == METADATA else splitter or detect(body)
-    if found is None:
-        return Frame(variant, kind, schema_id, body, "$.message")
-    return _custom(kind, schema_id, body, "$.message", found, declared=splitter is not None)
-
-
 def _custom(
-    kind: str, schema_id: str | None, body: JsonObject, path: str, splitter: Splitter, *, declared: bool
+    kind: str,
+    schema_id: str | None,
+    body: JsonObject,
+    path: str,
+    splitter: Splitter,
+    sent: SentJson,
+    *,
+    declared: bool,
 ) -> Frame:
-    return Frame(
-        "custom_json", kind, schema_id, splitter.split(body), path, basis="declared" if declared else "inferred"
-    )
+    basis = "declared" if declared else "inferred"
+    return Frame("custom_json", kind, schema_id, splitter.split(body), path, basis, sent)
 
 
-def _bare(root: JsonObject, splitter: Splitter | None) -> Frame:
+def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
     """An object without magic: the envelope is an option of the task (section 1, V2)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:
-        return Frame("bare_json", DATA, None, root, "$")
+        return Frame("bare_json", DATA, None, root, "$", sent=sent)
     if "lineage" in root and "tableStructure" in root and not _is_column(root["lineage"], splitter):
-        return Frame("bare_json", METADATA, None, root, "$")
+        return Frame("bare_json", METADATA, None, root, "$", sent=sent)
     if "op" in root and isinstance(root.get(ROW), list):
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON of 2016 is not in this release")
     record = root.get("message")
@@ -146,9 +153,9 @@ def _bare(root: JsonObject, splitter: Splitter | None) -> Frame:
         schema_id = None
         if body is not root or not _is_column(root.get("messageSchemaId"), splitter):
             schema_id = read_schema_id(root, "messageSchemaId", "$")
-        return _custom(DATA, schema_id, body, path, found, declared=bool(splitter))
+        return _custom(DATA, schema_id, body, path, found, sent, declared=bool(splitter))
     if path != "$" and HEADERS in body:
-        return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, basis="inferred")
+        return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, "inferred", sent)
     raise MessageError(
         ErrorCode.FRAMING,
         "a JSON object of no known layout; allowed: magic, or headers with data or beforeData;"

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from translator.dialects._json import JsonObject, check_distinct, parse_object
 from translator.dialects._rows import Converters, ConvertersOr
+from translator.dialects._sent import SentJson
 from translator.dialects.qlik.avro import FRAME_BYTES
 from translator.dialects.qlik.avro_values import AvroColumn, avro_column, converter_to
 from translator.dialects.qlik.row_schema import WriterSchema
@@ -22,12 +23,13 @@ from translator.message import Limits
 
 
 class KeyRow(Struct, frozen=True):
-    """The cells of a Kafka key, with how they are read and which of them are the key."""
+    """The cells of a Kafka key, with how they are read and which of them are the key; `sent` is a key in JSON."""
 
     cells: JsonObject
     converters: Converters
     key_columns: tuple[str, ...]
     key_kind: str
+    sent: SentJson | None = None
 
 
 def is_framed(key: bytes | None) -> bool:
@@ -77,10 +79,12 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
         MessageError: MISSING_FIELD when it names no row of the table; MALFORMED_JSON, INVALID_FIELD, LIMIT_EXCEEDED.
     """
     cells: JsonObject
+    sent: SentJson | None = None
     is_text = is_primary_key and len(table.key_columns) == 1
     if is_object(key) and not (is_text and _is_no_json(key, limits)):
         cells = parse_object(key, limits)
         check_distinct(key, cells)
+        sent = SentJson(key, (cells,))
     elif is_text:
         try:
             cells = {table.key_columns[0]: key.decode()}
@@ -94,7 +98,7 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
             path=_PATH,
         )
     converters = ConvertersOr({name: table.text_converter(name) for name in cells}, UNKNOWN)
-    return _checked(cells, converters, table)
+    return _checked(cells, converters, table, sent)
 
 
 def _is_no_json(key: bytes, limits: Limits) -> bool:
@@ -106,7 +110,7 @@ def _is_no_json(key: bytes, limits: Limits) -> bool:
     return False
 
 
-def _checked(cells: JsonObject, converters: Converters, table: Table) -> KeyRow:
+def _checked(cells: JsonObject, converters: Converters, table: Table, sent: SentJson | None = None) -> KeyRow:
     """The row, if it has all columns of the table's key and none that the table does not know."""
     lacking = next((name for name in table.key_columns if cells.get(name) is None), None)
     known = table.schema.column_names if table.schema else cells.keys()
@@ -118,5 +122,5 @@ def _checked(cells: JsonObject, converters: Converters, table: Table) -> KeyRow:
         reason = f"a DELETE without a row: member {quote(stray)} of the Kafka key is no column of the table"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if table.key_columns:
-        return KeyRow(cells, converters, table.key_columns, table.key_kind)
-    return KeyRow(cells, converters, tuple(cells), "primary")
+        return KeyRow(cells, converters, table.key_columns, table.key_kind, sent)
+    return KeyRow(cells, converters, tuple(cells), "primary", sent)

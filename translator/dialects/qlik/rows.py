@@ -95,7 +95,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     _check_columns(sections, masks.ordinals, frame.path)
     gaps = None if masks.leaves_none_out else masks
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
-    findings = Findings()
+    findings = Findings(sent=frame.sent)
     # Nor is an old row of nulls alone one of a table with a key: it was not sent.
     sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
@@ -123,7 +123,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
 
 def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
     """The DELETE of a row that the Kafka key names. Masks say nothing of it: they are about a row that was not sent."""
-    findings = Findings()
+    findings = Findings(sent=row.sent)
     before = build_image(row.cells.items(), row.converters, findings, limits)
     return RowChange(
         headers.op,

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
+from translator.dialects._sent import SentJson
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.shareplex import changes
 from translator.dialects.shareplex.changes import Cells, Row
@@ -105,7 +106,8 @@ class SharePlex:
         except MessageError as error:
             path = error.path if several else error.path.replace("[0]", "", 1)
             raise MessageError(error.code, error.reason, path=path) from None
-        made = [_named(part.place if several else None, self._change, part) for part in whole]
+        sent = SentJson(value, objects)
+        made = [_named(part.place if several else None, self._change, part, sent) for part in whole]
         if len(made) > 1:
             for row, change in enumerate(made):
                 if isinstance(change, RowChange):
@@ -145,12 +147,12 @@ class SharePlex:
 
     # -- the plain way: one builder per operation
 
-    def _change(self, part: Part) -> Change:
+    def _change(self, part: Part, sent: SentJson) -> Change:
         operation = _OPERATIONS[part.operation]
         meta = self._metas.read(part.meta)
         if not part.root.keys() <= operation.members:
             _keep_leftovers(part.root, operation.members, meta, "")
-        row = Row(part.table, meta, self._writer(meta.host), Findings())
+        row = Row(part.table, meta, self._writer(meta.host), Findings(sent=sent))
         return operation.build(self, part, row)
 
     def _insert(self, part: Part, row: Row) -> Change:

@@ -1,0 +1,160 @@
+"""`issues[].raw` is the text that was sent, to the letter, whatever kind of cell it stood in (docs/envelope.md)."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.translator.dialects import _canal, _qlik, _shareplex
+from tests.translator.strategies import TEXT
+from translator.dialects._json import parse_sequence
+from translator.dialects._sent import SentJson
+from translator.dialects.qlik import Qlik
+from translator.envelope import Issue
+from translator.message import Changes, DeclaredTable, Limits, Message, RowChange, Setup
+from translator.values.scalar import raw_text
+
+CELLS = {
+    "object": '{"a" : [1, 2.50], "\\u0062":"\\u00e9 \\" }"}',
+    "array": "[ ]",
+    "number": "1e5",
+    "large number": "1.50E+400",
+    "negative zero": "-0.0",
+    "boolean": "true",
+    "integer": "120",
+}
+"""Cells in a column of dates, which has no place for any of them."""
+NATIVE = [text for name, text in CELLS.items() if name not in ("object", "array")]
+
+
+def issues(change: RowChange) -> dict[str, str | None]:
+    return {issue.col: issue.raw for issue in change.issues or ()}
+
+
+@pytest.mark.parametrize("text", CELLS.values(), ids=CELLS)
+def test_qlik(text: str) -> None:
+    """In data and in beforeData, beside cells that are alike."""
+    tables = (DeclaredTable("S.T", (), {"id": "int64", "day": "date", "same": "decimal"}),)
+    value = (
+        '{ "data": {"id": 1, "same": 1E5, "day" : @ }, "beforeData": {"id":1,"same":1e5,"day":[@, 7]},'
+        ' "headers": {"operation": "UPDATE"}}'
+    )
+    read = _qlik.change(_qlik.dialect(tables=tables), value.replace("@", text).encode())
+    assert [Issue("day", "NOT_TEXT", f"[{text}, 7]"), Issue("day", "NOT_TEXT", text)] == read.issues
+
+
+def test_qlik_with_flattened_sections() -> None:
+    """The members of a section may stand at the root, under a prefix."""
+    value = b'{"data_id": 1, "data_a": {"x":  1.0}, "beforeData_a":null, "headers_operation": "INSERT"}'
+    assert {"a": '{"x":  1.0}'} == issues(_qlik.change(_qlik.dialect(), value))
+
+
+def test_qlik_key() -> None:
+    """A row that the Kafka key names is of the text of the key."""
+    tables = (DeclaredTable("S.T", ("id",), {"id": "int64", "day": "date"}),)
+    value = json.dumps(_qlik.bare("DELETE")).encode()
+    outcome = _qlik.dialect(tables=tables).decode(Message("t", 0, 0, 0, b'{"id": 1, "day":1E+2 }', value))
+    assert isinstance(outcome, Changes)
+    (change,) = outcome.changes
+    assert isinstance(change, RowChange)
+    assert {"day": "1E+2"} == issues(change)
+
+
+@pytest.mark.parametrize("text", NATIVE)
+def test_shareplex(text: str) -> None:
+    """In the first object of a value and in the second, in `data` and in `key`."""
+    table = DeclaredTable("A.T", ("ID",), {"ID": "int64", "D": "date", "E": "date"})
+    one = '{"meta":{"op":"upd","table":"A.T"}, "data":{"ID":1,"D":@}, "key":{"ID":1,"E": @}}'.replace("@", text)
+    made = _shareplex.changes(_shareplex.dialect(table), f"{one}\n{one}".encode())
+    assert [{"D": text, "E": text}] * 2 == [issues(change) for change in made if isinstance(change, RowChange)]
+
+
+@pytest.mark.parametrize("text", NATIVE)
+def test_canal(text: str) -> None:
+    """In `data` and in `old`, of each message of a record."""
+    columns = {"id": "int64", "day": "date"}
+    reader = _canal.canal(DeclaredTable("s.t", ("id",), columns), profile="flink_cdc", newline_batches=True)
+    body = '{"data":[{"id":1,"day":null},{"id":2,"day":@}],"type":"INSERT","database":"s","table":"t"}'
+    body = body.replace("@", text)
+    again = body.replace("INSERT", "DELETE").replace("null", f" {text}")
+    outcome = reader.decode(_canal.message(f"{body}\n{again}".encode()))
+    assert isinstance(outcome, Changes)
+    told = [issues(change) for change in outcome.changes if isinstance(change, RowChange)]
+    assert [{}, *[{"day": text}] * 3] == told
+
+
+@pytest.mark.parametrize("plainly", [True, False])
+def test_text_is_told_as_it_was_sent(plainly: bool) -> None:
+    """Not as a converter made it on its way: a BINARY(4) is filled up with zeros before it is looked at."""
+    body = _canal.update(data=[{"id": "7", "b": "€a"}], old=[{}], mysqlType={"id": "bigint(20)", "b": "binary(4)"})
+    value = json.dumps(body, separators=None if plainly else (",", ":"), ensure_ascii=False).encode()
+    outcome = _canal.canal().decode(_canal.message(value))
+    assert isinstance(outcome, Changes)
+    (change,) = outcome.changes
+    assert isinstance(change, RowChange)
+    assert {"b": "€a"} == issues(change)
+
+
+def test_bounded() -> None:
+    """Cut after `limits.issue_raw_chars` characters, not bytes."""
+    reader = Qlik(Setup("src", Limits(issue_raw_chars=4)), {"topics": "S.T"})
+    value = '{"data":{"a":["ééé"]},"headers":{"operation":"INSERT"}}'.encode()
+    assert {"a": '["éé'} == issues(_qlik.change(reader, value))
+
+
+def test_a_row_with_half_a_character() -> None:
+    """Such a message is read by another parser; the text of its cells is the same."""
+    value = b'{"data":{"a":"\\ud800","b":[1.0 ,"\\u00e9"]},"headers":{"operation":"INSERT"}}'
+    assert {"a": "\\ud800", "b": '[1.0 ,"\\u00e9"]'} == issues(_qlik.change(_qlik.dialect(), value))
+
+
+def test_where_values_stand() -> None:
+    """Every number with a point, object and array of a text is found, among names and strings that look like them."""
+    text = '\ufeff {"a:[": "}{\\"[", "\\\\" : [ [], {} , -0.10, "1.5,", {"x":1e1}],"n":null,"z":{"":2.0 }} [3.5]'
+    value = text.encode()
+    parsed = parse_sequence(value, Limits())
+    sent = SentJson(value, parsed)
+    first, second = parsed
+    found = [first["\\"], *first["\\"][:3], first["\\"][4], first["\\"][4]["x"], first["z"], first["z"][""], second[0]]
+    wanted = [
+        '[ [], {} , -0.10, "1.5,", {"x":1e1}]',
+        "[]",
+        "{}",
+        "-0.10",
+        '{"x":1e1}',
+        "1e1",
+        '{"":2.0 }',
+        "2.0",
+        "3.5",
+    ]
+    assert wanted == [sent.text(cell) for cell in found]
+    assert [None] * 3 == [sent.text(cell) for cell in ("1.5,", 1, None)]
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(_VALUES, st.sampled_from([(",", ":"), (" ,\n", " : ")]), st.booleans())
+def test_each_text_is_that_of_its_value(value: object, separators: tuple[str, str], ascii_only: bool) -> None:
+    """Read alone, it gives the value for which it was sent."""
+    text = json.dumps([value], separators=separators, ensure_ascii=ascii_only).encode()
+    (root,) = parsed = parse_sequence(text, Limits())
+    sent = SentJson(text, parsed)
+    nodes: list[object] = [root]
+    for node in nodes:
+        nodes += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+        if isinstance(node, (dict, list, Decimal)):
+            assert parse_sequence((sent.text(node) or "").encode(), Limits()) == [node]
+
+
+def test_records_of_avro() -> None:
+    """No text was sent for them: they are told as JSON."""
+    assert '{"a":[true,null,1.5],"b":"/w=="}' == raw_text({"a": [True, None, 1.5], "b": b"\xff"})

@@ -1,0 +1,65 @@
+"""What stood in a JSON text for a value that was parsed from it: a parsed number does not keep how it was spelled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+
+_BOM = b"\xef\xbb\xbf"
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?|([\[{])|([\]}])|[^\s,:"\[\]{}]++', re.DOTALL)
+"""A string (a member's name takes its colon along), an opening bracket, a closing one, or any other value."""
+
+_KEPT = frozenset((Decimal, dict, list))
+"""Types of which each value in a text is an object of its own, so that identity tells where it stood."""
+
+
+class SentJson:
+    """A text of JSON values that was parsed, to be asked how a value in it was spelled; no work until it is."""
+
+    __slots__ = ("_parsed", "_spans", "_value")  # one is made for every message
+
+    def __init__(self, value: bytes, parsed: Sequence[object]) -> None:
+        self._value = value
+        self._parsed = parsed
+        self._spans: dict[int, tuple[int, int]] | None = None
+
+    def text(self, cell: object) -> str | None:
+        """What was sent for a value of the parsed ones; None for what has one spelling only, or is none of them."""
+        if type(cell) not in _KEPT:
+            return None
+        if self._spans is None:
+            self._value = self._value.removeprefix(_BOM)
+            places = zip(_in_order(self._parsed), _spans(self._value), strict=True)
+            self._spans = {id(node): span for node, span in places if type(node) in _KEPT}
+        span = self._spans.get(id(cell))
+        return None if span is None else self._value[slice(*span)].decode()
+
+
+def _in_order(values: Sequence[object]) -> Iterator[object]:
+    """All values, also those inside of others, in the order in which they begin."""
+    pending = [iter(values)]
+    while pending:
+        for node in pending[-1]:
+            yield node
+            if isinstance(node, (dict, list)):
+                pending.append(iter(node.values() if isinstance(node, dict) else node))
+                break
+        else:
+            pending.pop()
+
+
+def _spans(text: bytes) -> list[tuple[int, int]]:
+    """Where the values of a JSON text begin and end, in the order in which they begin."""
+    spans: list[tuple[int, int]] = []
+    opened: list[int] = []
+    for token in _TOKEN.finditer(text):
+        name, opening, closing = token.groups()
+        if closing is not None:
+            place = opened.pop()
+            spans[place] = spans[place][0], token.end()
+        elif name is None:
+            if opening is not None:
+                opened.append(len(spans))
+            spans.append(token.span())
+    return spans
