@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects._canal import FULL, UPDATE, canal, decode, message, of_type, other, refused, row, rows
+from translator.dead_letter import DeadLetter
 from translator.dialects.canal import Canal
 from translator.envelope import ChangeEvent, Issue
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Limits, OtherChange, RowChange, Skip
 from translator.translate import Events, Translator
+from translator.values import CANONICAL_TYPES
 
 NEW = {"id": "7", "name": "new", "n": None}
 COMMIT = 429918007904436226
@@ -256,12 +258,60 @@ def test_bytes_of_the_flink_family() -> None:
     assert ({"c": "AP8=", "e": "x"}, ["BINARY_ASSUMED=base64"]) == (change.after, change.notes)
 
 
-@pytest.mark.parametrize("cell", [["x"], {"a": "x"}])
+def nested(cells: str, *, key: str = "") -> bytes:
+    """An INSERT of Flink with a row of this text."""
+    return f'{{"data":[{{"id":7,{cells}}}],"type":"INSERT","database":"shop","table":"orders"{key}}}'.encode()
+
+
+ARRAY, OBJECT = '[ 1.0, "x", [] ]', '{"a" : {"\\u00e9": 1e2},"b":null}'
+
+
 @pytest.mark.parametrize("profile", ["flink_cdc", "auto"])
-def test_nested_cells_are_refused(profile: str, cell: Any) -> None:
-    """Cells that are arrays or objects are refused under every profile (section 15)."""
-    error = refused({**FLINK, "type": "INSERT", "old": None, "data": [{"c": cell}]}, profile=profile)
-    assert ("INVALID_FIELD", "$.data[0]") == (error.code, error.path)
+@pytest.mark.parametrize("cell", [ARRAY, OBJECT, "[]", "{}"])
+def test_nested_cells_are_json_where_the_column_is(profile: str, cell: str) -> None:
+    """ARRAY, MAP and ROW are legal columns in the Flink family: JSON text as sent, in a column that is declared so."""
+    columns = {"id": "int64", "c": "json", "d": "json"}
+    dialect = canal(DeclaredTable("shop.orders", ("id",), columns), profile=profile)
+    (change,) = decoded(nested(f'"c":{cell},"d":"[1]"'), dialect)
+    assert ({"id": 7, "c": cell, "d": "[1]"}, None) == (change.after, change.issues)
+
+
+@pytest.mark.parametrize("profile", ["flink_cdc", "auto"])
+@pytest.mark.parametrize("cell", [ARRAY, OBJECT, "[]", "{}"])
+@pytest.mark.parametrize("type_", [None, *(name for name in CANONICAL_TYPES if name != "json"), "decimal(9,2)"])
+def test_nested_cells_are_an_issue_elsewhere(profile: str, cell: str, type_: str | None) -> None:
+    """In a column of another type, or of none, nothing says what they mean: the column is left out, the row goes on."""
+    columns = {"id": "int64", **({} if type_ is None else {"c": type_})}
+    dialect = canal(DeclaredTable("shop.orders", ("id",), columns), profile=profile)
+    (change,) = decoded(nested(f'"c":{cell}'), dialect)
+    assert {"id": 7} == change.after
+    assert [("c", cell)] == [(issue.col, issue.raw) for issue in change.issues]
+
+
+def test_nested_cells_that_did_not_change() -> None:
+    """Both images of an UPDATE are compared as text."""
+    body = nested(f'"c":{ARRAY},"d":{OBJECT}').replace(b"INSERT", b"UPDATE")
+    body = body.replace(b'"type"', f'"old":[{{"id":7,"c":{ARRAY},"d":[]}}],"type"'.encode())
+    dialect = canal(
+        DeclaredTable("shop.orders", ("id",), dict.fromkeys("cd", "json") | {"id": "int64"}), profile="flink_cdc"
+    )
+    (change,) = decoded(body, dialect)
+    assert (["d"], {"id": 7, "c": ARRAY, "d": "[]"}) == (change.changed, change.before)
+
+
+def test_a_nested_cell_in_the_key() -> None:
+    """A key column with an issue names no row: a dead letter, as for every such value."""
+    message_ = message(nested('"c":[1]', key=',"pkNames":["c"]'))
+    result = Translator("s", canal(profile="flink_cdc"), Limits()).translate(message_)
+    assert isinstance(result, DeadLetter)
+    assert "INVALID_FIELD" == result.code
+
+
+def test_nested_cells_are_refused_elsewhere() -> None:
+    """Writers of text never write them (section 15)."""
+    for cell in (["x"], {"a": "x"}):
+        error = refused(of_type("INSERT", [{"id": "7", "c": cell}]))
+        assert ("INVALID_FIELD", "$.data[0]") == (error.code, error.path)
 
 
 def test_the_rows_of_seatunnel_are_an_option() -> None:

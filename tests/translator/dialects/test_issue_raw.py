@@ -73,7 +73,7 @@ def test_shareplex(text: str) -> None:
     assert [{"D": text, "E": text}] * 2 == [issues(change) for change in made if isinstance(change, RowChange)]
 
 
-@pytest.mark.parametrize("text", NATIVE)
+@pytest.mark.parametrize("text", CELLS.values(), ids=CELLS)
 def test_canal(text: str) -> None:
     """In `data` and in `old`, of each message of a record."""
     columns = {"id": "int64", "day": "date"}

@@ -155,7 +155,8 @@ class Canal:
     def _rows(self, head: Head, body: JsonObject, sent: SentJson) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
             raise MessageError(ErrorCode.INVALID_FIELD, f"type {head.type} with isDdl true", path="$.isDdl")
-        data, old = read_data(body, self._limits, self._form), read_old(body, self._limits, self._form)
+        data = read_data(body, self._limits, self._form, sent)
+        old = read_old(body, self._limits, self._form, sent)
         if not data and not has_rows(old):
             return [statement_in_place_of_rows(head)]
         if head.table is None:

@@ -112,7 +112,7 @@ def _bare(type_: str, body: JsonObject) -> bool:
 
 def _native_cells(type_: str, body: JsonObject) -> bool:
     rows = [row for name in ("data", "old") for row in _rows(body.get(name)) if isinstance(row, dict)]
-    return any(isinstance(cell, (bool, int, Decimal)) for row in rows for cell in row.values())
+    return any(isinstance(cell, (bool, int, Decimal, dict, list)) for row in rows for cell in row.values())
 
 
 def _rows(sent: Any) -> list[Any]:

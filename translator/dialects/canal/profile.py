@@ -25,7 +25,7 @@ class Profile(Struct, frozen=True):
     """It may send the member `_tidb`, and watermarks."""
 
     native_cells: bool = False
-    """Its cells may be numbers and booleans; elsewhere they are text or null."""
+    """Its cells may be of any JSON type; elsewhere they are text or null."""
 
     labels: Labels = "index"
     binary: Binary = "latin1"

@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from types import NoneType
 from typing import Any
 
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field, json_type
+from translator.dialects._sent import SentJson
 from translator.dialects.canal.layout import Types
+from translator.dialects.canal.values import JsonCell
 from translator.dialects.canal.variant import OldRow, Row
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Limits
 
 _TEXT_OR_NULL = frozenset({str, NoneType})
-_NATIVE = frozenset({str, NoneType, int, Decimal, bool})
+_NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """What the declared writer may write in place of an array of rows of text. `objects`: one row without its array."""
+    """What the declared writer may write in place of an array of rows of text.
+
+    `native_cells`: cells of any JSON type. `objects`: one row without its array.
+    """
 
     native_cells: bool = False
     objects: bool = False
 
 
-def read_data(body: JsonObject, limits: Limits, form: RowForm) -> list[Row]:
-    """The rows of `data`; `[]` when there is nothing in it."""
+def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[Row]:
+    """The rows of `data`; `[]` when there is nothing in it. `source` is the text of the message."""
     rows: list[Row] = []
     sent = _array(body, "data", limits, form)
     for index, row in enumerate(sent):
         path = f"$.data[{index}]"
         if not isinstance(row, dict):
             raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
-        rows.append(_checked(row, path, limits, form))
+        rows.append(_checked(row, path, limits, form, source))
     if not any(rows):
         return []
     if not all(rows):
@@ -43,14 +47,14 @@ def read_data(body: JsonObject, limits: Limits, form: RowForm) -> list[Row]:
     return rows
 
 
-def read_old(body: JsonObject, limits: Limits, form: RowForm) -> list[OldRow]:
+def read_old(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[OldRow]:
     """The entries of `old`; null and `{}` are entries in which nothing is known to have changed."""
     rows: list[OldRow] = []
     for index, row in enumerate(_array(body, "old", limits, form)):
         path = f"$.old[{index}]"
         if row is not None and not isinstance(row, dict):
             raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
-        rows.append(row and _checked(row, path, limits, form))
+        rows.append(row and _checked(row, path, limits, form, source))
     return rows
 
 
@@ -64,21 +68,20 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
     return rows
 
 
-def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm) -> Row:
+def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm, source: SentJson) -> Row:
     """A row within the limits, with cells that the declared writer may write (section 7.1)."""
     _check_width(row, path, limits)
-    allowed = _NATIVE if form.native_cells else _TEXT_OR_NULL
-    if not allowed.issuperset(map(type, row.values())):
-        name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in allowed)
-        reason = f"column {quote(name)} is a JSON {json_type(cell)}; {_CELLS[form.native_cells]}"
+    if form.native_cells:
+        return row if _NESTED.isdisjoint(map(type, row.values())) else _nested_as_text(row, source)
+    if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
+        name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
+        reason = f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write strings and null only"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     return row
 
 
-_CELLS: Mapping[bool, str] = {
-    False: "canal, DTS and TiCDC write strings and null only",
-    True: "a cell is a string, a number, a boolean or null",
-}
+def _nested_as_text(row: Mapping[str, object], source: SentJson) -> Row:
+    return {name: JsonCell(source.text(cell) or "") if type(cell) in _NESTED else cell for name, cell in row.items()}
 
 
 def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> None:

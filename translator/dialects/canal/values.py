@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Struct
 
 from translator.message import Scalar
 from translator.values import Converter, Unrepresentable, bytes_from_latin1, converter
@@ -42,12 +43,23 @@ def padded_bytes(length: int, value: object) -> Scalar:
     return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
 
 
+class JsonCell(Struct, frozen=True):
+    """A cell that is an array or an object, by its text: how the Flink family writes columns of several values."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 _PARTIAL_JSON = re.compile(r"\s*JSON_(REPLACE|INSERT|ARRAY_INSERT|REMOVE|SET)\s*\(", re.IGNORECASE)
 _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def json_text(value: object) -> str:
     """The text as sent. A server that logs partial JSON sends a function call in place of the document."""
+    if isinstance(value, JsonCell):
+        return value.text
     text = text_of(value)
     if _PARTIAL_JSON.match(text):
         raise Unrepresentable("JSON_PARTIAL_UPDATE", value)
