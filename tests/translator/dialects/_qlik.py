@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from translator.dialects.qlik import Qlik
+from translator.envelope import ChangeEvent
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Learned, Limits, Message, Outcome, RowChange, Setup
+from translator.translate import Events, Translator
 
 CASES = Path(__file__).with_name("cases") / "qlik"
 SCHEMA_ID = "8FB9D3C10EA4B25751DF9CC8318F0A02"
@@ -73,6 +75,13 @@ def change(reader: Qlik, value: bytes | dict[str, Any]) -> RowChange:
     (only,) = outcome.changes
     assert isinstance(only, RowChange)
     return only
+
+
+def events(reader: Qlik, value: bytes | dict[str, Any]) -> list[ChangeEvent]:
+    """The events of a message."""
+    result = Translator("src", reader, Limits()).translate(message(value))
+    assert isinstance(result, Events)
+    return result.events
 
 
 def refusal(reader: Qlik, value: bytes | dict[str, Any]) -> tuple[str, str]:

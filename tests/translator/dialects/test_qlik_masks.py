@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, refusal, taught
+from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, events, refusal, taught
 from translator.dialects._rows import ConvertersOr
 from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.headers import OPERATIONS, HeaderRules, read_headers
@@ -77,6 +77,37 @@ def test_value_beside_a_clear_bit() -> None:
     read = change(dialect(), bare("INSERT", {"id": 1, "a": "x", "b": None}, columnMask="01"))
     assert ({"id": "1", "a": "x"}, ["b"]) == (read.after, read.unavailable)
     assert [ASSUMED, "COLUMN_MASK_CONTRADICTED"] == read.notes
+
+
+@pytest.mark.parametrize(("operation", "op"), [("INSERT", "c"), ("UPDATE", "u"), ("DELETE", "d"), ("REFRESH", "r")])
+def test_nulls_beside_a_disproved_mask(operation: str, op: str) -> None:
+    """A value where the mask says that there is none: then no null of the row is taken for NULL, whatever its bit; nor
+    is the image complete, nor the other mask believed, whose bits are those of the same columns."""
+    reader = taught({"ID": {"primaryKeyPosition": 1}, "NAME": {}, "PAY": {}, "NOTE": {}})
+    row = {"ID": "1", "NAME": "x", "PAY": None, "NOTE": None}
+    value = enveloped(bare(operation, row, columnMask="05", changeMask="04"), SCHEMA_ID)
+    read = change(reader, value)
+    image = read.before if op == "d" else read.after
+    assert (op, {"ID": "1", "NAME": "x"}, ["PAY", "NOTE"]) == (read.op, image, read.unavailable)
+    assert (["COLUMN_MASK_CONTRADICTED"], None) == (read.notes, read.changed)
+    (event,) = events(reader, value)
+    assert ('{"ID":"1"}', "partial") == (event.key, event.before_state if op == "d" else event.after_state)
+
+
+def test_either_image_disproves_the_mask() -> None:
+    """There is one mask for both; the nulls of both are then in doubt, and their values are kept."""
+    row, old = {"id": 1, "a": None, "b": None}, {"id": 1, "a": "x", "b": None}
+    read = change(dialect(), bare("UPDATE", row, old, columnMask="05"))
+    assert ({"id": "1", "a": "x"}, {"id": "1"}, ["a", "b"]) == (read.before, read.after, read.unavailable)
+    assert [ASSUMED, "COLUMN_MASK_CONTRADICTED"] == read.notes
+
+
+def test_a_key_of_which_a_part_is_null_in_a_doubtful_image() -> None:
+    """A key column holds no NULL: what is null in the row after was not captured, and is that of the row before."""
+    reader = taught({"A": {"primaryKeyPosition": 1}, "B": {"primaryKeyPosition": 2}, "N": {}})
+    value = bare("UPDATE", {"A": "1", "B": None, "N": "x"}, {"A": "1", "B": "2", "N": "y"}, columnMask="03")
+    (event,) = events(reader, enveloped(value, SCHEMA_ID))
+    assert ('{"A":"1","B":"2"}', None, ["B"]) == (event.key, event.key_old, event.unavailable)
 
 
 @pytest.mark.parametrize("name", ["columnMask", "changeMask"])

@@ -70,13 +70,6 @@ class Masks(Struct, frozen=True):
             return []
         return [name for name in row if not mask >> ordinals[name] - 1 & 1]
 
-    def withheld(self, row: Mapping[str, object]) -> list[str]:
-        """Columns that were not captured: JSON sends them all the same, with value null (section 0.3).
-
-        A value beside a clear bit speaks for itself and is kept.
-        """
-        return [name for name in self.uncaptured(row) if row[name] is None]
-
     def changed(self) -> list[str]:
         """Columns with a bit in the changeMask."""
         mask, bits = self.change or 0, set()
@@ -85,3 +78,26 @@ class Masks(Struct, frozen=True):
             bits.add((mask ^ rest).bit_length())
             mask = rest
         return [name for name, ordinal in self.ordinals.items() if ordinal in bits]
+
+
+class Gaps(Struct, frozen=True):
+    """Which nulls of a message are values, by a columnMask that leaves columns out.
+
+    A column that was not captured is sent all the same, with value null (section 0.3). A value beside a clear bit
+    speaks for itself, and disproves the mask: it is not of this row, and then nothing tells which nulls are values.
+    """
+
+    masks: Masks
+    disproved: bool
+
+    @classmethod
+    def of(cls, masks: Masks, *rows: Mapping[str, object] | None) -> Gaps | None:
+        """The gaps of a message with these images; None where the mask leaves no column out."""
+        if masks.leaves_none_out:
+            return None
+        return cls(masks, any(row[name] is not None for row in rows if row for name in masks.uncaptured(row)))
+
+    def withheld(self, row: Mapping[str, object]) -> list[str]:
+        """Columns whose null says nothing about their value."""
+        doubtful = row if self.disproved else self.masks.uncaptured(row)
+        return [name for name in doubtful if row[name] is None]

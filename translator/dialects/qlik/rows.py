@@ -9,7 +9,7 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO, Frame
 from translator.dialects.qlik.headers import Headers
 from translator.dialects.qlik.keys import KeyRow
-from translator.dialects.qlik.masks import Masks, Ordinals
+from translator.dialects.qlik.masks import Gaps, Masks, Ordinals
 from translator.dialects.qlik.tables import Table
 from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
@@ -93,7 +93,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     masks = Masks.over(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
     masks.check(headers.path, _MASK_HINTS.get(frame.variant, ""))
     _check_columns(sections, masks.ordinals, frame.path)
-    gaps = None if masks.leaves_none_out else masks
+    gaps = Gaps.of(masks, sections.before, sections.after)
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings(sent=frame.sent)
     # Nor is an old row of nulls alone one of a table with a key: it was not sent.
@@ -101,6 +101,8 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
+    if gaps and gaps.disproved:
+        changed = None  # the bits of both masks are those of the same columns
     return RowChange(
         headers.op,
         table.name,
@@ -148,7 +150,7 @@ _MASK_HINTS = dict.fromkeys(
 
 
 def _image(
-    section: JsonObject | None, gaps: Masks | None, table: Table, findings: Findings, limits: Limits
+    section: JsonObject | None, gaps: Gaps | None, table: Table, findings: Findings, limits: Limits
 ) -> Image | None:
     """The image of a section; `gaps` where columns may not have been captured."""
     if section is None:
@@ -189,17 +191,16 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
             )
 
 
-def _unavailable(op: str, row: JsonObject, gaps: Masks | None, notes: list[str]) -> list[str]:
+def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
     """Columns of the row whose value the source withheld, by a columnMask with gaps; without a mask none is known."""
     if gaps is None:
         # A full load has no mask and sends every column; elsewhere a null may be what was not captured.
         if op != "r" and None in row.values():
             notes.append("NULLS_ASSUMED")
         return []
-    withheld = gaps.withheld(row)
-    if len(withheld) < len(gaps.uncaptured(row)):
+    if gaps.disproved:
         notes.append("COLUMN_MASK_CONTRADICTED")
-    return withheld
+    return gaps.withheld(row)
 
 
 def _changed(
