@@ -27,6 +27,7 @@ class ErrorCode(StrEnum):
     MISSING_FIELD = "MISSING_FIELD"
     INVALID_FIELD = "INVALID_FIELD"
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # nothing says which table the row belongs to
+    ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, and its writer left its values out of the message
     SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message names was not learned in time
     AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # two writers would mean different things by it
     UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release has no faithful translation

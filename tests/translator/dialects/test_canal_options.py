@@ -31,6 +31,8 @@ from translator.message import Setup
         ({"profile": "dts", "instance": {"created": "2021-01-01T00:00:00"}}, "instance"),
         ({"profile": "dts", "instance": {"created": "2021-01-01T00:00:00Z", "stopped": 1}}, "stopped"),
         ({"profile": "dts", "restart_tolerance": -1}, "negative"),
+        ({"handle_key_only": "unavailable"}, "profiles ticdc and auto"),
+        ({"profile": "ticdc", "handle_key_only": "drop"}, "dead_letter, unavailable"),
     ],
 )
 def test_wrong_options_stop_the_start(options: dict[str, Any], words: str) -> None:

@@ -36,8 +36,8 @@ def ticdc(**members: Any) -> dict[str, Any]:
     return {**TICDC, **members}
 
 
-def event(body: dict[str, Any], **options: Any) -> ChangeEvent:
-    result = Translator("s", canal(**options), Limits()).translate(message(json.dumps(body).encode()))
+def event(body: dict[str, Any], dialect: Canal | None = None, **options: Any) -> ChangeEvent:
+    result = Translator("s", dialect or canal(**options), Limits()).translate(message(json.dumps(body).encode()))
     assert isinstance(result, Events)
     return result.events[0]
 
@@ -81,29 +81,108 @@ def test_ticdc_delete_with_the_key_alone() -> None:
     assert ('{"id":7}', "key", '{"id":7}') == (found.before, found.before_state, found.key)
 
 
+def key_only(type_: str = "INSERT", key: str = "4711", old: str | None = None, **members: Any) -> dict[str, Any]:
+    """What TiCDC sends of a row that is too large: `sqlType` and `mysqlType` are of the key too."""
+    return ticdc(
+        type=type_,
+        data=[{"id": key}],
+        old=None if old is None else [{"id": old}],
+        mysqlType={"id": "bigint"},
+        sqlType={"id": -5},
+        _tidb={"commitTs": COMMIT, "onlyHandleKey": True},
+        **members,
+    )
+
+
+COLUMNS = {"n": "int32", "id": "string", "name": "string"}
+"""Declared in the order of the table; the key with another type than TiCDC sends."""
+
+
+@pytest.mark.parametrize(("type_", "old"), [("INSERT", None), ("UPDATE", "4711"), ("UPDATE", "9")])
+@pytest.mark.parametrize("profile", ["ticdc", "auto"])
+def test_ticdc_rows_with_their_key_only(profile: str, type_: str, old: str | None) -> None:
+    """`_tidb.onlyHandleKey` = oversized row, only key columns (section 10): no event claims a row that was not sent.
+    The reason says what to do, and holds no data."""
+    for dialect in (canal(profile=profile), canal(DeclaredTable("shop.orders", ("id",), COLUMNS), profile=profile)):
+        error = refused(key_only(type_, old=old), dialect)
+        assert ("ROW_NOT_SENT", "$._tidb.onlyHandleKey") == (error.code, error.path)
+        assert "max-message-bytes" in error.reason
+        assert "handle_key_only: unavailable" in error.reason
+        assert "4711" not in str(error)
+
+
 @pytest.mark.parametrize(
-    ("type_", "data", "old", "images"),
+    ("type_", "old", "before", "key_old"),
     [
-        ("INSERT", {"id": "7"}, None, (None, "none", '{"id":7}', "key")),
-        ("UPDATE", {"id": "7"}, {"id": "7"}, ('{"id":7}', "key", '{"id":7}', "key")),
+        ("INSERT", None, (None, "none"), None),
+        ("UPDATE", "4711", ('{"id":4711}', "key"), None),
+        ("UPDATE", "9", ('{"id":9}', "key"), '{"id":9}'),
     ],
 )
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
-def test_ticdc_rows_with_their_key_only(profile: str, type_: str, data: Any, old: Any, images: Any) -> None:
-    """`_tidb.onlyHandleKey` = oversized row, only key columns -> cannot be applied as a full row: no schema, a note."""
-    tidb = {"commitTs": COMMIT, "onlyHandleKey": True}
-    body = ticdc(type=type_, data=[data], old=old and [old], _tidb=tidb, mysqlType={"id": "bigint"})
-    found = event(body, profile=profile)
-    assert images == (found.before, found.before_state, found.after, found.after_state)
-    assert (None, ["HANDLE_KEY_ONLY"], None) == (found.schema_id, found.notes, found.changed)
+def test_ticdc_rows_with_their_key_only_as_an_option(
+    profile: str, type_: str, old: str | None, before: Any, key_old: str | None
+) -> None:
+    """Where `tables:` lists the columns: every column that was not sent is unavailable. The key is of the type that it
+    has in the other messages, as it must be the same key."""
+    table = DeclaredTable("shop.orders", ("id",), COLUMNS)
+    options = {"profile": profile, "handle_key_only": "unavailable"}
+    found = event(key_only(type_, old=old), canal(table, **options))
+    assert (before, ('{"id":4711}', "key")) == (
+        (found.before, found.before_state),
+        (found.after, found.after_state),
+    )
+    assert ('{"id":4711}', key_old, ["n", "name"]) == (found.key, found.key_old, found.unavailable)
+    assert None is found.changed
+    assert "HANDLE_KEY_ONLY" in (found.notes or ())
+    schema = row(key_only(type_, old=old), canal(table, **options)).schema
+    assert schema is not None
+    assert [("n", "int32", None), ("id", "int64", 1), ("name", "string", None)] == [
+        (column.name, column.type, column.key) for column in schema.columns
+    ]
+    other_row = event(ticdc(type="INSERT", data=[{**NEW, "id": "4711"}], old=None), canal(table, **options))
+    assert (found.key, found.key_kind) == (other_row.key, other_row.key_kind)
+
+
+@pytest.mark.parametrize(
+    ("tables", "words"),
+    [
+        ([], "declare the columns of the table"),
+        ([DeclaredTable("shop.orders", ("id",))], "declare the columns of the table"),
+        ([DeclaredTable("shop.*", (), {"name": "string"})], "column 'id' is not among them"),
+    ],
+)
+@pytest.mark.parametrize("row_image", ["full", "partial"])
+def test_ticdc_rows_with_their_key_only_need_the_whole_list(row_image: str, tables: Any, words: str) -> None:
+    """What nobody lists cannot be named as unavailable, and would be missed."""
+    error = refused(key_only(), canal(*tables, profile="ticdc", row_image=row_image, handle_key_only="unavailable"))
+    assert "ROW_NOT_SENT" == error.code
+    assert words in error.reason
+
+
+def test_ticdc_rows_with_their_key_only_of_partial_images() -> None:
+    """The declared types are those of all messages of the table there, and the list is the same."""
+    table = DeclaredTable("shop.orders", ("id",), COLUMNS)
+    found = event(key_only(), canal(table, profile="ticdc", row_image="partial", handle_key_only="unavailable"))
+    assert ('{"id":"4711"}', ["n", "name"]) == (found.after, found.unavailable)
+
+
+@pytest.mark.parametrize("option", ["dead_letter", "unavailable"])
+def test_ticdc_delete_of_a_row_that_is_too_large(option: str) -> None:
+    """The key is all that a DELETE needs."""
+    found = event(key_only("DELETE"), profile="ticdc", handle_key_only=option)
+    assert ("d", '{"id":4711}', "key", '{"id":4711}') == (found.op, found.before, found.before_state, found.key)
+    assert (["HANDLE_KEY_ONLY"], None) == (found.notes, found.unavailable)
 
 
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
-def test_ticdc_claim_check(profile: str) -> None:
-    """`_tidb.claimCheckLocation` = row is elsewhere; the reason names what to set, and neither place nor data."""
-    tidb = {"commitTs": COMMIT, "onlyHandleKey": False, "claimCheckLocation": "s3://secret/place.json"}
-    error = refused(ticdc(_tidb=tidb), profile=profile)
-    assert ("UNSUPPORTED_SHAPE", "$._tidb.claimCheckLocation") == (error.code, error.path)
+@pytest.mark.parametrize("alone", [True, False])
+def test_ticdc_claim_check(alone: bool, profile: str) -> None:
+    """`_tidb.claimCheckLocation` = row is elsewhere; the reason names what to set, and neither place nor data. Some
+    versions send that member alone, or with the key."""
+    tidb = {"_tidb": {"commitTs": COMMIT, "onlyHandleKey": False, "claimCheckLocation": "s3://secret/place.json"}}
+    error = refused(tidb if alone else ticdc(**tidb), profile=profile, handle_key_only="unavailable")
+    assert ("ROW_NOT_SENT", "$._tidb.claimCheckLocation") == (error.code, error.path)
     assert "large-message-handle-option" in error.reason
     assert "secret" not in str(error)
 

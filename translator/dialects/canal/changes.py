@@ -34,14 +34,9 @@ class RowMessage(Struct, frozen=True):
     sent: SentJson | None = None
 
     @property
-    def key_only(self) -> bool:
-        """Whether the images hold the key alone, though the message is no DELETE."""
-        return self.head.tidb is not None and self.head.tidb.only_handle_key
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What all rows mention."""
-        key_only = (HANDLE_KEY_ONLY,) if self.key_only else ()
+        key_only = (HANDLE_KEY_ONLY,) if self.head.key_only else ()
         return (*self.layout.notes, *self.head.era.notes, *key_only, *self.images.notes)
 
 
@@ -53,17 +48,21 @@ def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
     shared = _Shared(
         message,
         Writer(images.variant, images.basis, DBMS),
-        None if message.key_only else message.layout.schema,
+        message.layout.schema,
         message.notes,
         rows,
         Findings(sent=message.sent),
+        _columns(message.layout.schema) if message.head.key_only else (),
     )
     pairs = zip(images.before or nothing, images.after or nothing, strict=True)
     return [_change(shared, index, before, after, limits) for index, (before, after) in enumerate(pairs)]
 
 
 class _Shared(Struct):
-    """What the rows of a message have in common. `findings` is that of the next row, empty: hardly one is needed."""
+    """What the rows of a message have in common. `findings` is that of the next row, empty: hardly one is needed.
+
+    `listed`: the columns of the table, where an image after leaves some out that exist.
+    """
 
     message: RowMessage
     writer: Writer
@@ -71,6 +70,7 @@ class _Shared(Struct):
     notes: tuple[str, ...]
     rows: int
     findings: Findings
+    listed: Sequence[str]
 
 
 def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: Limits) -> RowChange:
@@ -97,7 +97,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         layout.key_columns,
         layout.key_kind,
         changed,
-        None,  # unavailable
+        _missing(shared.listed, after) if shared.listed and after else None,  # unavailable
         None,  # issues
         head.ts_commit_us,
         head.ts_capture_us,
@@ -113,6 +113,14 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         change.notes = [*(change.notes or ()), *findings.notes] or None
         shared.findings = Findings(sent=message.sent)
     return change
+
+
+def _columns(schema: TableSchema | None) -> Sequence[str]:
+    return () if schema is None else [column.name for column in schema.columns]
+
+
+def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
+    return [name for name in listed if name not in row] or None
 
 
 def _changed(before: Row, after: Row) -> list[str]:

@@ -29,6 +29,7 @@ from translator.dialects.canal.statement import (
     statement,
     statement_in_place_of_rows,
 )
+from translator.dialects.canal.tidb import check_key_only, read_tidb
 from translator.dialects.canal.variant import era_of, has_rows, read_images
 from translator.errors import ErrorCode, FatalError, MessageError, unknown
 from translator.message import (
@@ -74,6 +75,7 @@ class Canal:
         self._batches = chosen.newline_batches
         self._form = RowForm(profile.native_cells, chosen.object_rows)
         self._complete = chosen.row_image == "full"
+        self._key_only = chosen.handle_key_only == "unavailable"
         spelling = spelling_of(chosen)
         tables = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
@@ -146,8 +148,9 @@ class Canal:
         if not isinstance(body, dict):
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(body)}, not object")
         check_writer(body, self._profile)
+        tidb = read_tidb(body)  # first, as a row that is stored elsewhere may have no other member
         type_ = _type(body)
-        head = read_head(type_, body, self._era_of, self._profile)
+        head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:
             return self._rows(head, body, sent)
         return [_watermark(head) if type_ == WATERMARK else _without_rows(head, body)]
@@ -164,9 +167,14 @@ class Canal:
         if head.table in self._heartbeats:
             return [alive(head)]
         images = read_images(head.type, data, old, head.era)
-        layout = self._layouts.of(head.table, read_types(body, self._limits), read_pk_names(body, self._limits))
-        key_only = head.tidb is not None and head.tidb.only_handle_key
-        rows = RowMessage(head, head.table, images, layout, layout.columns, self._complete and not key_only, sent)
+        types, pk_names = read_types(body, self._limits), read_pk_names(body, self._limits)
+        if head.key_only and images.after:
+            layout = self._layouts.of_key_only(head.table, types, pk_names)
+            check_key_only(images.after, layout.schema, wanted=self._key_only)
+        else:
+            layout = self._layouts.of(head.table, types, pk_names)
+        complete = self._complete and not head.key_only
+        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent)
         return [*row_changes(rows, self._limits)]
 
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
 from translator.dialects.canal.profile import PROFILES
-from translator.dialects.canal.tidb import Tidb, read_tidb
+from translator.dialects.canal.tidb import Tidb
 from translator.dialects.canal.variant import Era, EraOf, era_by_marks
 from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
@@ -31,16 +31,20 @@ class Head(Struct, frozen=True, gc=False):
     tidb: Tidb | None = None
 
     @property
+    def key_only(self) -> bool:
+        """Whether the images hold the key alone, as the row was too large (section 10)."""
+        return self.tidb is not None and self.tidb.only_handle_key
+
+    @property
     def declared_writer(self) -> Writer:
         """The writer where the shape of the message adds nothing to the declaration."""
         return Writer(self.era.variant, self.era.basis, DBMS)
 
 
-def read_head(type_: str, body: JsonObject, era_of: EraOf, profile: str) -> Head:
+def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
     """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
     es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
     number = field(body, "id", int, "$", optional=True)
-    tidb = read_tidb(body)
     native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts
     gtid = field(body, "gtid", str, "$", optional=True)
     return Head(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from translator.dialects._rows import Columns
 from translator.dialects._tables import DeclaredTables
@@ -46,6 +46,21 @@ class Layouts:
         self._spelling = spelling
         self._complete = complete
         self.of = lru_cache(maxsize=LAYOUTS)(self._compile)
+
+    def of_key_only(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
+        """The layout of a message whose `mysqlType` is that of the key alone: it has a schema if `tables:` lists the
+        columns. The key is of the types that it has in the other messages of the table.
+        """
+        layout = self.of(table, types, pk_names)
+        if not (types and self._complete):
+            return layout
+        _, listed = self._tables.find(table)
+        if listed is None:
+            return structs.replace(layout, schema=None)
+        sent = {column.name: column for column in layout.schema.columns} if layout.schema else {}
+        columns = [sent.get(column.name) or structs.replace(column, key=None) for column in listed.columns]
+        schema = TableSchema.of(self._source, table.db, table.schema, table.table, columns, layout.key_kind)
+        return structs.replace(layout, schema=schema)
 
     def _compile(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
         declared, declared_schema = self._tables.find(table)

@@ -61,6 +61,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     object_rows: bool = False
     """`data` and `old` may be one object in place of an array: SeaTunnel's sink (section 1)."""
 
+    handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
+    """A row of which TiCDC sent the key alone (section 10): refused, or translated with all other columns, which
+    `tables:` declares, in `unavailable`."""
+
     heartbeat_tables: tuple[str, ...] = ()
     """Patterns over `db.table`: tables that a server writes to show that it is alive (section 3.3). No default: a table
     of such a name may be the user's own."""
@@ -73,12 +77,14 @@ def check(options: Options) -> None:
     """Refuse what the types alone allow.
 
     Raises:
-        ConfigError: an unknown profile, an instance without DTS, or an unknown zone.
+        ConfigError: an unknown profile, an option that belongs to another one, or an unknown zone.
     """
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")
     if options.instance is not None and options.profile != "dts":
         raise ConfigError(f"canal: instance belongs to profile dts, not {options.profile}")
+    if options.handle_key_only == "unavailable" and not PROFILES[options.profile].tidb:
+        raise ConfigError(f"canal: handle_key_only belongs to the profiles ticdc and auto, not {options.profile}")
     if options.restart_tolerance < timedelta(0):
         raise ConfigError("canal: restart_tolerance is negative")
     if options.timezone is not None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field
-from translator.errors import ErrorCode, MessageError
+from translator.dialects.canal.variant import Row
+from translator.envelope import TableSchema
+from translator.errors import ErrorCode, MessageError, quote
 
 HANDLE_KEY_ONLY = "HANDLE_KEY_ONLY"
 """Note on a row that was too large for TiCDC to send: its images hold the key alone."""
@@ -23,19 +27,47 @@ def read_tidb(body: JsonObject) -> Tidb | None:
     """The member; None where it was not sent, as TiCDC sends it only with its extension switched on.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE for a row that TiCDC stored elsewhere.
+        MessageError: ROW_NOT_SENT for a row that TiCDC stored elsewhere.
     """
     sent = field(body, "_tidb", dict, "$", optional=True)
     if sent is None:
         return None
     if field(sent, "claimCheckLocation", str, "$._tidb", optional=True):
         reason = (
-            "TiCDC put the row into its claim-check storage, and the message says only where;"
-            " let it send the key in its place (large-message-handle-option=handle-key-only), or allow larger messages"
+            "TiCDC put the row into its claim-check storage, and the message says only where; let TiCDC send larger"
+            " messages (max-message-bytes), or the key in place of such a row (large-message-handle-option:"
+            " handle-key-only, read with the option handle_key_only: unavailable), and load the row from the source"
         )
-        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$._tidb.claimCheckLocation")
+        raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.claimCheckLocation")
     return Tidb(
         field(sent, "commitTs", int, "$._tidb", optional=True),
         field(sent, "watermarkTs", int, "$._tidb", optional=True),
         field(sent, "onlyHandleKey", bool, "$._tidb", optional=True) or False,
     )
+
+
+def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: bool) -> None:
+    """Refuse rows of which TiCDC sent the key alone, unless the operator wants them and the list of their columns is
+    known. No message lists it: `mysqlType` is then that of the key too.
+
+    Args:
+        schema: what `tables:` declares.
+
+    Raises:
+        MessageError: ROW_NOT_SENT.
+    """
+    remedy = None
+    if not wanted:
+        remedy = "set handle_key_only: unavailable and declare the columns of the table (tables:)"
+    elif schema is None:
+        remedy = "declare the columns of the table (tables:), of which handle_key_only: unavailable takes the list"
+    else:
+        stray = next((name for row in rows for name in row if name not in schema.column_names), None)
+        if stray is not None:
+            remedy = f"declare all columns of the table (tables:); column {quote(stray)} is not among them"
+    if remedy is not None:
+        reason = (
+            "the row was too large for TiCDC, which sent its key alone; let TiCDC send larger messages"
+            f" (max-message-bytes), or {remedy}; and load the row from the source"
+        )
+        raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.onlyHandleKey")
