@@ -9,6 +9,7 @@ from typing import Any
 from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse, parse_sequence
 from translator.dialects._sent import SentJson
 from translator.dialects._tables import DeclaredTables
+from translator.dialects._topics import TopicTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.codings import spelling_of
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
@@ -31,7 +32,7 @@ from translator.dialects.canal.statement import (
 )
 from translator.dialects.canal.tidb import check_key_only, read_tidb
 from translator.dialects.canal.variant import era_of, has_rows, read_images
-from translator.errors import ErrorCode, FatalError, MessageError, unknown
+from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import (
     Change,
     Changes,
@@ -79,6 +80,7 @@ class Canal:
         spelling = spelling_of(chosen)
         tables = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
+        self._topics = TopicTables(self.name, "DB", chosen.topics)
         self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
         self._auto = chosen.profile == "auto"
         self._continuity = continuity_of(chosen)
@@ -107,7 +109,7 @@ class Canal:
         if not value or value.isspace():
             return Skip("empty")
         read = self._quick.read(value)
-        return self._plainly(value) if read is None else self._quickly(*read)
+        return self._plainly(value, message.topic) if read is None else self._quickly(*read)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The tables of all bodies of a record.
@@ -118,7 +120,8 @@ class Canal:
         value = message.value or b""
         bodies = parse_sequence(value, self._limits, _ROWS)
         check_distinct(value, bodies)
-        named = [table_of(body) if isinstance(body, dict) else None for body in bodies]
+        by_topic = self._topics.find(message.topic)
+        named = [(table_of(body) or by_topic) if isinstance(body, dict) else None for body in bodies]
         tables = [table for table in named if table is not None]
         if not bodies or len(tables) < len(bodies):
             raise MessageError(ErrorCode.TABLE_UNKNOWN, "a message without the name of its table", path="$.table")
@@ -132,19 +135,19 @@ class Canal:
         rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete)
         return Changes([*row_changes(rows, self._limits)])
 
-    def _plainly(self, value: bytes) -> Outcome:
+    def _plainly(self, value: bytes, topic: str = "") -> Outcome:
         bodies = parse_sequence(value, self._limits, _ROWS) if self._batches else [parse(value, self._limits, _ROWS)]
         if bodies == [None]:
             # the literal `null`: what some queue transports make of a lost body (section 5)
             return Skip("null")
         check_distinct(value, bodies)
         sent = SentJson(value, bodies)
-        changes = [change for body in bodies for change in self._changes(body, sent)]
+        changes = [change for body in bodies for change in self._changes(body, sent, topic)]
         if len(bodies) > 1:
             _count_through(changes, self._limits)
         return Changes(changes)
 
-    def _changes(self, body: Any, sent: SentJson) -> Sequence[Change]:
+    def _changes(self, body: Any, sent: SentJson, topic: str) -> Sequence[Change]:
         if not isinstance(body, dict):
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(body)}, not object")
         check_writer(body, self._profile)
@@ -152,10 +155,10 @@ class Canal:
         type_ = _type(body)
         head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:
-            return self._rows(head, body, sent)
+            return self._rows(head.in_table(self._topics.find(topic)), body, sent, topic)
         return [_watermark(head) if type_ == WATERMARK else _without_rows(head, body)]
 
-    def _rows(self, head: Head, body: JsonObject, sent: SentJson) -> list[Change]:
+    def _rows(self, head: Head, body: JsonObject, sent: SentJson, topic: str) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
             raise MessageError(ErrorCode.INVALID_FIELD, f"type {head.type} with isDdl true", path="$.isDdl")
         data = read_data(body, self._limits, self._form, sent)
@@ -163,7 +166,7 @@ class Canal:
         if not data and not has_rows(old):
             return [statement_in_place_of_rows(head)]
         if head.table is None:
-            raise MessageError(ErrorCode.TABLE_UNKNOWN, "rows without the name of their table", path="$.table")
+            raise _table_unknown(self._profile, topic)
         if head.table in self._heartbeats:
             return [alive(head)]
         images = read_images(head.type, data, old, head.era)
@@ -188,6 +191,18 @@ def _type(body: JsonObject) -> str:
     if type_ not in _TYPES and type_ not in TYPES:
         raise MessageError(ErrorCode.UNKNOWN_OPERATION, unknown("type", type_, _TYPES), path="$.type")
     return type_
+
+
+def _table_unknown(profile: str, topic: str) -> MessageError:
+    """The refusal of rows whose table nobody names; Flink's and SeaTunnel's own sinks leave it to the operator."""
+    if PROFILES[profile].native_cells:
+        reason = f"and topic {quote(topic, 249)} is not in the option topics, which names the tables of such messages"
+    else:
+        reason = (
+            f"which profile {profile} always names; where Flink's or SeaTunnel's own sink wrote it, declare profile"
+            " flink_cdc, and the table by the option topics"
+        )
+    return MessageError(ErrorCode.TABLE_UNKNOWN, f"the message does not name its table, {reason}", path="$.table")
 
 
 def _watermark(head: Head) -> OtherChange:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from translator.dialects._json import JsonObject, field
 from translator.dialects.canal.profile import PROFILES
@@ -34,6 +34,13 @@ class Head(Struct, frozen=True, gc=False):
     def key_only(self) -> bool:
         """Whether the images hold the key alone, as the row was too large (section 10)."""
         return self.tidb is not None and self.tidb.only_handle_key
+
+    def in_table(self, table: TableName | None) -> Head:
+        """The head of a message that names no table, and is of this one by its topic."""
+        if self.table is not None or table is None:
+            return self
+        named = table if table.db is not None else TableName(self.db, None, table.table)
+        return structs.replace(self, table=named, db=named.db)
 
     @property
     def declared_writer(self) -> Writer:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from translator.dialects._topics import Topics
 from translator.dialects.canal.profile import PROFILES, Binary, Labels
 from translator.errors import ConfigError, unknown
 from translator.values import zone
@@ -65,6 +66,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """A row of which TiCDC sent the key alone (section 10): refused, or translated with all other columns, which
     `tables:` declares, in `unavailable`."""
 
+    topics: Topics = None
+    """Table of each topic, for messages that name none: those of Flink's and SeaTunnel's own sinks (section 1)."""
+
     heartbeat_tables: tuple[str, ...] = ()
     """Patterns over `db.table`: tables that a server writes to show that it is alive (section 3.3). No default: a table
     of such a name may be the user's own."""
@@ -85,6 +89,11 @@ def check(options: Options) -> None:
         raise ConfigError(f"canal: instance belongs to profile dts, not {options.profile}")
     if options.handle_key_only == "unavailable" and not PROFILES[options.profile].tidb:
         raise ConfigError(f"canal: handle_key_only belongs to the profiles ticdc and auto, not {options.profile}")
+    if options.topics is not None and not PROFILES[options.profile].native_cells:
+        reason = (
+            f"topics belongs to the profiles flink_cdc and auto, not {options.profile}, whose messages name a table"
+        )
+        raise ConfigError(f"canal: {reason}")
     if options.restart_tolerance < timedelta(0):
         raise ConfigError("canal: restart_tolerance is negative")
     if options.timezone is not None:

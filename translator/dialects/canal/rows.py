@@ -59,8 +59,13 @@ def read_old(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) 
 
 
 def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[Any]:
-    if form.objects and isinstance(body.get(name), dict):
-        return [body[name]]
+    if isinstance(body.get(name), dict):
+        if form.objects:
+            return [body[name]]
+        reason = (
+            f"{name} is a JSON object, not an array of rows; SeaTunnel's sink writes one row so: set object_rows: true"
+        )
+        raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     rows: list[Any] = field(body, name, list, "$", optional=True) or []
     if len(rows) > limits.rows:
         reason = f"{name} has {len(rows)} rows, {limits.rows} are allowed (limits.rows)"

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 
 from translator.dialects._tables import DeclaredTables
+from translator.dialects._topics import Topics
 from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
 from translator.dialects.qlik.document import encode_document, read_document
 from translator.dialects.qlik.frame import (
@@ -38,7 +39,7 @@ T = TypeVar("T")
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a Qlik source (docs/dialects/qlik.md)."""
 
-    topics: dict[str, str] | str | None = None
+    topics: Topics = None
     """Table of each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
     """A message that names metadata waits for it, or is translated without types whether the metadata is known or

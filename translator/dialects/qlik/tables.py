@@ -6,7 +6,6 @@ add the names to the message.
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -16,18 +15,19 @@ from msgspec import Struct
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
 from translator.dialects._tables import DeclaredTables
+from translator.dialects._topics import Topics, TopicTables
 from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.row_schema import Named, RowSchema
 from translator.envelope import Column, TableSchema
-from translator.errors import ConfigError, ErrorCode, MessageError, quote
+from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Message, Setup, TableName
 from translator.values import Converter, bytes_from_hex, converter
 
 UNKNOWN = converter("unknown")
 
 CACHED = 4096
-"""Tables and topics kept at hand; beyond it the least used is looked up again."""
+"""Tables kept at hand; beyond it the least used is looked up again."""
 CACHED_OF_SCHEMA = 16
 """Tables kept at hand by each Avro schema; as a rule a schema is of one."""
 
@@ -64,12 +64,11 @@ def from_json(canonical_type: str) -> Converter:
 class UntypedTables:
     """Tables of messages without metadata: named by topic, else by the message; typed by `tables:`, else unknown."""
 
-    def __init__(self, setup: Setup, topics: Mapping[str, str] | str | None, *, key_is_table: bool) -> None:
+    def __init__(self, setup: Setup, topics: Topics, *, key_is_table: bool) -> None:
         self._key_is_table = key_is_table
-        self._patterns = parse_topics(topics)
+        self._topics = TopicTables("qlik", "SCHEMA", topics)
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._source = setup.source
-        self._of_topic = lru_cache(CACHED)(self._match)
         self._of_name = lru_cache(CACHED)(self._build)
 
     def find(self, message: Message, frame: Frame) -> Table:
@@ -82,7 +81,7 @@ class UntypedTables:
 
     def _declared_name(self, message: Message) -> TableName | None:
         """What the operator says about the topic, or about keys."""
-        name = self._of_topic(message.topic)
+        name = self._topics.find(message.topic)
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> Named:
@@ -144,9 +143,6 @@ class UntypedTables:
             notes=notes,
         )
 
-    def _match(self, topic: str) -> TableName | None:
-        return next((name for pattern, name in self._patterns if fnmatch.fnmatchcase(topic, pattern)), None)
-
     def _build(self, name: TableName) -> Table:
         declared, schema = self._declared.find(name)
         columns = schema.columns if schema else ()
@@ -193,37 +189,3 @@ def _named_by_message(frame: Frame) -> TableName | None:
         if table:
             return TableName(None, field(section, "schema", str, path, optional=True) or None, table)
     return None
-
-
-# -- the option topics
-
-_ALLOWED_TOPICS = "allowed: SCHEMA.TABLE for every topic, or PATTERN=SCHEMA.TABLE separated by commas, or a mapping"
-
-
-def parse_topics(given: Mapping[str, str] | str | None) -> tuple[tuple[str, TableName], ...]:
-    """Topic patterns (`*`, `?`) with the table they carry; the first that matches counts.
-
-    Raises:
-        ConfigError: not one of the forms.
-    """
-    if given is None:
-        return ()
-    if isinstance(given, str):
-        pairs = [_pair(entry) for entry in given.split(",")] if "=" in given else [("*", given)]
-    else:
-        pairs = list(given.items())
-    return tuple((pattern.strip(), _table_name(name)) for pattern, name in pairs)
-
-
-def _pair(entry: str) -> tuple[str, str]:
-    pattern, equals, name = entry.partition("=")
-    if not equals or not pattern.strip():
-        raise ConfigError(f"qlik: topics: {quote(entry)} is not PATTERN=SCHEMA.TABLE; {_ALLOWED_TOPICS}")
-    return pattern, name
-
-
-def _table_name(text: str) -> TableName:
-    parts = text.strip().split(".")
-    if len(parts) > 2 or not all(parts):
-        raise ConfigError(f"qlik: topics: {quote(text)} is not SCHEMA.TABLE or TABLE; {_ALLOWED_TOPICS}")
-    return TableName(None, parts[0] if len(parts) == 2 else None, parts[-1])

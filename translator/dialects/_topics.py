@@ -1,0 +1,67 @@
+"""The option `topics`: the table of each topic, for writers whose messages name none."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from translator.errors import ConfigError, quote
+from translator.message import TableName
+
+Topics: TypeAlias = dict[str, str] | str | None
+"""The option as it is written."""
+
+Level = Literal["DB", "SCHEMA"]
+"""What stands before the table in a name: the one level that the dialect has."""
+
+_TOPICS_CACHED = 4096
+
+
+class TopicTables:
+    """The tables of a source by topic.
+
+    Args:
+        owner: the dialect.
+
+    Raises:
+        ConfigError: the option has none of its forms.
+    """
+
+    def __init__(self, owner: str, level: Level, given: Mapping[str, str] | str | None) -> None:
+        self._owner = owner
+        self._level = level
+        self._patterns = self._parsed(given)
+        self.find = lru_cache(_TOPICS_CACHED)(self._find)
+
+    def _find(self, topic: str) -> TableName | None:
+        """The table that the first matching pattern names; patterns know `*` and `?`."""
+        return next((name for pattern, name in self._patterns if fnmatch.fnmatchcase(topic, pattern)), None)
+
+    def _parsed(self, given: Mapping[str, str] | str | None) -> tuple[tuple[str, TableName], ...]:
+        if given is None:
+            return ()
+        if isinstance(given, str):
+            pairs = [self._pair(entry) for entry in given.split(",")] if "=" in given else [("*", given)]
+        else:
+            pairs = list(given.items())
+        return tuple((pattern.strip().replace("[", "[[]"), self._name(name)) for pattern, name in pairs)
+
+    def _pair(self, entry: str) -> tuple[str, str]:
+        pattern, equals, name = entry.partition("=")
+        if not equals or not pattern.strip():
+            raise self._wrong(f"{quote(entry)} is not PATTERN={self._level}.TABLE")
+        return pattern, name
+
+    def _name(self, text: str) -> TableName:
+        parts = text.strip().split(".")
+        if len(parts) > 2 or not all(parts):
+            raise self._wrong(f"{quote(text)} is not {self._level}.TABLE or TABLE")
+        above = parts[0] if len(parts) == 2 else None
+        return TableName(above, None, parts[-1]) if self._level == "DB" else TableName(None, above, parts[-1])
+
+    def _wrong(self, what: str) -> ConfigError:
+        name = f"{self._level}.TABLE"
+        allowed = f"allowed: {name} for every topic, or PATTERN={name} separated by commas, or a mapping"
+        return ConfigError(f"{self._owner}: topics: {what}; {allowed}")
