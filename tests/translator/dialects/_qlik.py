@@ -77,9 +77,10 @@ def change(reader: Qlik, value: bytes | dict[str, Any]) -> RowChange:
     return only
 
 
-def events(reader: Qlik, value: bytes | dict[str, Any]) -> list[ChangeEvent]:
+def events(reader: Qlik, value: bytes | dict[str, Any] | Message) -> list[ChangeEvent]:
     """The events of a message."""
-    result = Translator("src", reader, Limits()).translate(message(value))
+    record = value if isinstance(value, Message) else message(value)
+    result = Translator("src", reader, Limits()).translate(record)
     assert isinstance(result, Events)
     return result.events
 

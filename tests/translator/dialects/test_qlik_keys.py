@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.translator.dialects._qlik import SCHEMA_ID, bare, dialect, enveloped, message, taught
+from tests.translator.dialects._qlik import SCHEMA_ID, bare, dialect, enveloped, events, message, taught
 from translator.dialects.qlik import Qlik
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Message, Needs, RowChange, TableName
@@ -54,6 +54,84 @@ def test_key_object(data: Any, before: Any) -> None:
         read.key_kind,
     )
     assert (["ROW_FROM_KEY"], None) == (read.notes, read.unavailable)
+
+
+ROWS: dict[str, dict[str, Any]] = {
+    "REFRESH": {"data": {"id": "7", "n": "1"}},
+    "INSERT": {"data": {"id": "7", "n": "1"}},
+    "UPDATE": {"data": {"id": "7", "n": "2"}, "before": {"id": "7", "n": "1"}},
+    "DELETE": {"data": {"id": "7", "n": "2"}},
+}
+
+
+def carrying(operation: str, key: bytes | None, **images: Any) -> Message:
+    """A message without metadata, with that Kafka key."""
+    return msgspec.structs.replace(message(bare(operation, **(images or ROWS[operation]))), key=key)
+
+
+@pytest.mark.parametrize("operation", ROWS)
+def test_the_key_of_a_row(operation: str) -> None:
+    """Every operation takes the key from the Kafka key that a DELETE without a row takes it from: else the row that was
+    inserted without a key would stand when the key is deleted."""
+    (event,) = events(dialect(), carrying(operation, b'{"id": 7}'))
+    assert ('{"id":"7"}', None, "primary", None) == (event.key, event.key_old, event.key_kind, event.notes)
+    (deletion,) = events(dialect(), carrying("DELETE", b'{"id": "7"}', data=None))
+    assert (event.key, event.key_kind) == (deletion.key, deletion.key_kind)
+
+
+def test_a_key_of_several_columns_that_changes() -> None:
+    """The values are those of the images: the Kafka key names columns."""
+    images = {"data": {"b": "2", "a": "1"}, "before": {"b": "3", "a": "1"}}
+    (event,) = events(dialect(), carrying("UPDATE", b'{"a": "1", "b": "2"}', **images))
+    assert ('{"a":"1","b":"2"}', '{"a":"1","b":"3"}') == (event.key, event.key_old)
+
+
+@pytest.mark.parametrize("operation", ROWS)
+def test_the_key_of_a_row_in_the_schema(operation: str) -> None:
+    """Where the columns are declared without a key, or the metadata have none, the schema names it too."""
+    columns = {"id": "int64", "n": "int32"}
+    told = {"id": {"type": "INT8"}, "n": {"type": "INT4"}}
+    declared, learned = dialect(tables=(DeclaredTable("S.T", columns=columns),)), taught(told)
+    schemas = []
+    for images in (ROWS[operation], {"data": None, "before": None}) if operation == "DELETE" else (ROWS[operation],):
+        body = bare(operation, **images)
+        for reader, value in ((declared, body), (learned, enveloped(body, SCHEMA_ID))):
+            change = row(reader, msgspec.structs.replace(message(value), key=b'{"id": 7}'))
+            assert change.schema is not None
+            assert (("id",), ("id",), "primary") == (
+                change.key_columns,
+                change.schema.key_columns,
+                change.schema.key_kind,
+            )
+            schemas.append(change.schema)
+    assert {schema.id for schema in schemas[2:]} <= {schema.id for schema in schemas[:2]}
+
+
+def test_what_is_told_goes_before_the_key() -> None:
+    """The key of the metadata, or of the operator, is the key."""
+    declared = dialect(tables=(DeclaredTable("S.T", key=("n",)),))
+    assert (("n",), "configured") == (
+        (found := row(declared, carrying("INSERT", b'{"id": 7}'))).key_columns,
+        found.key_kind,
+    )
+    value = enveloped(bare("INSERT", {"id": "7", "name": "a", "raw": None}), SCHEMA_ID)
+    assert ("id",) == row(taught(TOLD), msgspec.structs.replace(message(value), key=b'{"name": "a"}')).key_columns
+
+
+@pytest.mark.parametrize("key", [b'{"id": 1, "other": 2}', b'{"schema": null, "payload": {"id": 7}}', b"{}"])
+def test_a_key_of_other_columns(key: bytes) -> None:
+    """It is not the key of this row, which goes on without one."""
+    (event,) = events(dialect(), carrying("INSERT", key))
+    assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
+
+
+@pytest.mark.parametrize(
+    "key", [None, b"", b"7", b"S+T", b"[7]", b'{"id": 7', b'{"id": 7, "id": 8}', b"{3F25-04E0}", b"\0"]
+)
+def test_a_key_that_names_no_columns(key: bytes | None) -> None:
+    """A row is read without it."""
+    (event,) = events(dialect(), carrying("INSERT", key))
+    assert (None, "none", None) == (event.key, event.key_kind, event.notes)
 
 
 def test_row_goes_before_the_key() -> None:

@@ -32,12 +32,13 @@ class RowMessage(Struct, frozen=True):
     columns: Columns
     complete: bool
     sent: SentJson | None = None
+    key_notes: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What all rows mention."""
         key_only = (HANDLE_KEY_ONLY,) if self.head.key_only else ()
-        return (*self.layout.notes, *self.head.era.notes, *key_only, *self.images.notes)
+        return (*self.layout.notes, *self.head.era.notes, *key_only, *self.images.notes, *self.key_notes)
 
 
 def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:

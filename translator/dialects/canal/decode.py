@@ -21,7 +21,7 @@ from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, chec
 from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.quick import Body, QuickReader, head_of
-from translator.dialects.canal.rows import RowForm, read_data, read_old, read_pk_names, read_types
+from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import (
     STATEMENTS,
     XA_COMMIT,
@@ -170,14 +170,15 @@ class Canal:
         if head.table in self._heartbeats:
             return [alive(head)]
         images = read_images(head.type, data, old, head.era)
-        types, pk_names = read_types(body, self._limits), read_pk_names(body, self._limits)
+        types = read_types(body, self._limits)
+        pk_names, key_notes = fit_key(read_pk_names(body, self._limits), images.first)
         if head.key_only and images.after:
             layout = self._layouts.of_key_only(head.table, types, pk_names)
             check_key_only(images.after, layout.schema, wanted=self._key_only)
         else:
             layout = self._layouts.of(head.table, types, pk_names)
         complete = self._complete and not head.key_only
-        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent)
+        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent, key_notes)
         return [*row_changes(rows, self._limits)]
 
 

@@ -84,10 +84,14 @@ class QuickReader:
             return None
         if self._marked(body):
             return None
+        key = body.pk_names or ()
+        for name in key:
+            if name not in body.data[0]:
+                return None
         types, sql_types = bytes(body.types), bytes(body.sql_types or b"")
         if len(types) + len(sql_types) > _LONG:
             return None
-        layout = self._layout(body.database or None, body.table, types, sql_types, body.pk_names or ())
+        layout = self._layout(body.database or None, body.table, types, sql_types, key)
         return None if layout is None else (body, layout)
 
     def _within_limits(self, body: Body) -> bool:

@@ -119,3 +119,25 @@ def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
         reason = f"{len(names)} key columns, {limits.columns} are allowed (limits.columns)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path="$.pkNames")
     return tuple(names)
+
+
+KEY_NAME_CASE = "KEY_NAME_CASE"
+"""Note `KEY_NAME_CASE=col`: `pkNames` has that column in another case."""
+
+
+def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The key columns as the row names them, and notes: a name that is none of its columns is that of the only one
+    which differs from it by case alone. What fits no column, or several, stays as it is.
+    """
+    if all(name in row for name in pk_names):
+        return pk_names, ()
+    fitted: list[str] = []
+    notes: list[str] = []
+    for name in pk_names:
+        found = [column for column in row if column.lower() == name.lower()] if name not in row else []
+        if len(found) == 1 and found[0] not in pk_names and found[0] not in fitted:
+            notes.append(f"{KEY_NAME_CASE}={found[0]}")
+            fitted += found
+        else:
+            fitted.append(name)
+    return tuple(fitted), tuple(notes)

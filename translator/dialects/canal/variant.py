@@ -139,6 +139,12 @@ class Images(Struct, frozen=True):
     basis: str
     notes: tuple[str, ...] = ()
 
+    @property
+    def first(self) -> Row:
+        """The first row: after the change, if there is such an image; one before alone has no empty rows."""
+        rows = self.after or self.before
+        return (rows[0] if rows else None) or {}
+
 
 def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     """Which image is where. At least one of `data` and `old` must hold rows.

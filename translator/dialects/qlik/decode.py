@@ -23,7 +23,7 @@ from translator.dialects.qlik.frame import (
     open_json,
 )
 from translator.dialects.qlik.headers import CHANGE_SEQUENCE, OPERATIONS, READ, HeaderRules, Headers, read_headers
-from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, row_of_text
+from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
 from translator.dialects.qlik.row_schema import Reading, WriterSchema, WriterSchemas
 from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
@@ -236,12 +236,15 @@ class Qlik:
         if self._skips_control_tables and table.name.table.lower().startswith(_CONTROL_TABLE):
             return Skip("control_table")
         if sections.row:
-            return Changes([read_change(frame, headers, sections, table, limits)])
+            key_columns = None if table.key_columns else named_key(message.key, sections.row, limits)
+            known = table if key_columns is None else table.with_key(key_columns)
+            return Changes([read_change(frame, headers, sections, known, limits)])
         key = message.key or b""
         if key_record is not None:
             row = key_record.row(key, table)
         else:
             row = row_of_text(key, table, limits, is_primary_key=self._text_key_is_primary)
+            table = table if table.key_columns else table.with_key(row.key_columns)
         return Changes([read_delete_by_key(frame, headers, row, table, limits)])
 
 

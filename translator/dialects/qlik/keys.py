@@ -101,6 +101,18 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
     return _checked(cells, converters, table, sent)
 
 
+def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, ...] | None:
+    """The key columns of a row, as a JSON key names them: () where it has others, None where it is no object."""
+    if not is_object(key):
+        return None
+    try:
+        cells = parse_object(key or b"", limits)
+        check_distinct(key or b"", cells)
+    except MessageError:
+        return None
+    return tuple(cells) if cells.keys() <= row.keys() else ()
+
+
 def _is_no_json(key: bytes, limits: Limits) -> bool:
     """Whether a key only looks like an object by its first letter, as `{3F2504E0-…}` does."""
     try:

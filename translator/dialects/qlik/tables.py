@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NoReturn
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
@@ -54,6 +54,20 @@ class Table(Struct, frozen=True):
         if self.schema is None:
             return self.converters[column]
         return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
+
+    def with_key(self, columns: tuple[str, ...]) -> Table:
+        """The table with the key that a Kafka key names; () stands for one of columns that the row does not have."""
+        if not columns:
+            return structs.replace(self, notes=(*self.notes, "KEY_INCOMPLETE"))
+        schema = None if self.schema is None else _keyed(self.schema, columns)
+        return structs.replace(self, schema=schema, key_columns=columns, key_kind="primary")
+
+
+@lru_cache(CACHED)
+def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
+    places = {name: place for place, name in enumerate(key, 1)}
+    columns = [structs.replace(column, key=places.get(column.name)) for column in schema.columns]
+    return TableSchema.of(schema.source, schema.db, schema.schema, schema.table, columns, "primary")
 
 
 def from_json(canonical_type: str) -> Converter:
