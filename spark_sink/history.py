@@ -125,7 +125,7 @@ class _Writer:
                 self._miss(event, one)
         elif old is line:
             sets = None if event.resets else tuple(told)
-            self._add(event, line, event.op, sets, told, gap=event.resets and event.leaves_gaps)
+            self._add(event, line, event.op, sets, told, gap=event.leaves_gaps)
         else:
             self._move(event, old, line, told)
 
@@ -136,7 +136,7 @@ class _Writer:
         unsure = event.leaves_gaps
         if not event.resets:
             # Where events come in any order, an earlier change of the old row may still be on its way.
-            unsure = before is None or before.incomplete or not in_order(event.scope)
+            unsure = unsure or before is None or before.incomplete or not in_order(event.scope)
             told = {**(before.values if before else {}), **told}
         self._add(event, line, event.op, None, told, gap=unsure)
         if isinstance(turn, int):
@@ -219,7 +219,7 @@ def version_rows(versions: Iterable[tuple[Key, Version]], shape: Shape) -> pa.Ta
         POS: pa.array([version.pos for version in found], text),
         TURN: pa.array([version.turn for version in found], pa.int32()),
         OP: pa.array([version.op for version in found], text),
-        SET: pa.array([version.sets for version in found], pa.list_(text)),
+        SET: pa.array([version.stored_sets for version in found], pa.list_(text)),
         START_TS: instant([version.ts for version in found]),
         END_OP: pa.array([end and end.op for end in ends], text),
         END_SCOPE: pa.array([end and end.scope for end in ends], text),

@@ -79,10 +79,11 @@ def quick_fold(
             row.exists = row.incomplete = False
             row.stored, row.events, row.deleted_at = None, [], event.ts
         elif event.full or op in RESETS:  # as `Event.resets` and `Event.leaves_gaps`, without the calls
-            row.exists, row.incomplete = True, event.withholds and not event.full
+            row.exists = True
+            row.incomplete = not event.full and (event.withholds or event.schema_id is not None)
             row.stored, row.events = None, [event]
         else:
-            row.incomplete = row.incomplete or not row.exists
+            row.incomplete = row.incomplete or event.withholds or not row.exists
             row.exists = True
             row.events.append(event)
     folded = Folded({key: row for key, row in rows.items() if row.touched})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import col, expr, lit, when
 
-from spark_sink.framing import DATUM_SQL, PLAIN_FIELDS, reader_schema_text, writer_schema_text
+from spark_sink.framing import DATUM_SQL, NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 from spark_sink.settings import Settings
 
 # Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
@@ -23,6 +23,21 @@ _TUNING = {
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
 }
+
+
+# Whether an event leaves a column out that it may have changed. An update changes nothing but what it says that it did,
+# if it says so; and an issue of it may be one of the old value, beside a new one that is good.
+WITHHOLDS_SQL = """
+    case
+        when event.unavailable is null and event.issues is null then false
+        when event.op <=> 'u' then exists(
+            concat(ifnull(event.unavailable, array()), ifnull(event.issues.col, array())),
+            name -> (changed is null or array_contains(changed, name))
+                and not ifnull(array_contains(json_object_keys(event.after), name), false)
+        )
+        else true
+    end
+"""
 
 
 def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
@@ -41,20 +56,22 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
     return spark.readStream.format("kafka").options(**options).load()
 
 
+def _fields(names: Collection[str]) -> Column:
+    """These fields of the envelope in the column `value`; null where it is none."""
+    options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
+    return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
+
+
 def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collection[str] | None = None) -> DataFrame:
     """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
 
     `value` is the record as it came, for the quarantine: of what does not decode, and of rows of the routes `carried`;
     None: of all. `route` and `bucket` say which events must meet in a task. Columns `beside` stay as they are.
     """
-    options = {"avroSchema": reader_schema_text(), "mode": "PERMISSIVE"}
-    opened = records.select(
-        "partition",
-        "offset",
-        "value",
-        from_avro(expr(DATUM_SQL), writer_schema_text(), options).alias("event"),
-        *beside,
-    )
+    opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *beside)
+    # Of few events it matters what they changed, and the others need not decode it.
+    names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
+    opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
     # What names no table meets in one task too: it is quarantined under one marker.
     route = f"if(table is null, '', {route_sql})"
@@ -64,7 +81,7 @@ def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collectio
         *beside,
         "value",
         *plain,
-        "event.unavailable is not null or event.issues is not null as withholds",
+        f"{WITHHOLDS_SQL} as withholds",
         "unix_micros(event.ts_origin_us) as ts",
         "unix_micros(ifnull(event.ts_commit_us, event.ts_origin_us)) as committed",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")

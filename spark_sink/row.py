@@ -32,7 +32,8 @@ DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 class Event(Struct, frozen=True, gc=False):
     """A row event, with what the sink needs of it.
 
-    `index` leads back to its record, `ts` is `ts_origin_us`; a key that is not known is empty. `after` is JSON in
+    `index` leads back to its record, `ts` is `ts_origin_us`; a key that is not known is empty. `withholds`: there is a
+    column that it may have changed, and whose new value it does not tell (read.WITHHOLDS_SQL). `after` is JSON in
     UTF-8: as a text it took 0.5 us an event more, as one beyond ASCII is coded twice on its way to the JSON decoder
     (33 000 images of bench.sink, CPU, best of seven).
     """
@@ -56,11 +57,11 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def leaves_gaps(self) -> bool:
-        """Whether the row that it fixes lacks a column: a value that was withheld, or has no faithful form.
+        """Whether it leaves a column unknown: one that it withholds; of a new row also one of its schema.
 
         A full image lacks none; an issue beside it is one of the image before.
         """
-        return self.withholds and not self.full
+        return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
@@ -71,7 +72,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
         columns: the position of each column that a patch beyond the reset wrote.
         seen: the greatest positions of other scopes.
         loaded: the snapshot row that the row began with, where a change lies beyond it.
-        gap: the greatest position of an event that is in quarantine.
+        gap: the greatest position of an event that left the row behind: in quarantine, or a patch that withholds.
     """
 
     reset: str | None = None
@@ -227,6 +228,9 @@ class Row:
             self.incomplete = event.leaves_gaps or self.gap > event.pos
             if event.op == "r":
                 self.loaded = event.pos
+        elif event.leaves_gaps:
+            self.incomplete = True
+            self.gap = max(self.gap, event.pos)
         elif not self.exists:
             self.incomplete = True
         self.exists = True
@@ -260,7 +264,7 @@ class Row:
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
         # Where events come in any order, a change of the old row may still be on its way, and would not be found here.
-        self.exists, self.incomplete = True, old.incomplete or not in_order(event.scope)
+        self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not in_order(event.scope)
 
     def _cut(self, pos: str) -> None:
         """Drop what is not later than a reset at this position."""

@@ -69,6 +69,12 @@ class Version:
         return self.turn, self.pos
 
     @property
+    def stored_sets(self) -> Sequence[str | None] | None:
+        """What is stored of `sets`: with a null if the event is a patch that withholds a column."""
+        withholds = self.gap and self.op is not None
+        return self.sets if self.sets is None or not withholds else (*self.sets, None)
+
+    @property
     def exists(self) -> bool:
         return self.op != "d"
 

@@ -89,11 +89,14 @@ class _Source:
             self.alive.discard(key)
         elif draw < 0.35 and free:
             full = self.whole_moves or random.random() < 0.5
-            self.make("u", random.choice(free), self.columns(1.0 if full else 0.5), old=key, full=full)
+            withheld = not full and random.random() < 0.2
+            columns = self.columns(1.0 if full else 0.5)
+            self.make("u", random.choice(free), columns, old=key, full=full, withholds=withheld)
             self.alive ^= {key, json.loads(self.events[-1].key)["id"]}
         else:
             full = random.random() < 0.3
-            self.make("u", key, self.columns(1.0 if full else 0.4), full=full)
+            withheld = not full and random.random() < 0.1
+            self.make("u", key, self.columns(1.0 if full else 0.4), full=full, withholds=withheld)
 
     def columns(self, share: float) -> dict[str, Any]:
         number = len(self.events)

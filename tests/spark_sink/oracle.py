@@ -32,7 +32,7 @@ def table_after(events: Iterable[Event]) -> tuple[Rows, set[int]]:
             old, old_unsure = rows.pop(before), before in incomplete
             incomplete.discard(before)
             if not event.full:
-                row, unsure = old, old_unsure
+                row, unsure = old, old_unsure or event.withholds
         elif event.withholds:
             unsure = True
         row.update(json.loads(event.after or "{}"))

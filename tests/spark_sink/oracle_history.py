@@ -47,7 +47,7 @@ def versions_after(events: Iterable[Event]) -> list[Span]:
             moved = event.key_old is not None
             old = last[json.loads(event.key_old)["id"] if event.key_old else key]
             if not event.full:
-                values, unsure = dict(old.values or {}), old.unsure
+                values, unsure = dict(old.values or {}), old.unsure or event.withholds
             if moved:
                 begin(old.key, event.ts, None)
         elif event.withholds:

@@ -11,7 +11,7 @@ from spark_sink.report import Report
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.task import Task
-from tests.spark_sink.changes import record
+from tests.spark_sink.changes import record, withholds
 from tests.spark_sink.memory import MemoryTables
 from translator.envelope import ChangeEvent, TableSchema
 
@@ -27,7 +27,7 @@ def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> p
         {
             **columns,
             "schema_id": pa.array([event.schema_id for event in events], pa.string()),
-            "withholds": pa.array([event.unavailable is not None or event.issues is not None for event in events]),
+            "withholds": pa.array([withholds(event) for event in events]),
             "partition": pa.array([0] * len(events), pa.int32()),
             "offset": pa.array(range(len(events)), pa.int64()),
             "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),

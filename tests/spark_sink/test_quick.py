@@ -61,7 +61,19 @@ def seen(folded: Folded[FoldedRow]) -> object:
 
 
 @pytest.mark.parametrize("mark", [None, Mark(SCOPE, "1", deleted=True), Mark(SCOPE, "1"), Mark(SCOPE, "1", True)])
-@pytest.mark.parametrize("change", [{}, {"op": "u", "full": False}, {"withholds": True, "full": False}, {"op": "d"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"op": "u", "full": False},
+        {"op": "u", "full": False, "withholds": True},
+        {"op": "u", "full": False, "schema_id": "1"},
+        {"withholds": True},
+        {"withholds": True, "full": False},
+        {"full": False, "schema_id": "1"},
+        {"op": "d"},
+    ],
+)
 def test_one_event(change: Mapping[str, Any], mark: Mark | None) -> None:
     """Whatever is stored, and whatever comes: also a patch of a row that is unknown, or deleted."""
     event = msgspec.structs.replace(EVENT, **change)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink import framing
 from spark_sink.read import decoded
-from tests.spark_sink.changes import change, record, schema_of
+from tests.spark_sink.changes import change, record, schema_of, withholds
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
 from translator.codecs.avro import HEADER, AvroCodec, confluent_header
@@ -78,6 +78,28 @@ def test_both_headers_give_the_same_rows(spark: SparkSession, schema_id: int) ->
     plain = rows(spark, [record(event) for event in EVENTS])
     assert [event.kind for event in EVENTS] == [row["kind"] for row in plain]
     assert plain == rows(spark, [framed(event, schema_id) for event in EVENTS])
+
+
+def test_columns_that_are_withheld(spark: SparkSession) -> None:
+    """A new row withholds what it names; an update what it names, may have changed and does not tell."""
+    wanted = [
+        (change("c", {"id": 1}, {"a": 1}, pos=1), False),
+        (change("c", {"id": 1}, {}, pos=1, full=False, unavailable=["a"]), True),
+        (change("r", {"id": 1}, {"a": 1}, pos=1, full=False, issues=["b"]), True),
+        (change("u", {"id": 1}, {"a": 1}, pos=1, full=False), False),
+        (change("u", {"id": 1}, {}, pos=1, full=False, unavailable=["a"]), True),
+        (change("u", {"id": 1}, {}, pos=1, full=False, unavailable=["a"], changed=["b", "a"]), True),
+        (change("u", {"id": 1}, {"b": 1}, pos=1, full=False, unavailable=["a"], changed=["b"]), False),
+        (change("u", {"id": 1}, {"b": 1}, pos=1, full=False, unavailable=["a"], changed=[]), False),
+        (change("u", {"id": 1}, {}, pos=1, full=False, issues=["a"]), True),
+        (change("u", {"id": 1}, {'a"\u00e9': None}, pos=1, full=False, issues=['a"\u00e9']), False),
+        (change("u", {"id": 1}, {"a": 1}, pos=1, full=False, unavailable=["b"], issues=["a"]), True),
+        (change("u", {"id": 1}, {"a": 1}, pos=1, full=False, unavailable=["b"], issues=["a"], changed=["a"]), False),
+        (change("u", {"id": 1}, None, pos=1, unavailable=["b"]), True),
+        (change("d", {"id": 1}, pos=1), False),
+    ]
+    found = [row["withholds"] for row in rows(spark, [record(event) for event, _ in wanted])]
+    assert [answer for _, answer in wanted] == found == [withholds(event) for event, _ in wanted]
 
 
 def test_first_bytes(spark: SparkSession) -> None:
