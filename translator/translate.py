@@ -54,6 +54,12 @@ _PACKAGE = Path(__file__).parent
 _PLACES = 4096
 """Partitions whose constant texts are kept."""
 
+METADATA_MISSING = (
+    "was not learned in time; replay when its metadata message has arrived; the source must read the topic of such"
+    " messages too. Where the task publishes none: untyped: translate, and topics (options of the dialect)"
+)
+"""What is said of metadata that another message has to bring."""
+
 RUN = 32
 """Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
 
@@ -196,8 +202,10 @@ class Translator:
 
     def missing(self, message: Message, needs: Needs) -> DeadLetter:
         """The dead letter of a message whose metadata did not come in time."""
-        what = "metadata" if needs.registry_id is None else "registry schema"
-        reason = f"{what} {needs.key!r} was not learned in time; replay when its metadata message has arrived"
+        if needs.registry_id is None:
+            reason = f"metadata {needs.key!r} {METADATA_MISSING}"
+        else:
+            reason = f"schema {needs.registry_id} of a schema registry is not known; give it with --schemas FILE"
         return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:

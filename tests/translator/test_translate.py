@@ -569,6 +569,12 @@ class TestDeadLetters:
         assert ErrorCode.SCHEMA_MISSING == dead.code
         assert "metadata '8FB9' was not learned in time; replay when its metadata message has arrived" in dead.reason
 
+    def test_missing_schema_of_a_registry(self) -> None:
+        """No message brings it."""
+        dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("registry/7", 7))
+        assert ErrorCode.SCHEMA_MISSING == dead.code
+        assert "schema 7 of a schema registry is not known; give it with --schemas FILE" in dead.reason
+
     def test_a_reason_is_bounded(self) -> None:
         """However long a name in a message is, its dead letter is short, and still says the place."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("8" * 3_000_000))

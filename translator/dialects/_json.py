@@ -21,6 +21,10 @@ _NO_ROWS: Rows = frozenset()
 JsonObject = dict[str, Any]
 
 
+ONE_A_RECORD = "let the writer send each in a record of its own"
+"""What to do about several messages in one record, where the dialect reads one."""
+
+
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
     """The JSON object that a value holds. Numbers are exact: int, or Decimal where a point or an exponent was sent.
 
@@ -35,9 +39,23 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
     return parsed
 
 
-def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> Any:
-    """Any JSON value within the depth limit."""
-    return _parse_all(_decode_one, _json_again.decode_one, value, limits, rows)[0]
+def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
+    """Any JSON value within the depth limit. `several` says what to do where there are more of them."""
+    try:
+        return _parse_all(_decode_one, _json_again.decode_one, value, limits, rows)[0]
+    except MessageError as error:
+        if error.code is not ErrorCode.MALFORMED_JSON or not _is_sequence(value):
+            raise
+        reason = f"JSON goes on after the first value: several messages in one record? {several}"
+        raise MessageError(ErrorCode.MALFORMED_JSON, reason) from None
+
+
+def _is_sequence(value: bytes) -> bool:
+    """Whether a text that is no JSON value is several of them."""
+    try:
+        return len(_json_again.decode_all(value.removeprefix(_BOM))) > 1
+    except (MessageError, ValueError, ArithmeticError, RecursionError):
+        return False
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:

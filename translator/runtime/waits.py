@@ -13,7 +13,7 @@ from typing import TypeVar
 from translator.catalog import Catalog, remember
 from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Needs
-from translator.translate import Translator
+from translator.translate import METADATA_MISSING, Translator
 
 T = TypeVar("T")
 
@@ -27,7 +27,6 @@ ASK_AGAIN = 10.0
 FetchSchema = Callable[[int], str | None]
 """Schema id -> text of an Avro schema; None when the registry does not know it (`SchemaRegistry.schema_text`)."""
 
-NO_TIME = "was not learned in time; replay when its metadata message has arrived"
 NO_REGISTRY = "is in a schema registry, and none is configured: set registry.url"
 NOT_REGISTERED = "is not in the schema registry; is registry.url the one of the writer? Replay when it is there"
 
@@ -98,7 +97,7 @@ class Waits:
         deadline = loop.time() + self._seconds
         while found(key) is None:
             if self._over(source, key, deadline):
-                return MessageError(ErrorCode.SCHEMA_MISSING, f"metadata {key!r} {NO_TIME}")
+                return MessageError(ErrorCode.SCHEMA_MISSING, f"metadata {key!r} {METADATA_MISSING}")
             await self._pause(_POLL)
         return None
 

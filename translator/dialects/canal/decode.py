@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from translator.dialects._json import JsonObject, check_distinct, field, json_type, parse, parse_sequence
+from translator.dialects._json import (
+    ONE_A_RECORD,
+    JsonObject,
+    check_distinct,
+    field,
+    json_type,
+    parse,
+    parse_sequence,
+)
 from translator.dialects._sent import SentJson
 from translator.dialects._tables import DeclaredTables
 from translator.dialects._topics import TopicTables
@@ -58,6 +66,7 @@ _TYPES = (*OPERATIONS, *sorted(STATEMENTS), XA_COMMIT)
 _KNOWN = [*_TYPES, *TYPES, *_NOT_TRANSLATED]
 
 _ROWS = frozenset({"$.data[*]", "$.old[*]"})
+_SEVERAL = "set newline_batches: true"
 
 
 class Canal:
@@ -136,7 +145,10 @@ class Canal:
         return Changes([*row_changes(rows, self._limits)])
 
     def _plainly(self, value: bytes, topic: str = "") -> Outcome:
-        bodies = parse_sequence(value, self._limits, _ROWS) if self._batches else [parse(value, self._limits, _ROWS)]
+        if self._batches:
+            bodies = parse_sequence(value, self._limits, _ROWS)
+        else:
+            bodies = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
         if bodies == [None]:
             # the literal `null`: what some queue transports make of a lost body (section 5)
             return Skip("null")
@@ -149,7 +161,9 @@ class Canal:
 
     def _changes(self, body: Any, sent: SentJson, topic: str) -> Sequence[Change]:
         if not isinstance(body, dict):
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {json_type(body)}, not object")
+            remedy = f"; an array of messages? {ONE_A_RECORD}" if isinstance(body, list) else ""
+            reason = f"the value is a JSON {json_type(body)}, not object{remedy}"
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         check_writer(body, self._profile)
         tidb = read_tidb(body)  # first, as a row that is stored elsewhere may have no other member
         type_ = _type(body)

@@ -80,7 +80,10 @@ def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm
         return row if _NESTED.isdisjoint(map(type, row.values())) else _nested_as_text(row, source)
     if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
         name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
-        reason = f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write strings and null only"
+        reason = (
+            f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write strings and null only;"
+            " where Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc"
+        )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     return row
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from translator.dialects._json import JsonObject, check_distinct, field, one_of, parse_object
+from translator.dialects._json import ONE_A_RECORD, JsonObject, check_distinct, field, one_of, parse_object
 from translator.dialects._sent import SentJson
 from translator.dialects.qlik.sections import BEFORE, HEADERS, Splitter, detect
 from translator.dialects.qlik.sections import DATA as ROW
@@ -57,10 +57,10 @@ def framing(value: bytes) -> str:
         return CONFLUENT_AVRO
     if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"{"):
         return JSON
-    raise MessageError(
-        ErrorCode.FRAMING,
-        f"unknown framing: the first byte is {value[0]:02x}; allowed: 7b (JSON object), 61 of atMSG, 00 (Avro)",
-    )
+    reason = f"unknown framing: the first byte is {value[0]:02x}; allowed: 7b (JSON object), 61 of atMSG, 00 (Avro)"
+    if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"["):
+        reason += f"; an array of messages? {ONE_A_RECORD}"
+    raise MessageError(ErrorCode.FRAMING, reason)
 
 
 # -- JSON, by members

@@ -27,6 +27,8 @@ def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     for found in objects:
         if not isinstance(found, dict):
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"a JSON {json_type(found)} at the root, not an object")
+            remedy = "; several messages of a record stand end to end, or one a line" if isinstance(found, list) else ""
+            reason = f"a JSON {json_type(found)} at the root, not an object{remedy}"
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     check_distinct(value, objects)
     return objects

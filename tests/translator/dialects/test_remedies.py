@@ -1,0 +1,70 @@
+"""What a new user meets first says what to do: the option, the profile or the writer to change."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.translator.dialects import _canal, _qlik, _shareplex
+from translator.dialects import build
+from translator.errors import MessageError
+from translator.message import Dialect, Message, Setup
+
+CANAL = json.dumps(_canal.UPDATE)
+QLIK = json.dumps(_qlik.bare("INSERT", {"id": 1}))
+SHAREPLEX = json.dumps(_shareplex.body("ins", data={"ID": 1}))
+RECORD = "let the writer send each in a record of its own"
+
+
+def reason(dialect: Dialect, value: str) -> tuple[str, str]:
+    """Code and reason of the dead letter that a value becomes."""
+    with pytest.raises(MessageError) as caught:
+        dialect.decode(Message("t", 0, 0, 0, None, value.encode()))
+    return caught.value.code.value, caught.value.reason
+
+
+@pytest.mark.parametrize("between", ["", "\n", "\r\n", " "])
+@pytest.mark.parametrize(
+    ("name", "message", "remedy"), [("canal", CANAL, "newline_batches: true"), ("qlik", QLIK, RECORD)]
+)
+def test_several_messages_in_a_record(name: str, message: str, remedy: str, between: str) -> None:
+    """One a line, or end to end."""
+    for value in (between.join([message] * 3), f"\ufeff{message}{between}{message}\n", message + '{"a":"\\ud800"}'):
+        code, said = reason(build(name, Setup("s"), {}), value)
+        assert "MALFORMED_JSON" == code
+        assert "several messages in one record" in said
+        assert remedy in said
+
+
+@pytest.mark.parametrize("rest", ["}", "x", '{"a":', "]", "\\", "1e99999999999999999999"])
+@pytest.mark.parametrize(("name", "message"), [("canal", CANAL), ("qlik", QLIK)])
+def test_what_follows_and_is_no_message(name: str, message: str, rest: str) -> None:
+    """Nobody is told to read garbage."""
+    code, said = reason(build(name, Setup("s"), {}), message + rest)
+    assert "MALFORMED_JSON" == code
+    assert "several messages" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "code", "remedy"),
+    [
+        ("canal", CANAL, "UNSUPPORTED_SHAPE", RECORD),
+        ("qlik", QLIK, "FRAMING", RECORD),
+        ("shareplex", SHAREPLEX, "UNSUPPORTED_SHAPE", "one a line"),
+    ],
+)
+def test_an_array_of_messages(name: str, message: str, code: str, remedy: str) -> None:
+    """What some gateways make of a batch."""
+    found, said = reason(build(name, Setup("s"), {}), f" [{message},{message}]")
+    assert code == found
+    assert remedy in said
+
+
+@pytest.mark.parametrize("profile", ["oss", "dts", "ticdc"])
+@pytest.mark.parametrize("cell", [1, 1.5, True, [1]])
+def test_cells_that_are_no_text(profile: str, cell: object) -> None:
+    """Another tool wrote them than the declared one, and the profile of that reads them."""
+    error = _canal.refused(_canal.of_type("INSERT", [{"id": cell}]), profile=profile)
+    assert "INVALID_FIELD" == error.code
+    assert "declare profile flink_cdc" in error.reason
