@@ -41,6 +41,7 @@ RUN python3 -m venv /build/venv \
         --wheel-dir /build/wheels -r translator.txt
 
 COPY LICENSE README.md ./
+COPY cdc_core cdc_core
 COPY translator translator
 COPY spark_sink spark_sink
 RUN /build/venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/own .

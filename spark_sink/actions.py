@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.apply import Applier
 from spark_sink.books import Books
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics
 from spark_sink.replay import resume
 from spark_sink.report import Report
@@ -77,25 +77,25 @@ class Actions:
             return Answer(told, ended=False)
         self._replayed.pop(target)
         if came.refused is not None:
-            raise SinkError(f"it stays parked: {came.refused}")
+            raise FatalError(f"it stays parked: {came.refused}")
         return Answer(told)
 
     def sweep(self, target: str, argument: str | None) -> Answer:
         """Delete the rows that a reload did not bring again."""
         table = self._tables.open(target)
         if table is None:
-            raise SinkError(f"there is no table {target!r}")
+            raise FatalError(f"there is no table {target!r}")
         if target in self._books.held():
-            raise SinkError(f"{target} is parked: rows that it was sent may wait; resume it first")
+            raise FatalError(f"{target} is parked: rows that it was sent may wait; resume it first")
         if not isinstance(table, Table):
-            raise SinkError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
+            raise FatalError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
         report = Report(target, target, 0, 0, orders=list(table.orders), version=table.version)
         if report.orders:
             refused = self._obey([report])
             self._applier.discard()
             if target in refused:
-                raise SinkError(f"{target} does not take it: {refused[target]}")
+                raise FatalError(f"{target} does not take it: {refused[target]}")
         self._books.batches.write(None, [report])
         return Answer(f"{count} rows deleted")
 
@@ -108,4 +108,4 @@ class Actions:
 
     def _known(self, target: str) -> None:
         if target not in self._books.held() and self._tables.open(target) is None:
-            raise SinkError(f"there is no table {target!r}")
+            raise FatalError(f"there is no table {target!r}")

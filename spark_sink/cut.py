@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ def fold(rows: Iterable[Row], topic: str, batch: int | None = None, checkpoint: 
     another had read.
 
     Raises:
-        SinkError: there is no such batch.
+        FatalError: there is no such batch.
     """
     # Their times rise from row to row, whoever wrote them: see BatchBook.
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:
-        raise SinkError(f"no batch of topic {topic} has ended under this pipeline")
+        raise FatalError(f"no batch of topic {topic} has ended under this pipeline")
     id = next(reversed(ends))[0] if checkpoint is None else checkpoint
     number = max((number for of, number in ends if of == id and batch in (None, number)), default=None)
     if number is None:
         batches = "batch" if batch is None else f"batch {batch}"
-        raise SinkError(f"there is no {batches} of checkpoint {id}; there are {_known(ends)}")
+        raise FatalError(f"there is no {batches} of checkpoint {id}; there are {_known(ends)}")
     end = ends[id, number].ended_at
     offsets: dict[int, int] = {}
     versions: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """What can go wrong, and who decides: the class of an error or the reason of a quarantined event is the decision.
 
-SinkError        going on would lose or invent something: the batch is not acknowledged, exit code 1
+FatalError       going on would lose or invent something: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
 Refused          one table cannot take what its events ask for: it is parked with them, other tables go on
 Reason           one event cannot be applied: it goes to quarantine, its table goes on
@@ -8,17 +8,11 @@ Reason           one event cannot be applied: it goes to quarantine, its table g
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from enum import StrEnum
 
-
-class SinkError(Exception):
-    """Base of every error that stops the sink on purpose."""
-
-
-class ConfigError(SinkError):
-    """The configuration or the command line is wrong."""
+from cdc_core.errors import ConfigError as ConfigError
+from cdc_core.errors import FatalError as FatalError
+from cdc_core.errors import unknown as unknown
 
 
 class Refused(Exception):
@@ -54,11 +48,3 @@ class Reason(StrEnum):
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
     COMMAND = "COMMAND"  # the operator parked it
-
-
-def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
-    """The sentence for a name outside a closed list, with the nearest allowed one when one is near."""
-    names = sorted(allowed)
-    near = difflib.get_close_matches(str(value), names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown {what} {str(value)!r}{hint}; allowed: {', '.join(names)}"

@@ -24,7 +24,7 @@ from spark_sink import session
 from spark_sink.actions import Actions
 from spark_sink.apply import Applier
 from spark_sink.books import Books
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.extent import together
 from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
 from spark_sink.metrics import Metrics
@@ -68,7 +68,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     """Write the canonical topic to tables until told to stop (SIGTERM, SIGINT), or with `available_now` to its end.
 
     Raises:
-        SinkError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
+        FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
     """
     schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
     schemas.reach()  # before Spark, which takes long to start, and says less of why it reaches no broker
@@ -226,9 +226,9 @@ class Job:
                 fault = "NullPointerException in KafkaMicroBatchStream.metrics"
                 log.warning("query restarted", fault=fault, count=self._restarts)
                 return False
-            if isinstance(self._failure, SinkError):
+            if isinstance(self._failure, FatalError):
                 raise self._failure from None
-            raise SinkError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
+            raise FatalError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
         # One that ended by itself is at the end of the topic.
         return self._stopping.is_set() or not stopped
 

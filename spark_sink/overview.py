@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 from spark_sink import parking, quarantine
 from spark_sink.books import BatchBook
 from spark_sink.cut import beside, fold
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.names import TableId, TablePattern
 from spark_sink.requests import RequestBook
 from spark_sink.tables.delta_books import ParkedBook, rows_of
@@ -31,7 +31,7 @@ def cut(
         try:
             held, first = book.held(at), book.first_waiting(at)
         except (DeltaError, OSError) as error:
-            raise SinkError(f"version {at} of {parking.NAME} cannot be read any more: {error}") from None
+            raise FatalError(f"version {at} of {parking.NAME} cannot be read any more: {error}") from None
         parked = {
             name: {
                 "reason": cause.reason,

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import structlog
 
-from spark_sink.errors import Refused, SinkError, unknown
+from spark_sink.errors import FatalError, Refused, unknown
 from spark_sink.names import RESERVED
 from spark_sink.tables.delta_books import Book
 
@@ -69,7 +69,7 @@ class RequestBook(Book):
     def ask(self, command: str, target: str, argument: str | None = None) -> str:
         """Queue a command; its id."""
         if not self.exists():
-            raise SinkError(f"no sink has run on this warehouse: there is no {NAME}")
+            raise FatalError(f"no sink has run on this warehouse: there is no {NAME}")
         id = uuid.uuid4().hex
         self._say({"id": id, "command": command, "target": target, "argument": argument, "state": State.QUEUED.value})
         return id
@@ -128,11 +128,11 @@ class Requests:
         told = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:
-                raise SinkError(unknown("command", request.command, self.actions))
+                raise FatalError(unknown("command", request.command, self.actions))
             answer = self.actions[request.command](request.target, request.argument)
         except Exception as error:
             # Whatever it is: a command that ended the sink would end it again at every start.
-            known = isinstance(error, SinkError | Refused)
+            known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **told, error=why)
             self.book.answer(request, State.FAILED, error=why)

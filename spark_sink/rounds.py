@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.report import Report
 
 
@@ -21,13 +21,13 @@ class Asked:
         """Note what the reports ask for.
 
         Raises:
-            SinkError: it was asked for before, and done.
+            FatalError: it was asked for before, and done.
         """
         for report in reports:
             wanted = (report.step, report.wants_records, report.orders)
             asked = msgspec.msgpack.encode((report.route, report.table, *wanted), order="deterministic")
             if asked in self._known:
-                raise SinkError(f"the table {report.table} asks for the same change again after it was made")
+                raise FatalError(f"the table {report.table} asks for the same change again after it was made")
             self._known.add(asked)
 
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-from spark_sink.errors import ConfigError, SinkError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.names import TableId
 from translator.envelope import TableSchema
 
@@ -104,7 +104,7 @@ class SchemaReader:
 
         Raises:
             ConfigError: one refuses us, or is not whom we trust.
-            SinkError: none answered in time.
+            FatalError: none answered in time.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
@@ -116,7 +116,7 @@ class SchemaReader:
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
                 if time.monotonic() > deadline:
-                    raise SinkError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
+                    raise FatalError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
                 log.warning("waiting for a broker", reason=reason)
             else:
                 return
@@ -130,7 +130,7 @@ class SchemaReader:
         """The catalog with all that the topic holds now.
 
         Raises:
-            SinkError: the brokers do not answer.
+            FatalError: the brokers do not answer.
             ConfigError: the topic has more than one partition.
         """
         try:
@@ -140,7 +140,7 @@ class SchemaReader:
                 while self._read_one():
                     pass
         except KafkaException as error:
-            raise SinkError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
+            raise FatalError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
@@ -149,7 +149,7 @@ class SchemaReader:
         Records of transactions that are open are not counted, as nobody may read them yet.
 
         Raises:
-            SinkError: the brokers do not answer.
+            FatalError: the brokers do not answer.
         """
         deadline = time.monotonic() + patience
         while True:
@@ -157,7 +157,7 @@ class SchemaReader:
                 return self._ends(topic, patience)
             except KafkaException as error:
                 if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
-                    raise SinkError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+                    raise FatalError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
                 time.sleep(_PAUSE_SECONDS)
 
     def _ends(self, topic: str, timeout: float) -> dict[int, int]:
@@ -190,7 +190,7 @@ class SchemaReader:
         """Whether there may be more."""
         message = self._consumer.poll(PATIENCE_SECONDS)
         if message is None:
-            raise SinkError(f"no answer from the brokers about the schemas topic {self._topic}")
+            raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:

@@ -1,4 +1,4 @@
-"""The whole configuration as types: one YAML file, `${NAME}` for what comes from the environment.
+"""The whole configuration as types; how the file is read is cdc_core.config.
 
 A name that is not known is an error at start, with the nearest known one.
 """
@@ -6,16 +6,14 @@ A name that is not known is an error at start, with the nearest known one.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from cdc_core import config
 from spark_sink.engines import Engine, EngineRules
-from spark_sink.errors import ConfigError, unknown
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Mode
 from spark_sink.kafka import Kafka
@@ -173,63 +171,11 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+        ConfigError: see cdc_core.config.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
-    return parse(text, environment, str(path))
+    return config.load(Settings, path, environment)
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
     """The settings of a YAML text; `where` names it in errors."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not YAML: {error}") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{where}: expected a mapping at the top")
-    try:
-        return Settings.model_validate(_interpolate(document, environment, where))
-    except ValidationError as error:
-        raise ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in _mistakes(error))) from None
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
-    """Replaces `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
-    if isinstance(node, dict):
-        return {name: _interpolate(value, environment, where) for name, value in node.items()}
-    if isinstance(node, list):
-        return [_interpolate(value, environment, where) for value in node]
-    if not isinstance(node, str):
-        return node
-
-    def value_of(match: re.Match[str]) -> str:
-        if match[1] not in environment:
-            raise ConfigError(f"{where}: environment variable {match[1]} is not set")
-        return environment[match[1]]
-
-    return _VARIABLE.sub(value_of, node)
-
-
-def _mistakes(error: ValidationError) -> list[str]:
-    lines = []
-    for mistake in error.errors(include_input=False, include_url=False):
-        place = ".".join(str(part) for part in mistake["loc"]) or "top"
-        if mistake["type"] == "extra_forbidden":
-            lines.append(f"{place}: {unknown('setting', mistake['loc'][-1], _names_at(mistake['loc'][:-1]))}")
-        else:
-            lines.append(f"{place}: {mistake['msg']}")
-    return lines
-
-
-def _names_at(location: tuple[int | str, ...]) -> list[str]:
-    """The settings that are known at a place of the file; sections only hold sections, never lists of them."""
-    model: Any = Settings
-    for part in location:
-        model = model.model_fields[str(part)].annotation
-    return list(model.model_fields)
+    return config.parse(Settings, text, environment, where)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.evolve import DEFAULTS, evolve
 from spark_sink.fold import fold
 from spark_sink.images import Reader
@@ -43,7 +43,7 @@ def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) 
         as_of: the table as it was; None before it was there.
 
     Raises:
-        SinkError: `before` is none of them, or does not say which rows are meant.
+        FatalError: `before` is none of them, or does not say which rows are meant.
     """
     swept = _by_position(table, before) if _POSITION.fullmatch(before) else _by_time(table, before, as_of)
     if not swept.keys:
@@ -66,7 +66,7 @@ def _by_position(table: Table, before: str) -> Swept:
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
     if len(scopes) > 1 and before != epoch(before):
-        raise SinkError(f"a position is one of its scope, and several fed the table: {', '.join(scopes)}; give a time")
+        raise FatalError(f"a position is one of its scope, and several fed the table: {', '.join(scopes)}; give a time")
     floor = before if before != epoch(before) else position(0, 0, epoch=int(before))
     keys = {key: scope for key, (scope, pos) in written.items() if pos < floor}
     return Swept(keys, dict.fromkeys(scopes, floor))
@@ -79,11 +79,11 @@ def _by_time(table: Table, before: str, as_of: Callable[[datetime], Table | None
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
-        raise SinkError(
+        raise FatalError(
             f"{before!r} is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"
         )
     if moment > datetime.now(UTC):
-        raise SinkError(f"{before} has not come yet")
+        raise FatalError(f"{before} has not come yet")
     then = as_of(moment)
     if then is None:
         return Swept({}, {})

@@ -10,9 +10,13 @@ CdcError
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from enum import StrEnum
+
+from cdc_core.errors import CdcError as CdcError
+from cdc_core.errors import ConfigError as ConfigError
+from cdc_core.errors import FatalError as FatalError
+from cdc_core.errors import quote as quote
+from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
@@ -38,10 +42,6 @@ class ErrorCode(StrEnum):
     INTERNAL = "INTERNAL"  # an unexpected exception inside the translation of this message: our bug
 
 
-class CdcError(Exception):
-    """Base of every error that this product raises on purpose."""
-
-
 class MessageError(CdcError):
     """One message cannot be translated.
 
@@ -61,31 +61,5 @@ class RetryableError(CdcError):
     """A service that is needed does not answer; the same call may succeed later."""
 
 
-class FatalError(CdcError):
-    """Going on would lose or invent something. The process stops with exit code 1; no offset advances."""
-
-
 class ContradictionError(FatalError):
     """Messages contradict the declaration that they were read by: what comes next would be read wrong."""
-
-
-class ConfigError(FatalError):
-    """The configuration or the command line is wrong; exit code 2."""
-
-
-def quote(value: object, limit: int = 40) -> str:
-    """A name or keyword from a message, safe to print: bounded, control characters escaped. Not for row data."""
-    text = value if isinstance(value, str) else str(value)
-    return repr(text if len(text) <= limit else text[:limit] + "…")
-
-
-_COMPARED = 100
-"""Characters of a value that are held against the names: it may have millions, and memory goes by their number."""
-
-
-def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
-    """The sentence for a value outside a closed list, with the nearest allowed name when one is near."""
-    names = sorted(allowed)
-    near = difflib.get_close_matches(str(value)[:_COMPARED], names, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown {what} {quote(value)}{hint}; allowed: {', '.join(names) or 'none'}"

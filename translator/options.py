@@ -25,10 +25,14 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
         if name not in known:
             raise ConfigError(f"{owner}: {unknown('option', name, known)}")
     hints = get_type_hints(options_class)
+    options = dict(given)
     for field in msgspec.structs.fields(options_class):
-        _check_words(owner, field.encode_name, hints[field.name], given.get(field.encode_name))
+        name, hint = field.encode_name, hints[field.name]
+        _check_words(owner, name, hint, options.get(name))
+        if hint is bool and name in options:
+            options[name] = _BOOLEANS.get(str(options[name]).lower(), options[name])
     try:
-        return msgspec.convert(_with_seconds(dict(given)), options_class, strict=False)
+        return msgspec.convert(_with_seconds(options), options_class, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{owner}: option not valid: {error}") from None
 
@@ -39,6 +43,10 @@ def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:
             raise ConfigError(f"{owner}: {unknown(name, word, allowed)}")
+
+
+# Texts since settings are read as YAML 1.2; where a boolean is expected, they are booleans in options as in settings.
+_BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def _words(hint: Any) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The whole configuration as types: one YAML file, `${NAME}` for what comes from the environment.
+"""The whole configuration as types; how the file is read is cdc_core.config.
 
 A name that is not known is an error at start, with the nearest known one. The options of a dialect are checked by the
 dialect, those of a codec by the codec.
@@ -9,15 +9,14 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-import yaml
-from pydantic import AwareDatetime, BaseModel, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, Field, model_validator
 
-from translator.errors import ConfigError, ErrorCode, unknown
+from cdc_core import config
+from translator.errors import ErrorCode
 from translator.message import DeclaredTable, Limits
 from translator.services import Kafka as Kafka
 from translator.services import Registry as Registry
@@ -297,79 +296,11 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings of a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+        ConfigError: see cdc_core.config.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
-    return parse(text, environment, str(path))
+    return config.load(Settings, path, environment)
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
     """The settings of a YAML text; `where` names it in errors."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        # Not the whole text of the error: it quotes the line, and a secret may stand there.
-        mark = error.problem_mark
-        place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
-        raise ConfigError(f"{where}: not YAML: {error.problem}{place}") from None
-    except yaml.YAMLError:
-        raise ConfigError(f"{where}: not YAML: a character that YAML does not allow") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{where}: expected a mapping at the top")
-    try:
-        return Settings.model_validate(_interpolate(document, environment, where))
-    except ValidationError as error:
-        raise ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in _mistakes(error))) from None
-
-
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
-
-def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
-    """Replaces `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
-    if isinstance(node, dict):
-        return {name: _interpolate(value, environment, where) for name, value in node.items()}
-    if isinstance(node, list):
-        return [_interpolate(value, environment, where) for value in node]
-    if not isinstance(node, str):
-        return node
-
-    def value_of(match: re.Match[str]) -> str:
-        if match[1] not in environment:
-            raise ConfigError(f"{where}: environment variable {match[1]} is not set")
-        return environment[match[1]]
-
-    return _VARIABLE.sub(value_of, node)
-
-
-def _mistakes(error: ValidationError) -> list[str]:
-    lines = []
-    mistakes = error.errors(include_input=False, include_url=False)
-    within = {mistake["loc"][:depth] for mistake in mistakes for depth in range(len(mistake["loc"]))}
-    for mistake in mistakes:
-        if mistake["type"] == "too_short" and mistake["loc"] in within:
-            continue  # a list whose items are wrong seems empty, too
-        place = ".".join(str(part) for part in mistake["loc"]) or "top"
-        if mistake["type"] == "extra_forbidden":
-            lines.append(f"{place}: {unknown('setting', mistake['loc'][-1], _names_at(mistake['loc'][:-1]))}")
-        else:
-            lines.append(f"{place}: {mistake['msg']}")
-    return lines
-
-
-def _names_at(location: tuple[int | str, ...]) -> list[str]:
-    """The settings that are known at a place of the file."""
-    model: Any = Settings
-    for part in location:
-        if isinstance(part, str):
-            model = _model_in(model.model_fields[part].annotation)
-    return list(model.model_fields)
-
-
-def _model_in(annotation: Any) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(found for arm in annotation.__args__ if (found := _model_in(arm)) is not None)
+    return config.parse(Settings, text, environment, where)

@@ -12,7 +12,7 @@ import click
 from spark_sink.commands.ask import park, resume, sweep
 from spark_sink.commands.look import cut, quarantine, status
 from spark_sink.commands.run import run
-from spark_sink.errors import ConfigError, SinkError
+from spark_sink.errors import ConfigError, FatalError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,6 +32,6 @@ def main() -> None:
     except ConfigError as error:
         click.echo(f"spark-sink: {error}", err=True)
         sys.exit(2)
-    except SinkError as error:
+    except FatalError as error:
         click.echo(f"spark-sink: {error}", err=True)
         sys.exit(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from spark_sink import settings
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
 
@@ -60,10 +60,10 @@ def _ask(path: Path, command: str, table: str, argument: str | None, seconds: fl
     while True:
         request = next(request for request in book.requests() if request.id == id)
         if request.state == State.FAILED:
-            raise SinkError(f"{command} {table}: {request.error}")
+            raise FatalError(f"{command} {table}: {request.error}")
         if request.ended:
             click.echo(request.result)
             return
         if time.monotonic() > deadline:
-            raise SinkError(f"{command} {table}: {request.state} after {seconds:g} s; it stays in the queue as {id}")
+            raise FatalError(f"{command} {table}: {request.state} after {seconds:g} s; it stays in the queue as {id}")
         time.sleep(_LOOK_SECONDS)

@@ -219,7 +219,7 @@ class Tables(Protocol):
         """The table as it was; None before it was there.
 
         Raises:
-            SinkError: so old a version is not kept.
+            FatalError: so old a version is not kept.
         """
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:

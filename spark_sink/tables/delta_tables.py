@@ -11,7 +11,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from spark_sink import parking, quarantine
 from spark_sink.engines import BY_FILE, Engine, EngineRules, choose, features
-from spark_sink.errors import Reason, Refused, SinkError
+from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.form import Mode
 from spark_sink.tables import Marker
 from spark_sink.tables.delta import DeltaMirror, location, shape_of
@@ -47,14 +47,14 @@ class DeltaTables:
         version = next(earlier, None)
         if version is None:
             if opened.history()[-1]["version"] > 0:
-                raise SinkError(f"the log of {name} does not reach back to {moment.isoformat()}")
+                raise FatalError(f"the log of {name} does not reach back to {moment.isoformat()}")
             return None
         try:
             opened.load_as_version(version)
             # By what it was then: what today's engine left in its files needs today's way to read them.
             found = self._opened(name, opened)
         except DeltaError as error:
-            raise SinkError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
+            raise FatalError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
         return found if isinstance(found, DeltaMirror) else None
 
     def _opened(self, name: str, opened: DeltaTable) -> DeltaMirror | DeltaLog | DeltaHistory:

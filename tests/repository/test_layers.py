@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PRODUCTS = ("translator", "spark_sink")
+PROGRAMS = ("translator", "spark_sink")
+PRODUCTS = ("cdc_core", *PROGRAMS)
 
 CORE = frozenset({"errors", "options", "message", "envelope", "values"})
 
@@ -117,6 +118,20 @@ def _translator_does_not_know_the_sink(module: str, imported: str) -> str | None
     return None
 
 
+def _core_knows_no_program(module: str, imported: str) -> str | None:
+    if module.split(".")[0] == "cdc_core" and imported.split(".")[0] in PROGRAMS:
+        return "what both programs share knows neither"
+    return None
+
+
+def _files_are_read_by_settings(module: str, imported: str) -> str | None:
+    loader = imported.split(".")[:2] == ["cdc_core", "config"]
+    program, *inside = module.split(".")
+    if loader and program in PROGRAMS and inside != ["settings"]:
+        return "only the settings of a program are read from a file"
+    return None
+
+
 def _no_spark_in_decisions(module: str, imported: str) -> str | None:
     if module in DECISIONS_WITHOUT_SPARK and imported.split(".")[0] in {"pyspark", "py4j"}:
         return "it decides without a Spark session, and is tested without one"
@@ -138,6 +153,8 @@ RULES = (
     _no_io_inside,
     _sink_knows_the_envelope_only,
     _translator_does_not_know_the_sink,
+    _core_knows_no_program,
+    _files_are_read_by_settings,
     _no_spark_in_decisions,
     _product_without_workshop,
 )
@@ -206,6 +223,11 @@ def test_there_is_something_to_check() -> None:
         ("translator.commands.run", "from dev.broker import Broker", "not shipped"),
         ("spark_sink.fold", "from translator.values import converter", "the envelope only"),
         ("spark_sink.fold", "import translator", "the envelope only"),
+        ("cdc_core", "from cdc_core import config", "imports nothing"),
+        ("cdc_core.config", "from translator.errors import ConfigError", "knows neither"),
+        ("cdc_core.config", "import spark_sink.settings", "knows neither"),
+        ("translator.message", "from cdc_core import config", "only the settings"),
+        ("spark_sink.job", "from cdc_core.config import load", "only the settings"),
         ("spark_sink.evolve", "from pyspark.sql import types", "without a Spark session"),
         ("spark_sink.evolve", "if TYPE_CHECKING:\n    import pyspark", "without a Spark session"),
     ],
@@ -230,6 +252,10 @@ def test_the_checker_sees(module: str, source: str, reason: str) -> None:
         ("spark_sink.read", "from translator.envelope import avro_schema"),
         ("spark_sink.read", "from translator import envelope"),
         ("spark_sink.apply", "from pyspark.sql import DataFrame"),
+        ("cdc_core.config", "from cdc_core.errors import ConfigError"),
+        ("translator.errors", "from cdc_core.errors import quote"),
+        ("translator.settings", "from cdc_core import config"),
+        ("spark_sink.settings", "from cdc_core.config import parse"),
         ("translator.errors", "from __future__ import annotations"),
     ],
 )

@@ -21,7 +21,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.rules import Rules
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
@@ -254,7 +254,7 @@ def test_c22_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
             events += [row("left", giver, 100 * batch + transfer), row("right", taker, 100 * batch + transfer)]
         with monkeypatch.context() as patched:
             patched.setattr(lake.books, "end", _died)
-            with pytest.raises(SinkError, match="died"):
+            with pytest.raises(FatalError, match="died"):
                 lake.apply(batch, [event for event in events if event.table == "left"])
         torn += 1000 != _sum(lake, {})
         lake.apply(batch, events)
@@ -264,7 +264,7 @@ def test_c22_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _died(*_: object) -> None:
-    raise SinkError("died")
+    raise FatalError("died")
 
 
 def _sum(lake: Lake, cut: dict[str, int]) -> int:

@@ -12,7 +12,7 @@ import pytest
 from spark_sink import overview
 from spark_sink.books import Books
 from spark_sink.cut import Row, beside, fold
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 
 Offsets = dict[int, int]
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_cut() -> None:
         (LOST, {"batch": 2}, "no batch 2 of checkpoint two; there are 0 to 2 of one, 0 to 1 of two"),
         (LOST, {"checkpoint": "three"}, "no batch of checkpoint three; there are"),
     ):
-        with pytest.raises(SinkError, match=error):
+        with pytest.raises(FatalError, match=error):
             fold(rows, "t", **asked)
 
 
@@ -97,6 +97,6 @@ def test_what_waited_is_gone(tmp_path: Path) -> None:
     books.end(1, [])
     assert "COMMAND" == overview.cut(str(tmp_path), "p", "t")["parked"]["a"]["reason"]
     shutil.rmtree(tmp_path / "_cdc" / "parked")
-    with pytest.raises(SinkError, match=r"version 1 of _cdc\.parked cannot be read any more"):
+    with pytest.raises(FatalError, match=r"version 1 of _cdc\.parked cannot be read any more"):
         overview.cut(str(tmp_path), "p", "t")
     assert 0 == overview.cut(str(tmp_path), "p", "t", batch=0)["batch"]

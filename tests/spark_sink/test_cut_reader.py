@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame
 
 from spark_sink.commands import cli
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.rules import Rules
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.spark_sink.changes import change, record, schema_of
@@ -147,7 +147,7 @@ def test_from_every_cut_to_the_end(lake: Lake, tmp_path: Path, monkeypatch: pyte
     killed = source.batch()
     with monkeypatch.context() as patched:
         patched.setattr(lake.books, "end", _died)
-        with pytest.raises(SinkError, match="died"):
+        with pytest.raises(FatalError, match="died"):
             lake.applier(killed, 2)
     assert cuts.taken[-1] == cuts.told(), "a batch that has not ended moves no cut"
     lake.use(Rules(park_rejected=0))
@@ -230,4 +230,4 @@ def _decoder() -> Any:
 
 
 def _died(*_: object) -> None:
-    raise SinkError("died")
+    raise FatalError("died")

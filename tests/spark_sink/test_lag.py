@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.lag import Lag, planned_offsets
 
 ENTRY = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"cdc.canonical":{"1":7,"0":120}}'
@@ -43,7 +43,7 @@ def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
 @pytest.mark.parametrize(
     ("entry", "ends", "why"),
     [
-        (ENTRY, SinkError("no broker"), "no broker"),
+        (ENTRY, FatalError("no broker"), "no broker"),
         (ENTRY.replace("v1", "v2"), {0: 1}, "an offset log of version v2, not v1"),
         (ENTRY.replace("cdc.", "another."), {0: 1}, "'cdc.canonical'"),
     ],

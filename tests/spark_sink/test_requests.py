@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.requests import Action, Answer, Request, RequestBook, Requests, State
 
 
@@ -70,7 +70,7 @@ def test_another_process_goes_on(book: RequestBook) -> None:
 
 def test_a_command_ends_nothing_else(book: RequestBook) -> None:
     """Whatever goes wrong is the command's answer, and the next one is executed."""
-    script = Script(SinkError("no such thing"), RuntimeError("first line\nsecond line"), Answer("done"))
+    script = Script(FatalError("no such thing"), RuntimeError("first line\nsecond line"), Answer("done"))
     ids = [book.ask("resume", name) for name in "abc"]
     assert not Requests(book, script.named("resume")).run()
     told = [(_one(book, id).state, _one(book, id).error) for id in ids]
@@ -79,6 +79,6 @@ def test_a_command_ends_nothing_else(book: RequestBook) -> None:
 
 def test_without_a_sink(tmp_path: Path) -> None:
     """A warehouse that no sink has written to takes no command: nobody would execute it."""
-    with pytest.raises(SinkError, match=r"no sink has run on this warehouse: there is no _cdc\.commands"):
+    with pytest.raises(FatalError, match=r"no sink has run on this warehouse: there is no _cdc\.commands"):
         RequestBook(str(tmp_path), "p").ask("park", "a")
     assert [] == RequestBook(str(tmp_path), "p").requests()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.evolve import AddColumns, Column
 from spark_sink.latency import BOUNDS, Latency
 from spark_sink.report import Report
@@ -60,5 +60,5 @@ def test_nothing_is_asked_for_twice() -> None:
         Report("t", "r", 0, 5, wants_records=True),
         Report("t", "r", 0, 9, orders=[Mark(Marker("a", 2))]),
     ):
-        with pytest.raises(SinkError, match="t asks for the same change again"):
+        with pytest.raises(FatalError, match="t asks for the same change again"):
             asked.take([again])

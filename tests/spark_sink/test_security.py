@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from dev.certificates import Authority
 from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
 from spark_sink import schemas
-from spark_sink.errors import ConfigError, SinkError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.kafka import Kafka
 from spark_sink.schemas import SchemaReader
 
@@ -199,7 +199,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
     cases = (
         ({**scram, "sasl_password": "battery staple"}, 600.0, ConfigError, "invalid credentials"),
         ({**scram, "ssl_ca_file": str(other)}, 600.0, ConfigError, "certificate verify failed"),
-        ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, SinkError, "no broker answered within 1 s: "),
+        ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker answered within 1 s: "),
     )
     for section, patience, kind, text in cases:
         monkeypatch.setattr(schemas, "PATIENCE_SECONDS", patience)

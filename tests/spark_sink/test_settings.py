@@ -46,6 +46,7 @@ def test_defaults() -> None:
         ("batches: {target_seconds: 0, worker_megabytes: 1}", "batches.target_seconds: "),
         ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
         ("[", "not YAML"),
+        ("pipeline: other", "line 6: duplicate key 'pipeline', it is in line 2 already"),
     ],
 )
 def test_mistakes(line: str, said: str) -> None:
@@ -53,6 +54,24 @@ def test_mistakes(line: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + line, {}, "sink.yaml")
     assert said in str(caught.value)
+
+
+def test_no_error_shows_a_secret(tmp_path: Path) -> None:
+    """An unclosed quote after a password tells where it begins, not what it holds; so does a file of other bytes."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL + 'login: {sasl_password: "correct horse\n', {}, "sink.yaml")
+    assert "a quoted scalar that begins in line 6" in str(caught.value)
+    assert "correct horse" not in str(caught.value)
+    path = tmp_path / "sink.yaml"
+    path.write_bytes(MINIMAL.encode() + b"# \xe4")
+    with pytest.raises(ConfigError, match=rf"^cannot read {path}: byte {len(MINIMAL) + 2} is not utf-8$"):
+        load(path, {})
+
+
+def test_a_column_named_no() -> None:
+    """Names are what they look like: NO is no boolean."""
+    text = MINIMAL.replace("warehouse: warehouse", "warehouse: w, keys: {hr.emp: [NO, ON]}")
+    assert ("NO", "ON") == parse(text, {}, "sink.yaml").tables.rules.form("hr.emp").key
 
 
 def test_rules_of_tables() -> None:

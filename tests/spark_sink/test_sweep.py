@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spark_sink.errors import SinkError
+from spark_sink.errors import FatalError
 from spark_sink.evolve import Column, Shape
 from spark_sink.names import TableId
 from spark_sink.row import Mark
@@ -56,6 +56,6 @@ def test_by_position() -> None:
 def test_what_says_nothing(before: str, error: str) -> None:
     """Nothing is deleted when it is not sure what is meant."""
     table = _table(a=("raw:0@t", position(1, 0)), b=("raw:1@t", position(2, 0)))
-    with pytest.raises(SinkError, match=error):
+    with pytest.raises(FatalError, match=error):
         sweep(table, before, _none)
     assert 2 == len(table.visible())

@@ -28,6 +28,9 @@ class Toy(Struct, frozen=True, forbid_unknown_fields=True):
         ({}, Toy()),
         ({"preset": "two", "depth": 3, "lenient": True}, Toy("two", (), 3, True)),
         ({"depth": "3", "lenient": "true", "wait": "PT5M"}, Toy("one", (), 3, True, timedelta(minutes=5))),
+        ({"lenient": "yes"}, Toy(lenient=True)),
+        ({"lenient": "Off"}, Toy(lenient=False)),
+        ({"topics": ["no"]}, Toy(topics=("no",))),
         ({"topics": ["a", "b"]}, Toy(topics=("a", "b"))),
     ],
 )

@@ -473,6 +473,24 @@ class TestFile:
         assert found.endswith("(line 3, column 2)")
 
 
+class TestYaml:
+    """What cdc_core.config holds for all settings, here for two that people met."""
+
+    def test_a_key_stands_once(self) -> None:
+        """A second `group` or `sources` would silently replace the first, and its topics would not be read."""
+        text = f"group: g{SMALLEST}group: h\nsources: []\n"
+        assert [
+            "line 5: duplicate key 'group', it is in line 1 already",
+            "line 6: duplicate key 'sources', it is in line 3 already",
+        ] == mistakes(text)
+
+    def test_a_column_named_no(self) -> None:
+        """NO is a column, as a name and in a list."""
+        text = SMALLEST.replace("raw.shop]", "raw.shop], tables: [{table: EMP, key: [NO], columns: {NO: int64}}]")
+        (table,) = parse(text, {}, "config.yaml").sources[0].tables
+        assert (("NO",), {"NO": "int64"}) == (table.key, table.columns)
+
+
 class TestStart:
     def test_documented(self) -> None:
         """The example for operators is valid: a source may differ from the others."""

@@ -1,0 +1,1 @@
+"""What the translator and the sink share; it imports neither."""

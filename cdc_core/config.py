@@ -1,0 +1,185 @@
+"""One YAML file -> the settings of a program as types, with `${NAME}` for what comes from the environment.
+
+What is wrong is told with its place and without text of the file: a secret may stand there. Of YAML 1.2 the reader has
+two rules: `true` and `false` are the only booleans (a column may be named NO), and no key stands twice in a mapping.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from cdc_core.errors import ConfigError, quote, unknown
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Model:
+    """Return the settings of a YAML file.
+
+    Raises:
+        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"cannot read {path}: byte {error.start} is not utf-8") from None
+    return parse(model, text, environment, str(path))
+
+
+def parse(model: type[Model], text: str, environment: Mapping[str, str], where: str) -> Model:
+    """Return the settings of a YAML text; `where` names it in errors."""
+    try:
+        given = _interpolate(_document(text, where), environment, where)
+    except RecursionError:
+        raise ConfigError(f"{where}: nested too deeply, or a part of itself") from None
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        raise _all(where, _mistakes(error, model)) from None
+
+
+def _all(where: str, mistakes: list[str]) -> ConfigError:
+    return ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+
+
+# -- YAML
+
+_TAG = "tag:yaml.org,2002:"
+_BOOLEAN, _MERGE = f"{_TAG}bool", f"{_TAG}merge"
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with the booleans of YAML 1.2, which errs in no other way than YAMLError."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own declaration
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError, ArithmeticError):
+            # PyYAML's constructors let through what Python says of `2026-02-31`, or of `!!int x`.
+            kind = node.tag.removeprefix(_TAG)
+            raise yaml.constructor.ConstructorError(None, None, f"not a valid {kind}", node.start_mark) from None
+
+
+_Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF"))
+
+
+def _document(text: str, where: str) -> dict[Any, Any]:
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        if repeated := list(_repeated(root, set())):
+            raise _all(where, repeated)
+        document = None if root is None else loader.construct_document(root)
+    except yaml.MarkedYAMLError as error:
+        raise ConfigError(f"{where}: not YAML: {_problem(error)}") from None
+    except yaml.YAMLError:
+        raise ConfigError(f"{where}: not YAML: a character that YAML does not allow") from None
+    if not isinstance(document, dict):
+        raise ConfigError(f"{where}: expected a mapping at the top")
+    return document
+
+
+def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
+    """Yield a line for every key that its mapping has already; a merged mapping (`<<`) may be overridden."""
+    if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
+        return
+    seen.add(id(node))  # an alias is the node itself, again
+    if isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _repeated(item, seen)
+        return
+    lines: dict[str, int] = {}
+    for key, value in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+            line = key.start_mark.line + 1
+            if key.value in lines:
+                yield f"line {line}: duplicate key {quote(key.value)}, it is in line {lines[key.value]} already"
+            lines.setdefault(key.value, line)
+        yield from _repeated(value, seen)
+
+
+# Of what PyYAML quotes, the names of its tokens and the signs that it waits for are no text of the file.
+_QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    """Return what is wrong and where, without what PyYAML quotes of the file."""
+    said = _without_quotes(error.problem or "it cannot be read")
+    mark, begun = error.problem_mark, error.context_mark
+    if begun is not None and mark is not None and begun.line != mark.line:
+        said = f"{_without_quotes(error.context or '')} that begins in line {begun.line + 1}: {said}"
+    return f"{said} (line {mark.line + 1}, column {mark.column + 1})" if mark else said
+
+
+def _without_quotes(said: str) -> str:
+    return _QUOTED.sub(lambda found: found[1] or "…", said)
+
+
+# -- variables
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
+    """Replace `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
+    if isinstance(node, dict):
+        return {name: _interpolate(value, environment, where) for name, value in node.items()}
+    if isinstance(node, list):
+        return [_interpolate(value, environment, where) for value in node]
+    if not isinstance(node, str):
+        return node
+
+    def value_of(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            raise ConfigError(f"{where}: environment variable {match[1]} is not set")
+        return environment[match[1]]
+
+    return _VARIABLE.sub(value_of, node)
+
+
+# -- types
+
+
+def _mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:
+    lines = []
+    mistakes = error.errors(include_input=False, include_url=False)
+    within = {mistake["loc"][:depth] for mistake in mistakes for depth in range(len(mistake["loc"]))}
+    for mistake in mistakes:
+        if mistake["type"] == "too_short" and mistake["loc"] in within:
+            continue  # a list whose items are wrong seems empty, too
+        place = ".".join(str(part) for part in mistake["loc"]) or "top"
+        if mistake["type"] == "extra_forbidden":
+            said = unknown("setting", mistake["loc"][-1], _names_at(model, mistake["loc"][:-1]))
+        elif mistake["type"] in ("bool_type", "bool_parsing"):
+            said = "expected true or false"
+        else:
+            said = mistake["msg"]
+        lines.append(f"{place}: {said}")
+    return lines
+
+
+def _names_at(model: Any, location: tuple[int | str, ...]) -> list[str]:
+    """Return the settings that are known at a place of the file."""
+    for part in location:
+        if isinstance(part, str):
+            model = _model_in(model.model_fields[part].annotation)
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(found for arm in annotation.__args__ if (found := _model_in(arm)) is not None)
