@@ -109,6 +109,8 @@ class Kafka(BaseModel):
         known = {"sasl_mechanism", *needed, *_LOGIN_EXTRAS.get(mechanism, ())}
         if foreign := [name for name in given if name not in known]:
             raise ValueError(f"{', '.join(foreign)} set, but not for sasl_mechanism {mechanism}")
+        if self.oauth_ca_file is not None and not str(self.oauth_token_url).startswith("https://"):
+            raise ValueError("oauth_ca_file set, but oauth_token_url is not https://")
         return self
 
     @model_validator(mode="after")

@@ -51,6 +51,10 @@ TOKENS = {
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "https://u:correct horse@i"},
             "oauth_token_url",
         ),
+        (
+            {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "http://i/t", "oauth_ca_file": "c"},
+            "oauth_ca_file set, but oauth_token_url is not https://",
+        ),
         (LOGIN, "sasl_mechanism, sasl_username, sasl_password set, but security_protocol is not SASL_SSL"),
         ({"security_protocol": "SSL", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
         ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password needs ssl_key_file"),
