@@ -24,6 +24,9 @@ _REFUSED = re.compile(
 )
 _ATTEMPT_SECONDS = 5.0
 
+# What librdkafka adds to a text that it says again and again.
+_TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
+
 # A partition that is new, or whose leader went away.
 _LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _PAUSE_SECONDS = 0.1
@@ -92,6 +95,8 @@ class SchemaReader:
             "isolation.level": "read_committed",
             # The end of the topic is only told by an empty answer, and the broker keeps that back for so long.
             "fetch.wait.max.ms": 10,
+            # We say why no broker is reached; its log would say it twenty times a second.
+            "log_level": 0,
         }
         self._complaint = ""
         try:
@@ -107,6 +112,7 @@ class SchemaReader:
             FatalError: none answered in time.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
+        said = ""
         while True:
             try:
                 self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
@@ -117,14 +123,16 @@ class SchemaReader:
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
                 if time.monotonic() > deadline:
                     raise FatalError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
-                log.warning("waiting for a broker", reason=reason)
+                if reason != said:
+                    log.warning("waiting for a broker", reason=reason)
+                    said = reason
             else:
                 return
 
     def _complain(self, error: KafkaError) -> None:
         """Keeps why no broker is reached; a refusal stands before all else."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
-            self._complaint = error.str()
+            self._complaint = _TAIL.sub("", error.str())
 
     def refresh(self) -> Catalog:
         """The catalog with all that the topic holds now.

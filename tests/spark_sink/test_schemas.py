@@ -8,9 +8,12 @@ import time
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from structlog.testing import capture_logs
 
 from dev.broker import Broker
-from spark_sink.errors import ConfigError
+from spark_sink import schemas
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.kafka import Kafka
 from spark_sink.names import TableId
 from spark_sink.schemas import Catalog, SchemaReader
 from tests.spark_sink.changes import announced, schema_of
@@ -66,6 +69,22 @@ def test_reads_to_the_end_each_time(broker: Broker) -> None:
         assert TWO == reader.refresh().latest(ORDERS)
     finally:
         reader.close()
+
+
+def test_while_no_broker_answers(
+    free_port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is said once, and once at the end; librdkafka, which would say it many times a second, writes nothing."""
+    monkeypatch.setattr(schemas, "PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(schemas, "_ATTEMPT_SECONDS", 0.5)
+    kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
+    reader = SchemaReader(kafka.client_options(), "none")
+    refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
+    with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):
+        reader.reach()
+    reader.close()
+    assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs
+    assert ("", "") == capfd.readouterr()
 
 
 def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
