@@ -65,6 +65,16 @@ def jars_directory() -> Path:
     return directory
 
 
+def make_default() -> Path:
+    """Have the Spark of this Python take the jars where nobody says anything else; returns the file that says so."""
+    defaults = _pyspark() / "conf" / "spark-defaults.conf"
+    path = jars_directory() / "spark" / "*"
+    defaults.parent.mkdir(exist_ok=True)
+    lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
+    defaults.write_text("# Made by `make setup`.\n" + "".join(lines))
+    return defaults
+
+
 def write_checksums() -> int:
     """For maintainers, after a change of jars.xml: fetch anew and make what came the list. Returns how many jars."""
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
@@ -206,12 +216,16 @@ def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
     return ivy.returncode, lines
 
 
-def _ivy() -> Path:
+def _pyspark() -> Path:
     # find_spec does not import: PySpark takes a second to load, and only its folder is wanted.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise JarsError("PySpark, which brings Ivy, is not installed in this Python; run `make setup`")
-    folder = Path(spec.submodule_search_locations[0]) / "jars"
+    return Path(spec.submodule_search_locations[0])
+
+
+def _ivy() -> Path:
+    folder = _pyspark() / "jars"
     found = sorted(folder.glob("ivy-*.jar"))
     if not found:
         raise JarsError(f"no ivy-*.jar in {folder}; this PySpark is damaged: delete .venv and run `make setup`")
@@ -225,9 +239,12 @@ def _say(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Fetch and verify the jars.")
     parser.add_argument("--write-checksums", action="store_true", help="fetch anew and renew dev/jars.sha256")
+    parser.add_argument("--default", action="store_true", help="make them the default of this Python's Spark")
     arguments = parser.parse_args()
     try:
-        if arguments.write_checksums:
+        if arguments.default:
+            make_default()
+        elif arguments.write_checksums:
             _say(f"jars: {write_checksums()} checksums written to dev/{CHECKSUMS.name}")
         else:
             jars_directory()

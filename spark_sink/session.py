@@ -8,6 +8,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import ConfigError
@@ -36,9 +39,20 @@ _FIXED = {
     "spark.ui.showConsoleProgress": "false",
 }
 
+# What Spark itself does not bring, by a class of it.
+_NEEDED: Mapping[str, str] = {
+    "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
+    "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
+}
+
 
 def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
-    """A session; the one that spark-submit has begun, if it has."""
+    """A session; the one that spark-submit has begun, if it has.
+
+    Raises:
+        ConfigError: Java does not start, or does not have the jars.
+    """
     # Workers run the Python that has this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark makes this folder at its start; by default in the working directory, which may be read-only.
@@ -54,11 +68,34 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
         builder = builder.master(settings.master)
     for key, value in conf.items():
         builder = builder.config(key, value)
+    if SparkContext._gateway is None:
+        _start_java(conf)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     if "spark.sql.shuffle.partitions" not in conf:
         session.conf.set("spark.sql.shuffle.partitions", str(2 * session.sparkContext.defaultParallelism))
     return session
+
+
+def _start_java(conf: Mapping[str, str]) -> None:
+    """Start the JVM, before the session does: what is missing there would be told in hundreds of lines of Java."""
+    try:
+        gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise ConfigError(
+            f"Java did not start ({error.getCondition()}); what it says stands above. Spark needs Java 17 or 21, "
+            "found by JAVA_HOME or as `java`"
+        ) from None
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    path = {name.replace(".", "/") + ".class": what for name, what in _NEEDED.items()}
+    missing = [what for file, what in path.items() if loader.getResource(file) is None]
+    if missing:
+        gateway.shutdown()
+        raise ConfigError(
+            f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
+            "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
+        )
+    SparkContext._ensure_initialized(gateway=gateway)
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
