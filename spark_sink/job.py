@@ -4,15 +4,12 @@ between batches; nowhere else."""
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
-from types import FrameType
 from typing import Any
 
 import structlog
@@ -20,7 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import session
+from spark_sink import session, signals
 from spark_sink.actions import Actions
 from spark_sink.apply import Applier
 from spark_sink.books import Books
@@ -73,6 +70,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
     schemas.reach()  # before Spark, which takes long to start, and says less of why it reaches no broker
     spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
+    signals.end_at_once()
     try:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
@@ -136,7 +134,7 @@ class Job:
     def run(self) -> None:
         """Until the end, a stop, or a failure."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
-        with self._signals():
+        with signals.handled(self._on_signal):
             # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
             while self._requests.run() and self._available_now and not self._stopping.is_set():
                 pass
@@ -147,6 +145,10 @@ class Job:
     def stop(self) -> None:
         """Let the running batch end, and begin no other."""
         self._stopping.set()
+
+    def _on_signal(self, name: str) -> None:
+        log.info("stopping after the running batch", signal=name)
+        self.stop()
 
     def _start(self) -> StreamingQuery:
         self._resizing.clear()
@@ -231,21 +233,6 @@ class Job:
             raise FatalError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
         # One that ended by itself is at the end of the topic.
         return self._stopping.is_set() or not stopped
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT mean stop(), as long as the query runs."""
-
-        def on_signal(number: int, frame: FrameType | None) -> None:
-            log.info("stopping after the running batch", signal=signal.Signals(number).name)
-            self.stop()
-
-        previous = {number: signal.signal(number, on_signal) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in previous.items():
-                signal.signal(number, handler)
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:

@@ -37,6 +37,8 @@ _FIXED = {
     # a tenth of the JVM's processor time in a batch of 500 000 changes; nobody waits for its pauses, which are longer.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
+    # A supervisor that stops the sink may signal all of its processes; the running batch needs its workers.
+    "spark.python.daemon.module": "spark_sink.worker_daemon",
 }
 
 # What Spark itself does not bring, by a class of it.
@@ -95,6 +97,11 @@ def _start_java(conf: Mapping[str, str]) -> None:
             f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
             "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
         )
+    if gateway.proc is not None:
+        # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
+        # reach it through us: it ends when the running batch has, or when we are gone.
+        signals = gateway.jvm.sun.misc
+        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
     SparkContext._ensure_initialized(gateway=gateway)
 
 

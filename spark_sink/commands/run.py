@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from pathlib import Path
 
 import click
 
-from spark_sink import logs, settings
+from spark_sink import logs, settings, signals
 
 
 @click.command()
@@ -18,7 +16,7 @@ def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until told to stop."""
     # As process 1 of a container a program without a handler of its own cannot be stopped while Spark starts; the job
     # sets its own when the query runs.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    signals.end_at_once()
     loaded = settings.load(config)
     # Here, not above: help and mistakes in the file need no Spark.
     from spark_sink import job

@@ -20,7 +20,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from dev.broker import Broker
-from dev.jars import spark_jars
 from tests.spark_sink.changes import announced, change, record, schema_of
 from translator.envelope import ChangeEvent, TableSchema
 
@@ -47,7 +46,6 @@ class Sink:
             "spark": {
                 "master": "local[2]",
                 "memory": "1g",
-                "jars": [str(jar) for jar in spark_jars()],
                 "conf": {"spark.ui.enabled": "false"},
             },
         }
@@ -89,6 +87,16 @@ class Sink:
         return sorted((row["id"], row["name"]) for row in table.to_pylist() if row["_cdc_deleted_at"] is None)
 
 
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it: the sink, its JVM, and the daemon and workers of that."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = dict(map(int, line.split()) for line in listed.splitlines())
+    found = [pid]
+    for parent in found:
+        found += [child for child, of in parents.items() if of == parent]
+    return found
+
+
 def wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not until():
@@ -99,8 +107,8 @@ def wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.integration
 def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
-    """Events of the topic are in the table; a start that replays a batch skips it, survives Spark's fault and goes on;
-    SIGTERM ends the service with exit code 0."""
+    """Events of the topic are in the table; a start that replays a batch skips it, survives Spark's fault and goes on.
+    SIGTERM to all processes of the service, as systemd sends it, lets the running batch end: exit code 0."""
     sink = Sink(broker, tmp_path, "sink-to-table")
     schema = schema_of({"id": "int64", "name": "string"})
     sink.send([schema], [change("c", {"id": n}, {"name": f"row {n}"}, pos=n, schema=schema) for n in range(20)])
@@ -115,16 +123,23 @@ def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
     sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=30, full=False, schema=schema)])
     service = sink.start()
     try:
-        wait(lambda: (3, "patched") in sink.rows(), service)
-        service.send_signal(signal.SIGTERM)
+        wait(lambda: 1 in {line.get("batch") for line in sink.log() if line["event"] == "batch applied"}, service)
+        assert (3, "patched") in sink.rows()
+        wider = schema_of({"id": "int64", "name": "string", "more": "string"})
+        sink.send([wider], [change("c", {"id": 20}, {"name": "row 20", "more": "x"}, pos=31, schema=wider)])
+        wait(lambda: "columns added" in {line["event"] for line in sink.log()}, service)  # in the middle of a batch
+        for pid in family(service.pid):
+            os.kill(pid, signal.SIGTERM)
         assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
     finally:
         service.kill()
-    assert 20 == len(sink.rows())
+    assert (21, (20, "row 20")) == (len(sink.rows()), sink.rows()[-1])
+    assert "Traceback" not in (tmp_path / "log").read_text()
+    assert "stopped" == sink.log()[-1]["event"]
     batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
     # A broker that does not answer within two seconds leaves a lag unknown.
     unknown = [line["batch"] for line in sink.log() if "cannot read where the topic" in line.get("reason", "")]
-    assert {0: 1, 1: 0} | dict.fromkeys(unknown) == {batch: line["lag"] for batch, line in batches.items()}
+    assert {0: 1, 1: 0, 2: 0} | dict.fromkeys(unknown) == {batch: line["lag"] for batch, line in batches.items()}
     assert (1, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
     assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
 

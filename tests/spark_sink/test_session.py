@@ -1,10 +1,12 @@
-"""How Java is started: with the jars that Spark lacks."""
+"""How Java is started: with the jars that Spark lacks, deaf to SIGTERM, and gone when we are."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,42 @@ from dev.broker import Broker
 from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink
 
 pytestmark = pytest.mark.integration
+
+_STARTED = """
+import sys, time
+from pyspark import SparkContext
+from spark_sink import session
+session._start_java({"spark.master": "local[1]"})
+print(SparkContext._gateway.proc.pid, flush=True)
+sys.stdin.readline()
+print(SparkContext._jvm.java.lang.System.getProperty("java.version"), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
+    """A supervisor may signal every process of the service. Java stays for the running batch, whatever becomes of it;
+    when the sink is killed, Java ends, too."""
+    pipe = subprocess.PIPE
+    sink = subprocess.Popen([sys.executable, "-c", _STARTED], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    assert sink.stdin is not None
+    assert sink.stdout is not None
+    with sink:
+        java = int(sink.stdout.readline())
+        os.kill(java, signal.SIGTERM)
+        sink.stdin.write(b"\n")
+        sink.stdin.flush()
+        assert sink.stdout.readline()  # it still answers
+        sink.kill()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while _is_there(java):
+        assert time.monotonic() < deadline, "Java goes on"
+        time.sleep(0.1)
+
+
+def _is_there(pid: int) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(told.strip()) and not told.startswith("Z")
 
 
 def test_without_jars(broker: Broker, tmp_path: Path) -> None:
