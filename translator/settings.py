@@ -281,11 +281,17 @@ class Settings(Section):
     @model_validator(mode="after")
     def _unambiguous(self) -> Settings:
         names = [source.name for source in self.sources]
-        uses = (("source name", names), ("topic", self.raw_topics), ("output topic", self.written_topics))
-        for what, values in uses:
+        for what, values in (("source name", names), ("output topic", self.written_topics)):
             for value in values:
                 if values.count(value) > 1:
                     raise ValueError(f"{what} {value} is used twice")
+        for topic in self.raw_topics:
+            owners = [source.name for source in self.sources for entry in source.topics if entry == topic]
+            if len(set(owners)) > 1:
+                both = " and ".join(dict.fromkeys(owners))
+                raise ValueError(f"topic {topic} is claimed by more than one source: {both}")
+            if len(owners) > 1:
+                raise ValueError(f"topic {topic} is named twice by source {owners[0]}")
         for topic in self.raw_topics:
             if topic in self.written_topics:
                 raise ValueError(f"topic {topic} is both read and written")

@@ -80,7 +80,7 @@ def test_a_topic_that_two_sources_claim(tmp_path: Path) -> None:
             workers.wait_committed("shop.a", 10)
             workers.create(shop_x=1)
             workers.feed("shop.x", rows(0, 10))
-            claim = "topic shop.x is one of more than one source: shop (shop.*) and till (*.x)"
+            claim = "topic shop.x is claimed by more than one source: shop (shop.*) and till (*.x)"
             wait_until("it is said", PATIENCE, lambda: workers.said(claim), workers.stacks[0])
             workers.feed("shop.a", rows(10, 20))
             workers.wait_committed("shop.a", 20)

@@ -325,8 +325,15 @@ class TestSources:
     @pytest.mark.parametrize(
         ("changes", "reason"),
         [
-            ({"sources": [source(), source(name="till")]}, "topic raw.shop is used twice"),
-            ({"sources": [source(topics=["a", "a"])]}, "topic a is used twice"),
+            (
+                {"sources": [source(), source(name="till")]},
+                "topic raw.shop is claimed by more than one source: shop and till",
+            ),
+            (
+                {"sources": [source(topics=["erp.*"]), source(name="till", topics=["erp.*"])]},
+                "topic erp.* is claimed by more than one source: shop and till",
+            ),
+            ({"sources": [source(topics=["a", "a"])]}, "topic a is named twice by source shop"),
             ({"sources": [source(), source(topics=["b"])]}, "source name shop is used twice"),
             ({"sources": [source(topics=["cdc.canonical"])]}, "topic cdc.canonical is both read and written"),
             ({"sources": [source(topics=["cdc.canonical.dlq"])]}, "topic cdc.canonical.dlq is both read and written"),

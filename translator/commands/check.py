@@ -9,6 +9,7 @@ import click
 
 from translator import settings as settings_module
 from translator.catalog import Catalog
+from translator.settings import is_pattern
 
 
 @runtime_checkable
@@ -28,6 +29,7 @@ def check(config: Path) -> None:
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.runtime.start import build_codecs, build_translators
+    from translator.runtime.subscription import resolve
 
     translators = build_translators(settings, Catalog())
     codecs = build_codecs(settings)
@@ -37,3 +39,6 @@ def check(config: Path) -> None:
     for name, translator in translators.items():
         for hint in translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ():
             click.echo(f"translator: warning: source {name}: {hint}", err=True)
+    _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
+    for claim in claimed_twice:
+        click.echo(f"translator: warning: {claim}; `translator run` refuses that", err=True)

@@ -36,7 +36,7 @@ def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, lis
             subscribed[topic] = claimed[0][0]
         else:
             who = " and ".join(f"{source.name} ({entry})" for source, entry in claimed)
-            doubtful.append(f"topic {topic} is one of more than one source: {who}")
+            doubtful.append(f"topic {topic} is claimed by more than one source: {who}")
     return subscribed, doubtful
 
 

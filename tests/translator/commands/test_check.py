@@ -64,6 +64,14 @@ def test_a_source_whose_messages_name_no_key_is_told_what_it_lacks(check: Check,
     assert f"translator: warning: source erp: {warning}\n" == err
 
 
+def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
+    """No broker is needed to see that two sources claim it: both are named."""
+    code, out, err = check(FINE.replace("[raw.erp]", "[raw.erp, raw.s*]"))
+    assert (0, "FILE: ok, 2 source(s)") == (code, out.splitlines()[0])
+    claim = "topic raw.shop is claimed by more than one source: shop (raw.shop) and erp (raw.s*)"
+    assert f"translator: warning: {claim}; `translator run` refuses that\n" == err
+
+
 def test_the_example_of_the_page(check: Check) -> None:
     """What docs/operations.md shows of outputs is a configuration that works."""
     page = Path(__file__).parents[3] / "docs" / "operations.md"

@@ -54,7 +54,7 @@ class TestResolve:
         """A topic that two sources claim is read by neither, and both are named."""
         subscribed, doubtful = resolve(settings(source("erp", "erp.*"), source("crm", other)), ["erp.a", "erp.b"])
         assert ["erp.b"] == list(subscribed)
-        assert [f"topic erp.a is one of more than one source: erp (erp.*) and crm ({other})"] == doubtful
+        assert [f"topic erp.a is claimed by more than one source: erp (erp.*) and crm ({other})"] == doubtful
 
 
 def test_metadata_topics() -> None:
@@ -87,7 +87,7 @@ class TestStart:
 
     def test_claimed_twice(self) -> None:
         """That is a mistake of the configuration."""
-        with pytest.raises(ConfigError, match=r"erp\.a is one of more than one source: erp .* and crm"):
+        with pytest.raises(ConfigError, match=r"erp\.a is claimed by more than one source: erp .* and crm"):
             subscribe(settings(source("erp", "erp.*"), source("crm", "*.a")), lambda: ["erp.a"], lambda _: None)
 
 
