@@ -1,12 +1,12 @@
-"""Record files: raw Kafka records as JSON lines (design section 8)."""
+"""Files of raw messages, a line each: as JSON records with all that Kafka knows of them, or as bare values."""
 
 from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,11 +16,32 @@ from translator.message import Message
 
 
 class BadRecordFile(CdcError):
-    """A line is not a record: nothing can be accounted for, so the run fails with exit code 1."""
+    """A line is not what its file holds: nothing can be accounted for, so the run fails with exit code 1."""
 
+
+class Line(Struct, frozen=True):
+    """A message and where it stands.
+
+    Args:
+        number: of the line, from 1; None: the whole file is the message.
+        counted: its offset is not its own, but counted by us.
+    """
+
+    file: Path
+    number: int | None
+    message: Message
+    counted: bool = True
+
+
+Form: TypeAlias = Literal["record", "message"]
 
 _BOM = b"\xef\xbb\xbf"
-_HINT = 'a record is {"value": ...} on one line; --raw takes a whole file as one message'
+_HINT = 'a record is {"value": ...} on one line; --lines takes each line as one message value, --raw a whole file'
+_VALUES = frozenset({"value", "value_base64"})
+"""One of them is in every record, and none in a message of any dialect, but for columns that Qlik flattens."""
+
+_PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
+"""In records only, too: an object that has some of them, but no value, is a record gone wrong."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -39,41 +60,99 @@ class _Line(Struct, forbid_unknown_fields=True):
     """The same pairs, where a value is not text."""
 
 
-def read_records(path: Path) -> Iterator[Message]:
-    """The messages of a record file; `-` is standard input. The default offset is the line number from 0.
+def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
+    """All messages of the files; `-` is standard input. What names no offset has that of its line, counted from 0 over
+    all files of the call, so that no two messages have one place.
+
+    Args:
+        bare: each line is a message value, whatever it looks like. Else the first line of a file says what all are.
 
     Raises:
-        BadRecordFile: a line is not a record.
+        BadRecordFile: a line is not what the file holds, or names an offset that was counted for another.
     """
-    for number, text in enumerate(_read(path).removeprefix(_BOM).split(b"\n")):
+    taken: dict[tuple[str, int, int], Line] = {}
+    lines: list[Line] = []
+    offset = 0
+    for file in files:
+        texts = _read(file).removeprefix(_BOM).split(b"\n")
+        for line in _lines(file, texts, offset, bare=bare):
+            message = line.message
+            other = taken.setdefault((message.topic, message.partition, message.offset), line)
+            if other is not line and (other.counted or line.counted):
+                raise BadRecordFile(
+                    f"{file}: line {line.number}: offset {message.offset} of topic {message.topic}, partition "
+                    f"{message.partition} is that of {other.file}, line {other.number}, too, and one of them was "
+                    "counted; give each record its offset"
+                )
+            lines.append(line)
+        offset += len(texts) - (not texts[-1])
+    return lines
+
+
+def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Iterator[Line]:
+    form: Form | None = "message" if bare else None
+    for number, text in enumerate(texts, 1):
         if not text.strip():
             continue
+        offset = first + number - 1
         try:
-            yield _message(text, number)
+            form = form or _form(text)
+            if form == "record":
+                yield _record(file, number, text, offset)
+            elif not bare and _is_record(text):
+                raise BadRecordFile(f"{file}: line {number} is a record, but the lines before it are messages; {_HINT}")
+            else:
+                # null is how a console consumer prints a message without a value.
+                value = None if text.strip() == b"null" else text.removesuffix(b"\r")
+                yield Line(file, number, Message("file", 0, offset, 0, None, value))
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise BadRecordFile(f"{path}: line {number} is not a record: {error}; {_HINT}") from None
+            wanted = "not a record" if form else "neither a record nor a message"
+            raise BadRecordFile(f"{file}: line {number} is {wanted}: {error}; {_HINT}") from None
 
 
-def read_raw(path: Path, offset: int = 0) -> Message:
+def _form(text: bytes) -> Form:
+    """What a line is by its members.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    members = msgspec.json.decode(text, type=dict[str, msgspec.Raw] | None) or {}
+    if not _VALUES.isdisjoint(members):
+        return "record"
+    if own := sorted(_PLACE.intersection(members)):
+        raise ValueError(f"it has {', '.join(own)}, as a record, but neither value nor value_base64")
+    return "message"
+
+
+def _is_record(text: bytes) -> bool:
+    """Of a line among messages; what is no JSON is one of them, and becomes a dead letter."""
+    try:
+        return _form(text) == "record"
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return False
+
+
+def read_raw(path: Path, offset: int = 0) -> Line:
     """The whole file as the value of one message."""
-    return Message("file", 0, offset, 0, None, _read(path))
+    return Line(path, None, Message("file", 0, offset, 0, None, _read(path)))
 
 
 def _read(path: Path) -> bytes:
     return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
 
 
-def _message(text: bytes, number: int) -> Message:
+def _record(file: Path, number: int, text: bytes, offset: int) -> Line:
     line = msgspec.json.decode(text, type=_Line)
-    return Message(
+    message = Message(
         topic=line.topic,
         partition=line.partition,
-        offset=number if line.offset is None else line.offset,
+        offset=offset if line.offset is None else line.offset,
         timestamp_ms=line.timestamp,
         key=_key(line),
         value=_value(line),
         headers=tuple(_headers(line)),
     )
+    return Line(file, number, message, line.offset is None)
 
 
 def _value(line: _Line) -> bytes | None:
@@ -117,7 +196,7 @@ def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
 
 
 def record_line(message: Message) -> bytes:
-    """A message as a line, from which `read_records` makes the same message; only the id of its topic is left out."""
+    """A message as a line, from which `read_files` makes the same message; only the id of its topic is left out."""
     line: dict[str, object] = {
         "topic": message.topic,
         "partition": message.partition,

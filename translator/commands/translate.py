@@ -16,7 +16,7 @@ import yaml
 from translator import dialects
 from translator.catalog import Catalog
 from translator.codecs.json import JsonCodec
-from translator.commands.record_file import read_raw, read_records
+from translator.commands.record_file import Line, read_files, read_raw
 from translator.dead_letter import DeadLetter
 from translator.errors import ConfigError, FatalError, MessageError
 from translator.guards import Guards
@@ -42,7 +42,8 @@ from translator.translate import Events, Result, Translator
     metavar="FILE",
     help="Schemas of a registry: a JSON object of schemas, or their texts, by id.",
 )
-@click.option("--raw", is_flag=True, help="FILE is one message value, not a record file.")
+@click.option("--lines", is_flag=True, help="Each line of FILE is one message value, whatever it looks like.")
+@click.option("--raw", is_flag=True, help="FILE is one message value.")
 @click.option("--strict", is_flag=True, help="Exit with 1 when there are dead letters.")
 @click.argument(
     "files",
@@ -56,18 +57,43 @@ def translate(
     options: tuple[str, ...],
     source: str,
     schemas: Path | None,
+    lines: bool,
     raw: bool,
     strict: bool,
     files: tuple[Path, ...],
 ) -> None:
-    """Translate record files: events on standard output, dead letters and a summary on standard error."""
-    messages = _messages(files, raw=raw)
-    desk = Desk(dialect, parse_cli_options(options), source, messages)
+    """Translate files of messages: events on standard output, dead letters and a summary on standard error.
+
+    A FILE (- is standard input) has one message a line. Its first line says of all of them which they are:
+
+    \b
+    messages  the JSON value of a message, as a console consumer prints it
+    records   a JSON object with the member value or value_base64, and perhaps
+              what else is known of the message:
+
+    \b
+    value           the message: JSON, or its text as a JSON string; null: none
+    value_base64    instead of value: its bytes, as base64
+    key             of the message, a text; or key_base64; default: none
+    topic           default: file
+    partition       default: 0
+    offset          default: the number of the line, from 0, counted over all
+                    files of the call
+    timestamp       milliseconds since 1970; default: 0
+    headers         {"name": "text"} or [["name", "text"]]; or headers_base64,
+                    pairs whose values are base64; default: none
+
+    `translator capture` and `translator dlq show --raw` write records.
+    """
+    if raw and lines:
+        raise click.UsageError("--raw takes a file as one message, --lines as one a line: only one of them")
+    given = [read_raw(file, offset) for offset, file in enumerate(files)] if raw else read_files(files, bare=lines)
+    desk = Desk(dialect, parse_cli_options(options), source, given)
     for key, text in read_schemas(schemas).items() if schemas else ():
         desk.teach(key, text)
     try:
-        for message in messages:
-            desk.take(message, sys.stdout.buffer)
+        for line in given:
+            desk.take(line, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise  # a reader such as `head` had enough; click ends the program silently
@@ -76,13 +102,6 @@ def translate(
     click.echo(desk.summary(), err=True)
     if strict and desk.counts["dead"]:
         sys.exit(1)
-
-
-def _messages(files: Iterable[Path], *, raw: bool) -> list[Message]:
-    """All messages of the files. Raw files are numbered by their offset, so that each dead letter names its own."""
-    if raw:
-        return [read_raw(file, offset) for offset, file in enumerate(files)]
-    return [message for file in files for message in read_records(file)]
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
@@ -133,8 +152,8 @@ class _Tables(msgspec.Struct, frozen=True):
 class Desk:
     """One run over files: the translator, what was learned, and the account."""
 
-    def __init__(self, dialect: str, options: Mapping[str, Any], source: str, messages: Sequence[Message]) -> None:
-        self._messages = messages
+    def __init__(self, dialect: str, options: Mapping[str, Any], source: str, lines: Sequence[Line]) -> None:
+        self._lines = lines
         self._learned_ahead = False
         self._catalog = Catalog()
         own = {name: value for name, value in options.items() if name != "tables"}
@@ -164,8 +183,8 @@ class Desk:
             return self._learn(message, result)
         if not self._learned_ahead:
             self._learned_ahead = True
-            for other in self._messages:
-                self._learn(other, self._translator.translate(other))
+            for other in self._lines:
+                self._learn(other.message, self._translator.translate(other.message))
             result = self._translator.translate(message)
         return self._translator.missing(message, result) if isinstance(result, Needs) else result
 
@@ -178,8 +197,9 @@ class Desk:
                 return self._translator.dead(message, error)
         return result
 
-    def take(self, message: Message, out: BinaryIO) -> None:
+    def take(self, line: Line, out: BinaryIO) -> None:
         """Translates one message and prints what comes of it."""
+        message = line.message
         self.counts["records"] += 1
         result = self._translate(message)
         self._guards.inspect(message, result)
@@ -196,7 +216,7 @@ class Desk:
             result = records
         if isinstance(result, DeadLetter):
             self.counts["dead"] += 1
-            click.echo(dead_letter_line(message, result), err=True)
+            click.echo(dead_letter_line(message, result, file=str(line.file), line=line.number), err=True)
         elif isinstance(result, Skip):
             self.counts["skipped"] += 1
         else:
@@ -208,7 +228,8 @@ class Desk:
         return " ".join(f"{name}={self.counts[name]}" for name in names)
 
 
-def dead_letter_line(message: Message, dead: DeadLetter) -> str:
-    """A dead letter as a line of standard error (design section 8)."""
+def dead_letter_line(message: Message, dead: DeadLetter, **where: str | int | None) -> str:
+    """A dead letter as a line of standard error; `where` is what else tells where its message stands."""
     origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
-    return json.dumps({"code": dead.code, "message": dead.reason, "origin": origin})
+    told = {name: value for name, value in where.items() if value is not None}
+    return json.dumps({"code": dead.code, "message": dead.reason, "origin": origin, **told})

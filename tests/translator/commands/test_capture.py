@@ -9,7 +9,7 @@ import pytest
 from tests.translator.commands._bench import PARTITIONS, Bench, row
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
-from translator.commands.record_file import read_records
+from translator.commands.record_file import read_files
 from translator.runtime.again import Again
 from translator.runtime.ranges import Partitions, message_of
 
@@ -22,7 +22,7 @@ def captured(shop: Bench, *arguments: str) -> list[Any]:
     lines = ran.stdout.count("\n")
     assert f"records={lines}" == ran.stderr.splitlines()[-1]
     (shop.directory / "captured.jsonl").write_text(ran.stdout)
-    return list(read_records(shop.directory / "captured.jsonl"))
+    return [line.message for line in read_files([shop.directory / "captured.jsonl"])]
 
 
 def test_the_same_messages(shop: Bench) -> None:

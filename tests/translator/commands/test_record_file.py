@@ -1,7 +1,8 @@
-"""Record files: the rules of design section 8, one by one."""
+"""Files of raw messages: the forms of a line, what is filled in, and what is refused."""
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from translator.commands.record_file import BadRecordFile, read_raw, read_records
+from translator.commands.record_file import BadRecordFile, read_files, read_raw
 from translator.message import Message
 
 
@@ -21,9 +22,17 @@ def path(tmp_path: Path) -> Path:
 
 def read(path: Path, *lines: str | bytes | dict[str, Any]) -> list[Message]:
     """The messages of a file with these lines."""
+    return messages(write(path, *lines))
+
+
+def write(path: Path, *lines: str | bytes | dict[str, Any]) -> Path:
     texts = [json.dumps(line) if isinstance(line, dict) else line for line in lines]
     path.write_bytes(b"".join(text.encode() + b"\n" if isinstance(text, str) else text + b"\n" for text in texts))
-    return list(read_records(path))
+    return path
+
+
+def messages(*files: Path, bare: bool = False) -> list[Message]:
+    return [line.message for line in read_files(files, bare=bare)]
 
 
 def test_every_field(path: Path) -> None:
@@ -50,8 +59,89 @@ def test_only_a_value(path: Path) -> None:
 
 def test_offset_is_the_line_number(path: Path) -> None:
     """The default offset is the number of the line from 0, empty lines and given offsets notwithstanding."""
-    messages = read(path, {"value": "a"}, "", "  ", {"value": "b"}, {"value": "c", "offset": 100}, {"value": "d"})
-    assert [0, 3, 100, 5] == [message.offset for message in messages]
+    found = read(path, {"value": "a"}, "", "  ", {"value": "b"}, {"value": "c", "offset": 100}, {"value": "d"})
+    assert [0, 3, 100, 5] == [message.offset for message in found]
+
+
+class TestFiles:
+    def test_one_count(self, tmp_path: Path) -> None:
+        """Offsets are counted over all files of a call; whether the last line has a line break changes nothing."""
+        files = [tmp_path / name for name in "abcd"]
+        for file, content in zip(files, (b'{"value":"a"}\n\n', b'{"value":"b"}', b"", b'{"value":"c"}\n'), strict=True):
+            file.write_bytes(content)
+        assert [0, 2, 3] == [message.offset for message in messages(*files)]
+
+    def test_lines_from_one(self, tmp_path: Path) -> None:
+        """A line is named as an editor names it, in its own file."""
+        files = [write(tmp_path / name, "", {"value": "x"}) for name in "ab"]
+        assert [(files[0], 2), (files[1], 2)] == [(line.file, line.number) for line in read_files(files)]
+
+    def test_an_offset_that_was_counted_for_another(self, tmp_path: Path) -> None:
+        """Two messages would have one id: that is refused, whichever came first, and both lines are named."""
+        counted = write(tmp_path / "a", {"value": "x"}, {"value": "y"})
+        named = write(tmp_path / "b", {"value": "z", "offset": 1})
+        for files, lines in (((counted, named), (2, 1)), ((named, counted), (1, 1))):
+            place = "offset 1 of topic file, partition 0"
+            said = f"{files[1]}: line {lines[1]}: {place} is that of {files[0]}, line {lines[0]}"
+            with pytest.raises(BadRecordFile, match=re.escape(said)):
+                read_files(files)
+
+    def test_the_same_record_twice(self, tmp_path: Path) -> None:
+        """Records that name their offsets say themselves that they are the same."""
+        file = write(tmp_path / "a", {"value": "x", "offset": 7})
+        assert [7, 7] == [message.offset for message in messages(file, file)]
+
+
+class TestMessages:
+    """A value a line, as a console consumer prints a topic."""
+
+    LINES = ('{"data": [ 1.10 ],"type":"INSERT"}', "null", "", '{"a":\xa01}', "{]", "Processed 3 messages\r")
+
+    def test_as_they_lie(self, path: Path) -> None:
+        """Values are the lines, null is none; what is no JSON is a message among others."""
+        found = read(path, *self.LINES)
+        expected = (b'{"data": [ 1.10 ],"type":"INSERT"}', None, '{"a":\xa01}'.encode(), b"{]", b"Processed 3 messages")
+        assert expected == tuple(message.value for message in found)
+        assert [0, 1, 3, 4, 5] == [message.offset for message in found]
+        assert {("file", 0, 0, None, ())} == {(m.topic, m.partition, m.timestamp_ms, m.key, m.headers) for m in found}
+
+    def test_members_that_messages_have_too(self, path: Path) -> None:
+        """Qlik has headers and SharePlex a key: that alone makes no record of a line."""
+        lines = ['{"magic":"atMSG","headers":null,"message":{}}', '{"meta":{},"key":{},"data":{}}']
+        assert [line.encode() for line in lines] == [message.value for message in read(path, *lines)]
+
+    @pytest.mark.parametrize("line", ["Processed", '{"value":"x"}', '{"topic":"t","payload":"x"}', "5"])
+    def test_when_asked_for(self, path: Path, line: str) -> None:
+        """With --lines every line is a message, whatever it looks like."""
+        assert [line.encode()] == [message.value for message in messages(write(path, line), bare=True)]
+
+    @pytest.mark.parametrize(
+        ("line", "reason"),
+        [
+            ("Processed", "line 1 is neither a record nor a message: JSON is malformed"),
+            ("{", "line 1 is neither a record nor a message: Input data was truncated"),
+            ("[]", "line 1 is neither a record nor a message: Expected"),
+            (
+                '{"offset":1,"topic":"t","payload":"x"}',
+                "it has offset, topic, as a record, but neither value nor value_bas",
+            ),
+        ],
+    )
+    def test_neither(self, path: Path, line: str, reason: str) -> None:
+        """Where the first line says nothing, nothing is guessed: the reason, and all three forms are told."""
+        with pytest.raises(BadRecordFile) as caught:
+            read(path, line, '{"a":1}')
+        assert reason in str(caught.value)
+        assert str(caught.value).endswith(
+            '; a record is {"value": ...} on one line; --lines takes each line as one message value, --raw a whole file'
+        )
+
+    def test_a_record_among_them(self, path: Path) -> None:
+        """The first line says what all are: a misspelt `value` makes no message of a record."""
+        with pytest.raises(
+            BadRecordFile, match=r"line 2 is a record, but the lines before it are messages; .* --lines"
+        ):
+            read(path, '{"vaule":"x"}', '{"value":"x"}')
 
 
 def test_no_records(path: Path) -> None:
@@ -62,13 +152,13 @@ def test_no_records(path: Path) -> None:
 def test_no_last_line_break(path: Path) -> None:
     """The last line needs no line break, and lines may end as on Windows."""
     path.write_bytes(b'{"value":"a"}\r\n{"value":"b"}')
-    assert [b"a", b"b"] == [message.value for message in read_records(path)]
+    assert [b"a", b"b"] == [message.value for message in messages(path)]
 
 
 def test_byte_order_mark(path: Path) -> None:
     """A byte order mark, which editors on Windows put first, belongs to no record."""
     path.write_bytes(b'\xef\xbb\xbf{"value":"a"}\n')
-    assert [b"a"] == [message.value for message in read_records(path)]
+    assert [b"a"] == [message.value for message in messages(path)]
 
 
 class TestValue:
@@ -159,10 +249,10 @@ class TestHeaders:
     ids=lambda part: ascii(part)[:40],
 )
 def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
-    """A line that is no record is named by its number from 0, with the reason and what a record is."""
+    """A line that is no record is named by its number from 1, with the reason and what a record is."""
     with pytest.raises(BadRecordFile) as caught:
         read(path, {"value": "x"}, line)
-    assert str(caught.value).startswith(f"{path}: line 1 is not a record: ")
+    assert str(caught.value).startswith(f"{path}: line 2 is not a record: ")
     assert reason in str(caught.value)
     assert '{"value": ...}' in str(caught.value)
 
@@ -170,4 +260,4 @@ def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
 def test_raw(path: Path) -> None:
     """A whole file as it is, line breaks included, is the value of one message."""
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n')
-    assert Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n') == read_raw(path)
+    assert Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n') == read_raw(path).message

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from tests.translator.runtime._lessons import HOSTILE, Lessons
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.commands import main
+from translator.commands.record_file import _Line
 from translator.commands.translate import parse_cli_options
 from translator.errors import ConfigError
 
@@ -131,10 +133,12 @@ class TestOutput:
             assert [line] == [record.value for record in codec.encode(codec.decode(line))]
 
     def test_dead_letter(self, run: Run, file: FileOf) -> None:
-        """A dead letter is one JSON object on standard error: code, message and origin, and no row data."""
-        ran = run("-d", "shareplex", file(INSERT, UNKNOWN, INSERT))
+        """A dead letter is one JSON object on standard error: code, message, origin, place; no row data."""
+        path = file(INSERT, UNKNOWN, INSERT)
+        ran = run("-d", "shareplex", path)
         (dead,) = ran.dead_letters
-        assert ["code", "message", "origin"] == list(dead)
+        assert ["code", "message", "origin", "file", "line"] == list(dead)
+        assert (str(path), 2) == (dead["file"], dead["line"])
         assert "UNKNOWN_OPERATION" == dead["code"]
         assert {"topic": "file", "partition": 0, "offset": 1} == dead["origin"]
         assert dead["message"].startswith("shareplex: unknown operation 'upsert'")
@@ -153,10 +157,29 @@ class TestOutput:
         assert (0, b"", "records=0 translated=0 dead=0 skipped=0 learned=0 events=0\n") == (ran.code, ran.out, ran.err)
 
     def test_several_files(self, run: Run, file: FileOf) -> None:
-        """Files are read one after the other into one account; each counts its own lines."""
+        """Files are read one after the other into one account and one count of offsets: no id comes twice."""
         ran = run("-d", "shareplex", file(INSERT, INSERT, name="a"), file(INSERT, name="b"))
-        assert [0, 1, 0] == [event["origin"]["offset"] for event in ran.events]
+        assert [0, 1, 2] == [event["origin"]["offset"] for event in ran.events]
+        assert 3 == len({event["id"] for event in ran.events})
         assert "records=3 translated=3 dead=0 skipped=0 learned=0 events=3" == ran.summary
+
+    def test_a_dump(self, run: Run, tmp_path: Path) -> None:
+        """What a console consumer prints of a topic is translated as it is; a dead letter names file and line."""
+        path = tmp_path / "dump"
+        path.write_text(f"{INSERT}\n\nnull\n{UNKNOWN}\n")
+        ran = run("-d", "shareplex", path)
+        assert ["file/file/0/0/0"] == [event["id"] for event in ran.events]
+        (dead,) = ran.dead_letters
+        assert (str(path), 4, 3) == (dead["file"], dead["line"], dead["origin"]["offset"])
+        assert "records=3 translated=1 dead=1 skipped=1 learned=0 events=1" == ran.summary
+
+    def test_lines(self, run: Run, tmp_path: Path) -> None:
+        """--lines: what is no JSON is a dead letter, also in the first line."""
+        path = tmp_path / "dump"
+        path.write_text(f"Processed\n{INSERT}\n")
+        assert (1, 0) == (run("-d", "shareplex", path).code, len(run("-d", "shareplex", path).events))
+        ran = run("-d", "shareplex", "--lines", path)
+        assert (0, ["MALFORMED_JSON"], 1) == (ran.code, [dead["code"] for dead in ran.dead_letters], len(ran.events))
 
     def test_learned(self, run: Run, tmp_path: Path) -> None:
         """Metadata teaches, wherever it stands: a row before its own metadata is translated all the same."""
@@ -210,7 +233,8 @@ class TestInput:
         """`-` is standard input."""
         path = file(INSERT, UNKNOWN)
         ran = run("-d", "shareplex", "-", stdin=path.read_bytes())
-        assert run("-d", "shareplex", path) == ran
+        named = run("-d", "shareplex", path)
+        assert (named.code, named.out, named.err.replace(str(path), "-")) == (ran.code, ran.out, ran.err)
 
     def test_raw(self, run: Run, tmp_path: Path) -> None:
         """With --raw a file is one message, over several lines as it may be."""
@@ -350,7 +374,16 @@ class TestExitCodes:
         assert ran.err.startswith(reason)
         assert 1 == len(ran.err.splitlines())
 
-    @pytest.mark.parametrize("arguments", [[], ["-d", "canal"], ["-d", "canal", "no such file"], ["--no-such-option"]])
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            [],
+            ["-d", "canal"],
+            ["-d", "canal", "no such file"],
+            ["--no-such-option"],
+            ["-d", "canal", "--raw", "--lines", __file__],
+        ],
+    )
     def test_usage(self, run: Run, arguments: list[str]) -> None:
         """Bad usage is 2."""
         ran = run(*arguments)
@@ -363,7 +396,7 @@ class TestExitCodes:
         path.write_text(json.dumps({"value": INSERT}) + "\nnot a record\n")
         ran = run("-d", "shareplex", path)
         assert (1, b"") == (ran.code, ran.out)
-        assert ran.err.startswith(f"translator: {path}: line 1 is not a record: ")
+        assert ran.err.startswith(f"translator: {path}: line 2 is not a record: ")
 
 
 @pytest.mark.parametrize("records", [1, 100])
@@ -390,6 +423,18 @@ def test_as_a_program(file: FileOf) -> None:
         assert 1 == ran.returncode, ran.stderr
         assert 1 == len(ran.stdout.splitlines())
         assert b"records=2 translated=1 dead=1 skipped=0 learned=0 events=1" == ran.stderr.splitlines()[-1]
+
+
+def test_help_and_page_tell_the_format(run: Run) -> None:
+    """Every member of a record is in the help of the command and in its page, and so are the two other forms."""
+    told = run("--help").out.decode()
+    documented = (Path(__file__).parents[3] / "docs" / "translate.md").read_text(encoding="utf-8")
+    for member in _Line.__struct_fields__:
+        assert re.search(rf"\b{member}\b", told)
+        assert f"`{member}`" in documented
+    for option in ("--lines", "--raw"):
+        assert option in told
+        assert f"`{option}`" in documented
 
 
 def test_events_decode(run: Run, file: FileOf) -> None:
