@@ -34,7 +34,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
 
     taken = 0
     try:
-        for message in records_of(settings, topic, partition, first, count, say):
+        for message in records_of(settings, topic, partition, first, None, count, say):
             sys.stdout.buffer.write(record_line(message))
             taken += 1
         sys.stdout.buffer.flush()

@@ -50,8 +50,8 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
     again = Again(settings, say)
     try:
         source = again.translator(topic)
-        message = next(records_of(settings, topic, partition, offset, 1, say), None)
-        if message is None or message.offset != offset:
+        message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
+        if message is None:
             raise ConfigError(f"no record at {topic}/{partition}, offset {offset}: compacted, or part of a transaction")
         answer = again.translate(message)
     finally:

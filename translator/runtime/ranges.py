@@ -123,22 +123,31 @@ def narrowed(whole: Range, first: int | None, end: int | None) -> Range:
     Raises:
         ConfigError: it does not lie inside.
     """
-    wanted = Range(
-        whole.topic,
-        whole.partition,
-        whole.first if first is None else first,
-        whole.end if end is None else end,
-    )
-    if not whole.first <= wanted.first <= wanted.end <= whole.end:
-        raise ConfigError(
-            f"offsets {wanted.first} to {wanted.end} of {whole.topic}/{whole.partition}; "
-            f"there are {whole.first} to {whole.end}"
-        )
-    return wanted
+    begin = whole.first if first is None else first
+    stop = whole.end if end is None else end
+    place = f"{whole.topic}/{whole.partition}"
+    for absent, border in ((begin, begin), (stop - 1, stop)):
+        if not whole.first <= border <= whole.end:
+            raise ConfigError(f"{place} has no offset {absent}; {_there(whole)}")
+    if begin > stop:
+        raise ConfigError(f"offsets {begin} to {stop} of {place}: the end is before the beginning")
+    return Range(whole.topic, whole.partition, begin, stop)
+
+
+def _there(whole: Range) -> str:
+    if whole.first == whole.end:
+        return f"it is empty, and the next record will have offset {whole.end}"
+    return f"it has {whole.first} to {whole.end - 1}"
 
 
 def records_of(
-    settings: Settings, topic: str, partition: int | None, first: int | None, count: int, say: Callable[[str], None]
+    settings: Settings,
+    topic: str,
+    partition: int | None,
+    first: int | None,
+    end: int | None,
+    count: int,
+    say: Callable[[str], None],
 ) -> Iterator[Message]:
     """So many records of a topic that are there now: of one partition, or of one after the other.
 
@@ -154,7 +163,7 @@ def records_of(
     partitions = Partitions(client, settings.group)
     try:
         for place in places_of(topic, facts, partition):
-            for record in partitions.read(narrowed(partitions.bounds(*place), first, None)):
+            for record in partitions.read(narrowed(partitions.bounds(*place), first, end)):
                 yield message_of(record, facts.id)
                 count -= 1
                 if not count:

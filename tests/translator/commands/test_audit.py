@@ -247,7 +247,7 @@ def test_a_beginning_that_was_deleted(shop: Bench) -> None:
         (["--partition", "0"], "--partition needs --topic"),
         (["--from", "0"], "--from and --to need --topic and --partition"),
         (["--topic", "elsewhere"], "unknown raw topic 'elsewhere'"),
-        (["--topic", "RAW", "--partition", "0", "--to", "9"], "there are 0 to 1"),
+        (["--topic", "RAW", "--partition", "0", "--to", "9"], "/0 has no offset 8; it has 0 to 0"),
         (["--topic", "RAW", "--partition", "9"], "has no partition 9"),
     ],
 )

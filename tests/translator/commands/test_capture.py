@@ -62,7 +62,7 @@ def test_the_same_events(shop: Bench) -> None:
     [
         (["--count", "1", "--from", "0", "RAW"], "--from needs --partition"),
         (["--count", "1", "--partition", "5", "RAW"], "has no partition 5; it has 2"),
-        (["--count", "1", "--partition", "0", "--from", "5", "RAW"], "there are 0 to 0"),
+        (["--count", "1", "--partition", "0", "--from", "5", "RAW"], "/0 has no offset 5; it is empty"),
         (["--count", "1", "elsewhere"], "topic elsewhere"),
         (["RAW"], "Missing option '--count'"),
     ],

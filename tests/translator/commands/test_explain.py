@@ -2,7 +2,9 @@
 
 import json
 
-from tests.translator.commands._bench import Bench, row
+from confluent_kafka import Producer
+
+from tests.translator.commands._bench import PARTITIONS, Bench, row
 from tests.translator.runtime._pipeline import CANAL_ROW
 
 SECRET = "not-for-everybody"
@@ -51,10 +53,34 @@ def test_why_there_is_no_event(shop: Bench) -> None:
 
 
 def test_a_record_that_is_not_there(shop: Bench) -> None:
-    """Neither the next record, nor a wait for one that may come."""
-    shop.feed([row(1)])
-    for place in (("0", "7"), ("9", "0")):
-        ran = shop.run("explain", shop.raw, *place)
-        assert 2 == ran.returncode
-        assert shop.raw in ran.stderr
+    """What the partition has is said: neither is the next record taken, nor one waited for that may come."""
+    shop.feed([row(1), row(2)])
+    for partition, offset, reason in (
+        (0, 99999, f"{shop.raw}/0 has no offset 99999; it has 0 to 1"),
+        (0, 2, f"{shop.raw}/0 has no offset 2; it has 0 to 1"),
+        (1, 0, f"{shop.raw}/1 has no offset 0; it is empty, and the next record will have offset 0"),
+        (9, 0, f"topic {shop.raw} has no partition 9; it has {PARTITIONS}"),
+    ):
+        ran = shop.run("explain", shop.raw, str(partition), str(offset))
+        assert (2, f"translator: {reason}\n") == (ran.returncode, ran.stderr)
     assert 2 == shop.run("explain", "another", "0", "0").returncode
+
+
+def test_transactions_of_whoever_writes_the_raw_topic(shop: Bench) -> None:
+    """A mark at the end of a transaction is no record; what an open one wrote is not there yet."""
+    producer = Producer({**shop.client, "transactional.id": shop.name})
+    producer.init_transactions(30)
+    for end in (lambda: producer.commit_transaction(30), lambda: producer.flush(30)):
+        producer.begin_transaction()
+        producer.produce(shop.raw, row(1), partition=0)
+        end()
+    try:
+        assert 0 == shop.run("explain", shop.raw, "0", "0").returncode
+        for offset, reason in (
+            (1, f"no record at {shop.raw}/0, offset 1: compacted, or part of a transaction"),
+            (2, f"{shop.raw}/0 has no offset 2; it has 0 to 1"),
+        ):
+            ran = shop.run("explain", shop.raw, "0", str(offset))
+            assert (2, f"translator: {reason}\n") == (ran.returncode, ran.stderr)
+    finally:
+        producer.abort_transaction(30)
