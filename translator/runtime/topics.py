@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import closing
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -26,6 +27,8 @@ from translator.runtime.patience import wait_for
 from translator.runtime.refusals import Complaints
 from translator.settings import Settings
 
+Answer = TypeVar("Answer")
+
 _TIMEOUT = 20.0
 _ENDS: Mapping[str, OffsetSpec] = {
     "earliest": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # the library left its type out
@@ -38,6 +41,23 @@ _DENIED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     }
 )
+_AWAY = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.NOT_CONTROLLER,
+    }
+)
+"""No broker answers, or not the one that could: the same question may be answered later."""
 _SOON = 5.0  # of what is asked again when it is not answered
 
 
@@ -99,15 +119,17 @@ class Topics:
         try:
             return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
         except KafkaException as error:
-            raise RetryableError(_reason(error)) from None
+            raise RetryableError(f"no broker says which topics there are: {_reason(error)}") from None
 
     def ensure(self, settings: Settings) -> None:
         """Creates the missing output topics, or names them.
 
         Raises:
             ConfigError: topics are missing and `topics.create` is false, or our user may not create them.
+            RetryableError: no broker answers.
+            FatalError: the broker does not create one.
         """
-        there = self._admin.list_topics(timeout=_TIMEOUT).topics
+        there = self.names()
         wanted = [topic for topic in _output_topics(settings) if topic.topic not in there]
         if not wanted:
             return
@@ -116,7 +138,7 @@ class Topics:
             raise ConfigError(f"missing topics: {names}; create them or set topics.create: true")
         for name, future in self._admin.create_topics(wanted).items():
             try:
-                future.result(_TIMEOUT)
+                _answer(f"cannot create topic {name}", future)
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in _DENIED:
@@ -131,7 +153,7 @@ class Topics:
     def _wait_for_topics(self, names: set[str]) -> None:
         """Brokers learn of a new topic a moment after it is created, and until then deny that it exists."""
         deadline = time.monotonic() + _TIMEOUT
-        while absent := names - self._admin.list_topics(timeout=_TIMEOUT).topics.keys():
+        while absent := names - self.names():
             if time.monotonic() > deadline:
                 raise FatalError(f"created, but not there after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
             time.sleep(0.1)
@@ -144,12 +166,13 @@ class Topics:
 
         Raises:
             ConfigError: one does not exist, or the right to it is missing.
+            RetryableError: no broker answers.
         """
         facts = {}
         asked = self._admin.describe_topics(TopicCollection(list(names)), include_authorized_operations=True)
         for name, future in asked.items():
             try:
-                described = future.result(_TIMEOUT)
+                described = _answer(f"topic {name}", future)
             except KafkaException as error:
                 raise ConfigError(f"topic {name}: {_reason(error)}") from None
             _check_right(f"topic {name}", described.authorized_operations, right)
@@ -166,7 +189,9 @@ class Topics:
             [group], include_authorized_operations=True, request_timeout=_SOON
         ).values()
         try:
-            described = future.result(_TIMEOUT)
+            described = _answer(f"group {group}", future)
+        except RetryableError:
+            return
         except KafkaException as error:
             if error.args[0].code() in _DENIED:
                 raise ConfigError(
@@ -184,12 +209,14 @@ class Topics:
         found = {}
         for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_SOON).items():
             try:
-                found[name] = str(future.result(_TIMEOUT).topic_id)
+                found[name] = str(_answer(f"topic {name}", future).topic_id)
+            except RetryableError:
+                # While the broker is away that it took for the controller, this client asks no other (librdkafka 2.16);
+                # a new one does.
+                self._admin = self._new_admin()
+                raise
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    # While the broker is away that it took for the controller, this client asks no other (librdkafka
-                    # 2.16); a new one does.
-                    self._admin = self._new_admin()
                     raise RetryableError(f"topic {name}: {_reason(error)}") from None
         return found
 
@@ -239,12 +266,13 @@ class Topics:
         found = {}
         admin = AdminClient(self._client)  # one that was there before a leader moved may know its old epoch for ever
         for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
+            place = f"{where.topic}/{where.partition}"
             try:
-                offset = int(future.result(_TIMEOUT).offset)
+                offset = int(_answer(place, future).offset)
             except KafkaException as error:
-                raise RetryableError(f"{where.topic}/{where.partition}: {_reason(error)}") from None
+                raise RetryableError(f"{place}: {_reason(error)}") from None
             if offset < -1:  # librdkafka gives OFFSET_INVALID, and no error, while brokers are away
-                raise RetryableError(f"{where.topic}/{where.partition}: no broker says its offsets")
+                raise RetryableError(f"{place}: no broker says its offsets")
             found[where.topic, where.partition] = offset
         return found
 
@@ -253,27 +281,45 @@ class Topics:
 
         Raises:
             ConfigError: a topic's configuration cannot be read.
+            RetryableError: no broker answers.
         """
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        sizes = {}
-        for topic, future in self._admin.describe_configs(resources).items():
-            try:
-                sizes[topic.name] = int(future.result(_TIMEOUT)["max.message.bytes"].value)
-            except KafkaException as error:
-                raise ConfigError(f"configuration of topic {topic.name}: {_reason(error)}") from None
-        return sizes
+        return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}
 
     def is_compacted(self, name: str) -> bool:
         """Whether Kafka may have taken single records out of a topic.
 
         Raises:
             ConfigError: the topic's configuration cannot be read.
+            RetryableError: no broker answers.
         """
-        (future,) = self._admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
-        try:
-            return "compact" in future.result(_TIMEOUT)["cleanup.policy"].value
-        except KafkaException as error:
-            raise ConfigError(f"configuration of topic {name}: {_reason(error)}") from None
+        ((_, settings),) = self._settings([name])
+        return "compact" in settings["cleanup.policy"].value
+
+    def _settings(self, names: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        for topic, future in self._admin.describe_configs(resources).items():
+            what = f"configuration of topic {topic.name}"
+            try:
+                yield topic.name, _answer(what, future)
+            except KafkaException as error:
+                raise ConfigError(f"{what}: {_reason(error)}") from None
+
+
+def _answer(what: str, future: Future[Answer]) -> Answer:
+    """What a broker answers to the admin client. A refusal of its own is for the caller to judge.
+
+    Raises:
+        RetryableError: none answers.
+        KafkaException: it refuses.
+    """
+    try:
+        return future.result(_TIMEOUT)
+    except TimeoutError:
+        raise RetryableError(f"{what}: no broker answered within {_TIMEOUT:g} s") from None
+    except KafkaException as error:
+        if error.args[0].code() in _AWAY:
+            raise RetryableError(f"{what}: {_reason(error)}") from None
+        raise
 
 
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:

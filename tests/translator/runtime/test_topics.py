@@ -1,7 +1,7 @@
 """Topics on the real broker: created or only checked, described, read to their end; a broker that is not there."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient
 from dev.broker import Broker
 from tests.translator.runtime._said import Said, tell
 from translator.errors import ConfigError, RetryableError
+from translator.runtime import topics as topics_module
 from translator.runtime.topics import Reader, Topics, _note
 from translator.settings import Kafka, Output, Projection, Settings, Source
 from translator.settings import Topics as TopicSettings
@@ -107,3 +108,38 @@ def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) ->
         topics.wait_for_broker(60, tell)
     with pytest.raises(RetryableError, match="no broker answered within 1 s"):
         topics.wait_for_broker(1, lambda _: None)
+
+
+NOBODY_ANSWERS: dict[str, Callable[[Topics, Settings], object]] = {
+    "names": lambda topics, _: topics.names(),
+    "ensure": lambda topics, settings: topics.ensure(settings),
+    "created": lambda topics, settings: topics._wait_for_topics({settings.output.topic}),
+    "describe": lambda topics, _: topics.describe(["raw"]),
+    "ids": lambda topics, _: topics.ids(["raw"]),
+    "committed": lambda topics, _: topics.committed("group", [("raw", 0)]),
+    "offsets": lambda topics, _: topics.offsets([("raw", 0)], "latest"),
+    "sizes": lambda topics, _: topics.max_message_bytes(["raw"]),
+    "compacted": lambda topics, _: topics.is_compacted("raw"),
+}
+
+
+@pytest.fixture
+def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Topics, Settings]:
+    """The client of a broker that is gone; it does not wait long."""
+    monkeypatch.setattr(topics_module, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(topics_module, "_SOON", 0.5)
+    kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
+    settings = Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
+    return Topics({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}), settings
+
+
+@pytest.mark.parametrize("asked", NOBODY_ANSWERS)
+def test_a_broker_that_is_lost(lost: tuple[Topics, Settings], asked: str) -> None:
+    """Whatever is asked, it is an error of ours that says so, none of the library's, and no mistake of the operator."""
+    with pytest.raises(RetryableError):
+        NOBODY_ANSWERS[asked](*lost)
+
+
+def test_the_group_is_not_judged_while_the_broker_is_lost(lost: tuple[Topics, Settings]) -> None:
+    """Nobody can tell yet; joining it will."""
+    lost[0].check_group("group")
