@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -17,8 +18,10 @@ from translator import settings as settings_module
 def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until told to stop."""
     # As process 1 of a container a program without a handler of its own cannot be stopped while it starts; Faust sets
-    # its handlers when it runs.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    # its handlers when it runs. Until then nothing is under way that has to end in order, and SystemExit would not do:
+    # Python makes another error of it in the body of a class that is being imported, and drops it in a finalizer.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: os._exit(0))
     settings = settings_module.load(config)
     # Here, not above: `translator translate` starts without Kafka clients.
     from translator.runtime import app, logs

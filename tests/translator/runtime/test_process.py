@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from dev.broker import Broker
+from tests.stopped import MOMENTS, stopped_while_it_imports
 
 PROGRAM = Path(sys.executable).with_name("translator")
 PATIENCE_SECONDS = 180  # a start takes two on a quiet machine
@@ -75,3 +76,12 @@ def test_it_can_be_stopped_while_it_waits_for_a_broker(tmp_path: Path, free_port
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_it_can_be_stopped_while_it_imports(tmp_path: Path, free_port: int, moment: str) -> None:
+    """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
+    source = {"name": "s", "dialect": "canal", "topics": ["raw"]}
+    settings = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "sources": [source]}
+    ran = stopped_while_it_imports(tmp_path, "translator", settings, "translator.runtime.app", moment)
+    assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)

@@ -1,0 +1,20 @@
+"""The sink is told to stop before it has begun."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.stopped import MOMENTS, stopped_while_it_imports
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_while_it_imports(tmp_path: Path, moment: str) -> None:
+    """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
+    settings = {
+        "pipeline": "shop",
+        "kafka": {"bootstrap_servers": "nobody:1"},
+        "tables": {"warehouse": str(tmp_path / "warehouse")},
+        "checkpoint": str(tmp_path / "checkpoint"),
+    }
+    ran = stopped_while_it_imports(tmp_path, "spark_sink", settings, "spark_sink.job", moment)
+    assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)
