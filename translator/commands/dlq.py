@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,14 +143,19 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
 def replay(config: Path, execute: bool, **filters: Any) -> None:
     """Translate dead letters again, with the configuration as it is now and their original coordinates.
 
-    Without --execute it only says what would become of them. Letters that were replayed before are left out.
+    Without --execute it only says what would become of them. Letters that were replayed before are left out. With
+    --execute the exit code is 1 where a table is still held because something of it is left to replay.
     """
     settings = settings_module.load(config)
     from translator.runtime import logs
     from translator.runtime.replay import replay as replay_letters
 
     logs.configure(settings.log_format)
-    _print_report(replay_letters(settings, _wanted(**filters), _say, execute=execute), execute=execute)
+    report = replay_letters(settings, _wanted(**filters), _say, execute=execute)
+    _print_report(report, execute=execute)
+    if execute and report.blocked:
+        _say(_still_held(report.blocked))
+        sys.exit(1)
 
 
 def _say(text: str) -> None:
@@ -211,6 +217,19 @@ def _print_held(held: Mapping[HeldTable, Mark]) -> None:
         click.echo(f"held: {of}, since offset {mark.since} ({mark.code})")
 
 
+def _still_held(blocked: Mapping[HeldTable, Mark]) -> str:
+    """What the operator is told of the tables that a replay leaves held."""
+    named = [
+        f"{of} (offset {mark.since}, {mark.code})"
+        for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)
+    ]
+    others = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return (
+        f"still held: {'; '.join(named[:_NAMED])}{others}. Correct what keeps these messages dead and replay again, "
+        "without filters; or give them up: replay with on_error: {CODE: dead_letter} for their codes"
+    )
+
+
 def _print_letter(found: Found) -> None:
     letter, message = found.letter, found.letter.message
     click.echo(
@@ -252,7 +271,7 @@ def _print_report(report: Report, *, execute: bool) -> None:
         click.echo(f"partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
     if len(report.impossible) > _NAMED:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
-    _print_held(report.held)
+    _print_held(report.blocked)
     for of in sorted(report.caught_up, key=lambda of: of.name):
         click.echo(f"{of}: all is replayed; the hold ends with the next message that the service reads there")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)

@@ -71,6 +71,11 @@ class Report(Struct):
     caught_up: Collection[HeldTable] = ()
     """Those of which nothing is left to replay."""
 
+    @property
+    def blocked(self) -> dict[HeldTable, Mark]:
+        """Tables that are held, and of which something is left to replay."""
+        return {of: mark for of, mark in self.held.items() if of not in self.caught_up}
+
     def group(self, found: Found) -> Group:
         return self.groups.setdefault((found.letter.source, found.letter.code), Group())
 

@@ -117,6 +117,30 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
     assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
 
 
+def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path) -> None:
+    """Exit code 1, and the last line says which table it is and what to do; a dry run holds nothing against it."""
+    yard = Yard(broker.bootstrap)
+    own = Desk(yard, tmp_path)
+    hold = {"AMBIGUOUS_VARIANT": "hold_table"}
+    wrong, clear = (yard.settings(options, on_error=hold) for options in (AMBIGUOUS, CLEAR))
+    try:
+        yard.feed(0, update(1), update(2, both=False))
+        yard.translate(wrong)
+        dry, blocked, done = (
+            own.run("replay", *arguments, settings=settings)
+            for arguments, settings in (([], wrong), (["--execute"], wrong), (["--execute"], clear))
+        )
+    finally:
+        yard.close()
+    table = f"table 'shop.t' of topic {yard.raw}, partition 0"
+    assert [0, 1, 0] == [ran.returncode for ran in (dry, blocked, done)], done.stderr
+    assert f"held: {table}, since offset 0 (AMBIGUOUS_VARIANT)" in blocked.stdout.splitlines()
+    last = blocked.stderr.splitlines()[-1]
+    assert last.startswith(f"translator: still held: {table} (offset 0, AMBIGUOUS_VARIANT). Correct what keeps")
+    assert "still held" not in dry.stderr + done.stderr
+    assert f"{table}: all is replayed; the hold ends with the next message" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
