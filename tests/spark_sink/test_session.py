@@ -48,6 +48,19 @@ def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_spark_starts(number: int) -> None:
+    """There is no batch to wait for: exit code 0, and no trace of where it was."""
+    waits = "import time; from spark_sink import signals; signals.end_at_once(); print(flush=True); time.sleep(600)"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", waits], stdout=pipe, stderr=pipe) as starting:
+        assert starting.stdout is not None
+        starting.stdout.readline()
+        starting.send_signal(number)
+        assert (b"", b"") == starting.communicate(timeout=PATIENCE_SECONDS)
+    assert 0 == starting.returncode
+
+
 def _is_there(pid: int) -> bool:
     told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return bool(told.strip()) and not told.startswith("Z")
