@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +21,12 @@ from spark_sink.evolve import AddColumns, Create, Widen
 from spark_sink.lag import Lag
 from spark_sink.latency import NONE
 from spark_sink.metrics import Metrics
-from spark_sink.names import TableId, TablePattern, clash
+from spark_sink.names import TablePattern
 from spark_sink.read import BUCKETS, decoded
 from spark_sink.report import Report
 from spark_sink.rounds import Asked, together
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
-from spark_sink.shared import owner_of
 from spark_sink.tables import Ddl, Tables
 from spark_sink.tables.orders import Writer
 from spark_sink.task import Task
@@ -44,9 +44,11 @@ class Schemas(Protocol):
 
 
 class Obeyed(NamedTuple):
-    """Which tables do not take what was ordered, and why; and the seconds of both kinds of work."""
+    """Which tables do not take what was ordered, and why; which are there under another spelling than they were to be
+    created; and the seconds of both kinds of work."""
 
     refused: Mapping[str, str]
+    spelled: Mapping[str, str]
     ddl: float
     spark: float
 
@@ -78,16 +80,16 @@ class Applier:
         self._schemas = schemas
         self._tables = tables
         self._ddl = ddl
-        self._pattern = pattern
+        self.pattern = pattern
+        self.rules = rules
         self._app = app
-        self._rules = rules
         self._books = books
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
         # Whose records travel as they came: the tables that have asked since the start.
         self._carried: set[str] = set()
-        self._checked: set[TableId] = set()
+        self._spelled: dict[str, str] = {}
 
     def __call__(self, records: DataFrame, batch: int) -> list[Report]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
@@ -100,7 +102,7 @@ class Applier:
             asked.take(waiting)
             done = self.obey(waiting)
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
-            task = replace(task, refused={**task.refused, **done.refused})
+            task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
             self._carried |= {report.route for report in waiting if report.wants_records}
             routes = {report.route for report in waiting if report.goes_on or report.table in done.refused}
             runs.append(self._run(self._decoded(records).where(col("route").isin(*routes)), task) if routes else [])
@@ -118,12 +120,11 @@ class Applier:
 
     def task(self, batch: int) -> Task:
         """The work on a batch, with the schemas that are known now."""
-        catalog = self._schemas.refresh()
-        self._check_names(catalog.tables())
-        return Task(self._tables, self._pattern, catalog, self._app, batch, self._rules)
+        catalog, spelled = self._schemas.refresh(), dict(self._spelled)
+        return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled)
 
     def _decoded(self, records: DataFrame) -> DataFrame:
-        return decoded(records, self._pattern.route_sql(), carried=self._carried)
+        return decoded(records, self.pattern.route_sql(), carried=self._carried)
 
     def _run(self, events: DataFrame, task: Task) -> list[Report]:
         """Each table in one task, tables spread by the events that they had in the batch before."""
@@ -133,23 +134,10 @@ class Applier:
         ordered = placed.sortWithinPartitions("route", "partition", "offset")
         answers = ordered.mapInArrow(task, "report binary").collect()
         reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
-        clashes = [report.clash for report in reports if report.clash is not None]
-        if clashes:
-            raise ConfigError("; ".join(sorted(clashes)))
+        mistakes = [report.misconfigured for report in reports if report.misconfigured is not None]
+        if mistakes:
+            raise ConfigError("; ".join(sorted(mistakes)))
         return reports
-
-    def _check_names(self, tables: Sequence[TableId]) -> None:
-        """All known tables, before the first event of a second one for the same target comes."""
-        if self._checked.issuperset(tables):  # as after nearly every batch; a target takes a while to work out
-            return
-        owners: dict[str, TableId] = {}
-        for table in tables:
-            target = self._pattern.target(table)
-            table = owner_of(table, self._pattern, self._rules)
-            owner = owners.setdefault(target.lower(), table)
-            if owner != table:
-                raise ConfigError(clash(owner, table, target))
-        self._checked.update(tables)
 
     def _log_engines(self, reports: Iterable[Report]) -> None:
         """Who writes a table, when that is first known, and when it changes."""
@@ -163,7 +151,9 @@ class Applier:
         started = time.perf_counter()
         with ThreadPoolExecutor(DDL_THREADS) as pool:
             changing = [report for report in waiting if report.step is not None]
-            list(pool.map(self._change, changing))  # the list takes every result, and with it every exception
+            names = list(pool.map(self._change, changing))  # the list takes every result, and with it every exception
+        spelled = {report.table: name for report, name in zip(changing, names, strict=True) if name != report.table}
+        self._spelled |= spelled
         changed = time.perf_counter()
         ordering = [report for report in waiting if report.orders]
         refused = self._writer.carry_out({report.table: report.orders for report in ordering})
@@ -171,17 +161,20 @@ class Applier:
             report.version = self._writer.version(report.table)
             if report.table in refused:
                 report.commits = report.rows = report.deleted = 0
-        return Obeyed(refused, changed - started, time.perf_counter() - changed)
+        return Obeyed(refused, spelled, changed - started, time.perf_counter() - changed)
 
     def discard(self) -> None:
         """Remove what was staged: all of it was written, or is refused."""
         self._writer.discard()
 
-    def _change(self, report: Report) -> None:
+    def _change(self, report: Report) -> str:
+        """Do what a report asks for; the name under which the table is there."""
         started = time.perf_counter()
         match report.step:
             case Create(shape):
-                self._ddl.create(report.table, shape)
+                name = self._ddl.create(report.table, shape)
+                if name != report.table:
+                    return name
                 log.info("table created", table=report.table, columns=len(shape.columns), ms=_ms(started))
             case AddColumns(columns):
                 self._ddl.add_columns(report.table, columns)
@@ -191,6 +184,7 @@ class Applier:
                 self._ddl.widen(report.table, columns)
                 types = {column.name: column.type for column in columns}
                 log.info("columns widened", table=report.table, columns=types, ms=_ms(started))
+        return report.table
 
 
 def _balanced(weights: Counter[int], tasks: int) -> list[int]:
@@ -207,7 +201,8 @@ def _balanced(weights: Counter[int], tasks: int) -> list[int]:
 def _log_batch(batch: int, reports: Sequence[Report], lag: int | None, **seconds: float) -> None:
     for report in reports:
         if report.refused is not None:
-            log.error("table parked", table=report.table, reason=report.refused, events=report.parked)
+            then = f"spark-sink resume {shlex.quote(report.table)}"
+            log.error("table parked", table=report.table, reason=report.refused, events=report.parked, then=then)
     rejected = sum((Counter(report.rejected) for report in reports), Counter[str]())
     stale = sum((Counter(report.stale) for report in reports), Counter[str]())
     ignored = sum((Counter(report.ignored) for report in reports), Counter[str]())

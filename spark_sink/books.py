@@ -87,6 +87,13 @@ class BatchBook(Book):
                 reached[partition] = max(offset, reached.get(partition, 0))
         return reached
 
+    def tables(self) -> set[str]:
+        """The tables that any batch of this pipeline has written."""
+        names: set[str] = set()
+        for chunk in self.read(["versions"]).column("versions").chunks:
+            names.update(pc.unique(chunk.keys).to_pylist())
+        return names - {parking.NAME}
+
     def rows(self) -> list[Row]:
         """What a cut is folded from, in no order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()

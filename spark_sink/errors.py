@@ -42,6 +42,7 @@ class Reason(StrEnum):
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
     # The table cannot go on, and is parked with all its events from there:
+    TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
     TABLE_REFUSED = "TABLE_REFUSED"  # it is no table that the sink can write
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema asks for a change that the policy or the key forbids
     TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate, and several scopes feed the table

@@ -7,8 +7,6 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import NamedTuple, TypeVar
 
-from spark_sink.errors import ConfigError
-
 Said = TypeVar("Said")
 
 # The column that tells the rows of several source tables apart, part of the key of their table.
@@ -46,17 +44,3 @@ def said_of(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
     if name in lowered:
         return lowered[name]
     return next((said for pattern, said in lowered.items() if fnmatchcase(name, pattern)), None)
-
-
-def check_mode(target: str, stored: Mode, wanted: Mode) -> None:
-    """A table keeps the mode that it was created in.
-
-    Raises:
-        ConfigError: another is wanted.
-    """
-    if stored != wanted:
-        raise ConfigError(
-            f"the table {target} was created as {stored}, and tables.modes makes it {wanted}: no table is "
-            f"turned into another. Say {stored} again; or give it another name with tables.name, or move its folder "
-            "away, and let a sink with a new checkpoint read the topic again"
-        )

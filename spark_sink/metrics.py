@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from spark_sink.destinations import EXCLUDED
 from spark_sink.errors import ConfigError
 from spark_sink.latency import BOUNDS, NONE, Latency
 from spark_sink.parking import Cause
@@ -38,6 +39,7 @@ class Metrics:
         self._stale = self._counter("stale_events", "Events that changed nothing, by why.", "reason")
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
         self._parked = self._counter("parked_events", "Events that were parked instead of applied.")
+        self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
         self._batches = self._counter("batches", "Batches applied.")
         self._seconds = self._counter(
             "batch_seconds", "Time of batches, by phase; of fold and write over tasks.", "phase"
@@ -71,6 +73,7 @@ class Metrics:
             self._events.labels(table).inc(report.events)
             self._commits.labels(table).inc(report.commits)
             self._parked.inc(report.parked)
+            self._excluded.inc(report.ignored.get(EXCLUDED, 0))
             for reason, count in report.stale.items():
                 self._stale.labels(reason).inc(count)
             for reason, count in report.rejected.items():

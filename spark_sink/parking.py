@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -35,12 +36,14 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """Why a table is parked: `errors.Reason` and a sentence without row data; since when, and how many events wait."""
+    """Why a table is parked: `errors.Reason` and a sentence without row data; since when, how many events wait, and of
+    which source tables."""
 
     reason: str
     detail: str
     since: int = 0
     events: int = 0
+    sources: tuple[TableId, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Parking:
     Args:
         turn: of what this batch parks.
         at: when the batch began, in microseconds.
-        held: the tables that are parked, by name.
+        held: the tables that are parked, by name: their own, or that of the source table if another has their own.
         again: the batch may have been begun before, and have parked tables that were resumed since.
     """
 
@@ -59,6 +62,22 @@ class Parking:
     at: int = 0
     held: Mapping[str, Cause] = field(default_factory=dict)
     again: bool = False
+
+    @cached_property
+    def _names(self) -> Mapping[TableId, str]:
+        return {source: name for name, cause in self.held.items() for source in cause.sources}
+
+    @cached_property
+    def _sources(self) -> Mapping[str, tuple[TableId, ...]]:
+        return {name.lower(): cause.sources for name, cause in self.held.items()}
+
+    def name_of(self, table: TableId) -> str | None:
+        """The name under which events of a source table wait."""
+        return self._names.get(table)
+
+    def sources(self, name: str) -> tuple[TableId, ...]:
+        """The source tables whose events wait for a table of the lakehouse; case does not tell names apart."""
+        return self._sources.get(name.lower(), ())
 
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]

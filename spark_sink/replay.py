@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -11,6 +11,7 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
+from spark_sink.apply import Obeyed
 from spark_sink.errors import ConfigError
 from spark_sink.intake import routes
 from spark_sink.parking import Parking
@@ -22,12 +23,12 @@ from spark_sink.task import Task
 
 log = structlog.get_logger()
 
-Obey = Callable[[Sequence[Report]], Mapping[str, str]]
+Obey = Callable[[Sequence[Report]], Obeyed]
 
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task over the parked turns of one table. The number of a turn stands in place of that of a batch: a turn that
+    """A task over the parked turns of one name. The number of a turn stands in place of that of a batch: a turn that
     was replayed before, by whatever process, is not replayed again."""
 
     parking: Parking | None = None
@@ -35,10 +36,10 @@ class Replay(Task):
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by turn, partition and offset in; reports out, none after a turn that did not end."""
         for records in routes(batches):
-            (report,) = replace(self, batch=int(records.column("route")[0].as_py())).route(records)
-            encoded = msgspec.msgpack.encode(report)
-            yield pa.RecordBatch.from_pydict({"report": pa.array([encoded], pa.binary())})
-            if report.waits or report.refused is not None or report.clash is not None:
+            reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
+            encoded = [msgspec.msgpack.encode(report) for report in reports]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
+            if any(report.waits or report.refused or report.misconfigured for report in reports):
                 return
 
 
@@ -57,7 +58,7 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
 
     Args:
         task: what the next batch would be applied with.
-        obey: does what reports ask for, and tells which tables do not take it, and why.
+        obey: does what reports ask for.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -66,22 +67,26 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
         taken += 1
     left = taken < len(turns)
     first, last = turns[0][0], turns[taken - 1][0]
-    replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules)
+    replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules, spelled=task.spelled)
     runs: list[list[Report]] = []
     asked = Asked()
     while events:
         runs.append(_run(spark, parked, target, (first, last), replay))
-        end = runs[-1][-1]
-        first = int(end.route)
-        if end.refused is not None:
+        # The last turn that was reached: nearly always of one table.
+        ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
+        first = int(ends[0].route)
+        refused = next((end.refused for end in ends if end.refused is not None), None)
+        if refused is not None:
             # Turns before this one are done with; this one is tried again as a whole.
             reached = together(runs)
-            through = int(reached[-2].route) if len(reached) > 1 else None
-            return Resumed(reached, through, True, end.refused)
-        if not end.waits:
+            through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
+            return Resumed(reached, through, True, refused)
+        waiting = [end for end in ends if end.waits]
+        if not waiting:
             break
-        asked.take([end])
-        replay = replace(replay, refused=obey([end]))
+        asked.take(waiting)
+        done = obey(waiting)
+        replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
     return Resumed(together(runs), last, left, None)
 
 
@@ -96,6 +101,7 @@ def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int,
     ordered = events.repartition(1).sortWithinPartitions("turn", "partition", "offset")
     answers = ordered.mapInArrow(replay, "report binary").collect()
     reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
-    if reports[-1].clash is not None:
-        raise ConfigError(reports[-1].clash)
+    for report in reports:
+        if report.misconfigured is not None:
+            raise ConfigError(report.misconfigured)
     return reports

@@ -14,7 +14,10 @@ class Report(Struct):
     """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first.
 
     Args:
+        table: its name in the lakehouse; of one whose name another has, or had, the name under which its events wait.
+        source: the table as its source names it, which tells the tables of a route apart; "" where nothing does.
         engine: and `why`: who writes the table; "" for one that is not there.
+        misconfigured: what the operator must change before the sink can go on.
         wants_records: the task cannot go on without the records as they came.
         orders: what the driver has to do; then the task goes on where there is `more`.
         version: of the table afterwards; where there are orders, the driver tells it.
@@ -27,6 +30,7 @@ class Report(Struct):
     route: str
     bucket: int
     events: int
+    source: str = ""
     step: Step | None = None
     engine: str = ""
     why: str = ""
@@ -35,7 +39,7 @@ class Report(Struct):
     more: bool = False
     refused: str | None = None
     parked: int = 0
-    clash: str | None = None
+    misconfigured: str | None = None
     commits: int = 0
     skipped: int = 0
     version: int | None = None

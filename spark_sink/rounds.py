@@ -39,8 +39,9 @@ def together(runs: Sequence[Sequence[Report]]) -> list[Report]:
     tables: dict[tuple[str, str], Report] = {}
     for reports in runs:
         for report in reports:
-            earlier = tables.get((report.route, report.table))
-            tables[report.route, report.table] = report if earlier is None else _after(earlier, report)
+            key = report.route, report.source or report.table
+            earlier = tables.get(key)
+            tables[key] = report if earlier is None else _after(earlier, report)
     return list(tables.values())
 
 

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from spark_sink.engines import EngineRules
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Form, Mode, said_of
+from spark_sink.names import TableId
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Rules:
         soft_deletes: deleted rows keep what they were, for ever.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
         shared: by name or pattern of tables, patterns of the source tables that go to one.
+        exclude: patterns of source tables that are left out.
         engines: who writes which table.
     """
 
@@ -34,6 +36,7 @@ class Rules:
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shared: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    exclude: Sequence[str] = ()
     engines: EngineRules = field(default_factory=EngineRules)
 
     def form(self, target: str) -> Form:
@@ -42,5 +45,11 @@ class Rules:
         return Form(mode, said_of(target, self.keys) or (), said_of(target, self.shared) is not None)
 
     def shares(self, target: str, source: str) -> bool:
-        """Whether a source table, named `source/db/schema/table`, may go to a table with others."""
-        return any(fnmatchcase(source, pattern) for pattern in said_of(target, self.shared) or ())
+        """Whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
+        nothing: names that differ by nothing else are what makes tables meet."""
+        patterns = said_of(target, self.shared) or ()
+        return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
+
+    def excludes(self, table: TableId) -> bool:
+        """Whether the events of a source table are left out."""
+        return any(table.fits(pattern) for pattern in self.exclude)

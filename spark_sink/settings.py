@@ -10,20 +10,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
 from spark_sink.engines import Engine, EngineRules
 from spark_sink.evolve import DEFAULTS, Change, Policy
-from spark_sink.form import Mode
+from spark_sink.form import Mode, said_of
 from spark_sink.kafka import Kafka
-from spark_sink.names import TablePattern
+from spark_sink.names import TablePattern, plain_name
 from spark_sink.rules import Rules
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 ColumnName = Annotated[str, Field(min_length=1)]
+TableName = Annotated[str, AfterValidator(plain_name)]
+# Over `source/db/schema/table`, with * and ?.
+SourcePattern = Annotated[str, Field(pattern=r"^[^\[\]]+$")]
 
 
 class _Section(BaseModel):
@@ -58,6 +61,13 @@ class Tables(_Section):
         description="Pattern of table names; a part that a table does not have goes, and the text before it.",
     )
 
+    rename: dict[SourcePattern, TableName] = Field(
+        default_factory=dict, description="Names of single tables, by patterns of `source/db/schema/table`."
+    )
+    exclude: tuple[SourcePattern, ...] = Field(
+        default=(), description="Patterns of `source/db/schema/table`: what is left out."
+    )
+
     @field_validator("name")
     @classmethod
     def _is_pattern(cls, value: str) -> str:
@@ -66,7 +76,16 @@ class Tables(_Section):
 
     @property
     def pattern(self) -> TablePattern:
-        return TablePattern.parse(self.name)
+        return TablePattern.parse(self.name, self.rename)
+
+    @model_validator(mode="after")
+    def _names_are_of_one_table(self) -> Tables:
+        given: dict[str, str] = {}
+        for source, name in self.rename.items():
+            other = given.setdefault(name.lower(), source)
+            if other != source and said_of(name, self.shared) is None:
+                raise ValueError(f"rename: {other} and {source} have one name, {name}; declare it in tables.shared")
+        return self
 
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
@@ -123,6 +142,7 @@ class Tables(_Section):
             modes=self.modes,
             keys=self.keys,
             shared=self.shared,
+            exclude=self.exclude,
             engines=EngineRules(self.engines, self.fused_megabytes),
         )
 

@@ -43,11 +43,13 @@ def pooled(
     """The events of tables by the one that they go to, in order, and a catalog that knows it by the schemas of all."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
+    spelled: dict[str, TableId] = {}  # names that differ by case are one; the first counts
     for table, came in taken.items():
         owner = None if table is None else owner_of(table, pattern, rules)
         if table is None or owner is None or owner == table:
             found[table] = came
             continue
+        owner = spelled.setdefault(owner.table.lower(), owner)
         into = found.setdefault(owner, Intake([], [], Counter()))
         parts.setdefault(owner, []).append(table)
         into.events += _marked(came.events, table)
@@ -57,6 +59,11 @@ def pooled(
         found[owner].events.sort(key=lambda event: event.index)
         catalog = catalog.joined(owner, tables)
     return found, catalog
+
+
+def is_same(table: TableId, other: TableId) -> bool:
+    """Whether two owners are one."""
+    return table == other or (table.source == other.source == SEVERAL and table.table.lower() == other.table.lower())
 
 
 def _marked(events: Iterable[Event], table: TableId) -> list[Event]:

@@ -18,15 +18,17 @@ import pyarrow.compute as pc
 from spark_sink import resident
 from spark_sink.aside import Aside
 from spark_sink.commits import Commits, segmented
+from spark_sink.destinations import Destination, Destinations, clash
 from spark_sink.engines import Engine
 from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.evolve import Plan, evolve
+from spark_sink.existing import check_form
 from spark_sink.extent import NOWHERE, Extent
-from spark_sink.form import Form, Mode, check_mode
+from spark_sink.form import Form, Mode
 from spark_sink.intake import Intake, intake, key_columns, named_columns, routes
 from spark_sink.keys import with_keys
 from spark_sink.latency import Latency
-from spark_sink.names import TableId, TablePattern, clash
+from spark_sink.names import TableId, TablePattern
 from spark_sink.parking import NOTHING_PARKED, Parking
 from spark_sink.quarantine import Rejected
 from spark_sink.record_bytes import NotCarried
@@ -35,7 +37,7 @@ from spark_sink.row import GAP, Event
 from spark_sink.rules import Rules
 from spark_sink.schemas import Catalog
 from spark_sink.segment import gap
-from spark_sink.shared import pooled, target_of
+from spark_sink.shared import SEVERAL, is_same
 from spark_sink.tables import History, Log, Table, Tables
 
 
@@ -47,6 +49,7 @@ class Task:
         app: pipeline and checkpoint; with the table's name it marks the commits.
         parking: the parked tables, whose events are not looked at; None: what came is parked already, and replayed.
         refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
+        spelled: tables that are there under another spelling than the names that they are asked for.
     """
 
     tables: Tables
@@ -57,6 +60,7 @@ class Task:
     rules: Rules
     parking: Parking | None = NOTHING_PARKED
     refused: Mapping[str, str] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
@@ -67,31 +71,32 @@ class Task:
 
     def route(self, records: pa.Table) -> Iterator[Report]:
         """The tables of one route: nearly always one."""
-        taken, catalog = pooled(intake(records), self.catalog, self.pattern, self.rules)
+        places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
+        found, catalog = places.of(intake(records), self.catalog)
+        task = replace(self, catalog=catalog)
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
-        owners: dict[str, TableId] = {}
         extent = Extent.of(records)
-        for table_id, came in taken.items():
-            name = target_of(table_id, self.pattern) if table_id else "-"
-            events = sum(1 for event in came.events if event.op != GAP)
-            report = Report(name, route, bucket, events, ignored=dict(came.ignored), extent=extent)
+        for place in found:
+            events = sum(1 for event in place.came.events if event.op != GAP)
+            source = "" if place.table is None else str(place.table)
+            report = Report(place.name, route, bucket, events, source, extent=extent)
+            report.ignored = dict(place.came.ignored)
             extent = NOWHERE
-            owner = owners.setdefault(name.lower(), table_id) if table_id else None
-            if table_id is not None and owner is not None and owner != table_id:
-                report.clash = clash(owner, table_id, name)
-            else:
-                try:
-                    replace(self, catalog=catalog)._apply(report, table_id, came, records)
-                except NotCarried:
-                    report.wants_records = True
+            try:
+                task._apply(report, place, records)
+            except NotCarried:
+                report.wants_records = True
             if report.commits and not report.parked and not report.waits:
                 rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
                 report.latency = Latency.of(rows, time.time_ns() // 1000)
             report.megabytes = resident.megabytes()
             yield report
 
-    def _apply(self, report: Report, table_id: TableId | None, came: Intake, records: pa.Table) -> None:
+    def _apply(self, report: Report, place: Destination, records: pa.Table) -> None:
         """Bring the table up to date, or say in the report why not."""
+        table_id, came = place.table, place.came
+        if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
+            report.table = str(table_id)  # the other may have to wait under the name, too
         aside = Aside(self.tables, self.rules, self.parking, self.app, self.batch, report, table_id, records)
         if aside.waits(came):
             return
@@ -99,21 +104,20 @@ class Task:
             aside.reject_all(came)
             return
         try:
-            table = self.tables.open(report.table)
-            if table is not None and table.shape.table != table_id:
-                report.clash = clash(table.shape.table, table_id, report.table)
-                return
-            form = self.rules.form(report.table)
+            table = self._opened(place, table_id)
+            form = self.rules.form(place.name)._replace(shared=table_id.source == SEVERAL)
             if table is not None:
                 report.engine, report.why = table.choice
-                check_mode(report.table, table.shape.mode, form.mode)
+                check_form(place.name, table.shape, form)
             came = self._with_known_schemas(table_id, with_keys(came, form, records, is_new=table is None))
             segments = [came.events] if form.mode == Mode.CHANGELOG else segmented(came.events)
             plan = self._planned(table_id, table, came.events, form)
         except ConfigError as error:
-            report.clash = str(error)
+            report.misconfigured = str(error)
             return
         except Refused as refusal:
+            if refusal.reason is Reason.TABLE_CLASH:
+                report.table = str(table_id)
             aside.refuse(0, refusal, came.events, came.rejected)
             return
         report.step = plan.step if plan is not None else None
@@ -123,6 +127,19 @@ class Task:
             aside.reject_all(came)
         else:
             Commits(table, plan, self.rules, aside, self.refused.get(report.table)).write(segments, came.rejected)
+
+    def _opened(self, place: Destination, table_id: TableId) -> Table | Log | History | None:
+        """The table; None when there is none.
+
+        Raises:
+            Refused: it belongs to another source table, or cannot be written.
+        """
+        table = self.tables.open(place.name)
+        owner = table.shape.table if table is not None else place.owner
+        # A declaration that the table contradicts is no clash: see check_form.
+        if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
+            raise clash(owner, table_id, place.name)
+        return table
 
     def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
         """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""

@@ -1,4 +1,4 @@
-"""`spark-sink resume`, `park`, `sweep`: commands that the running sink executes between batches."""
+"""`spark-sink resume`, `discard`, `park`, `sweep`: commands that the running sink executes between batches."""
 
 from __future__ import annotations
 
@@ -25,6 +25,15 @@ wait = click.option("--wait", "seconds", type=float, help="Wait so many seconds 
 def resume(config: Path, table: str, seconds: float | None) -> None:
     """Replay the events of a parked TABLE, and let it go on."""
     _ask(config, "resume", table, None, seconds)
+
+
+@click.command()
+@config
+@click.argument("table")
+@wait
+def discard(config: Path, table: str, seconds: float | None) -> None:
+    """Give up the events of a parked TABLE that tables.exclude leaves out."""
+    _ask(config, "discard", table, None, seconds)
 
 
 @click.command()

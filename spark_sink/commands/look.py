@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ def status(config: Path, as_json: bool) -> None:
     from spark_sink import overview
 
     found = overview.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
+    found["excluded"] = list(loaded.tables.exclude)
     if as_json:
         click.echo(json.dumps(found, default=str))
         return
@@ -31,6 +33,11 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(_line(table))
     if found["no_table"]:
         click.echo(f"in quarantine, of no table: {_counts(found['no_table'])}")
+    if found["excluded"]:
+        click.echo(f"left out by tables.exclude: {', '.join(found['excluded'])}")
+    parked = [table["table"] for table in found["tables"] if table["parked"]]
+    for name in parked:
+        click.echo(f"when its cause is gone: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
     for command in found["open_commands"]:
         click.echo(f"open command: {command}")
 

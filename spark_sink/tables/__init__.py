@@ -235,12 +235,8 @@ class Tables(Protocol):
 class Ddl(Protocol):
     """Changes tables from the driver."""
 
-    def create(self, name: str, shape: Shape) -> None:
-        """Create a table, unless it is there.
-
-        Raises:
-            ConfigError: a table is there whose name differs only by case.
-        """
+    def create(self, name: str, shape: Shape) -> str:
+        """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None: ...
 

@@ -6,7 +6,7 @@ They are made and written through deltalake, so that the command line needs no S
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from spark_sink import parking
 from spark_sink.errors import Reason
+from spark_sink.names import TableId
 from spark_sink.parking import Cause
 from spark_sink.tables import Marker
 from spark_sink.tables.delta import location
@@ -115,17 +116,32 @@ class ParkedBook(Book):
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
         """The parked tables, by name, each with the cause of its first turn; now, or at a version of this table."""
-        rows = self.read(["target", "turn", "reason", "detail", "parked_at", "kafka_offset"], version)
+        columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
+        rows = self.read(columns, version)
         each = rows.group_by(["target", "turn", "reason", "detail"])
         counted = each.aggregate([("parked_at", "min"), ("kafka_offset", "count")]).sort_by("turn").to_pylist()
         events: dict[str, int] = {}
         for row in counted:
             events[row["target"]] = events.get(row["target"], 0) + row["kafka_offset_count"]
         first = {row["target"]: row for row in reversed(counted)}
+        sources = self._sources(rows)
         return {
-            name: Cause(row["reason"], row["detail"], int(row["parked_at_min"].timestamp() * 1e6), events[name])
+            name: Cause(
+                row["reason"],
+                row["detail"],
+                int(row["parked_at_min"].timestamp() * 1e6),
+                events[name],
+                sources.get(name, ()),
+            )
             for name, row in first.items()
         }
+
+    def _sources(self, rows: pa.Table) -> dict[str, tuple[TableId, ...]]:
+        found: dict[str, tuple[TableId, ...]] = {}
+        known = rows.filter(pc.is_valid(rows.column("table")))
+        for row in known.group_by(["target", *TableId._fields]).aggregate([]).to_pylist():
+            found[row["target"]] = (*found.get(row["target"], ()), TableId(*(row[name] for name in TableId._fields)))
+        return found
 
     def first_waiting(self, version: int) -> dict[str, dict[int, int]]:
         """By table and partition, the offset of the first event that waits, at a version of this table."""
@@ -148,10 +164,21 @@ class ParkedBook(Book):
         row = {"target": target, "turn": self.version(), "reason": reason, "detail": detail}
         self.append([{**row, "parked_at": time.time_ns() // 1000}])
 
+    def discard(self, target: str, sources: Iterable[TableId]) -> None:
+        """Give up what waits under a name of these source tables."""
+        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
+        for source in sources:
+            named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
+            DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
+
     def remove(self, target: str, last: int) -> None:
         """The turns of a table up to one."""
         mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
+
+
+def _equals(value: str | None) -> str:
+    return "IS NULL" if value is None else f"= {literal(value)}"
 
 
 def _all_equal(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.Array:

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from spark_sink import quarantine
 from spark_sink.columns import has_statistics
-from spark_sink.errors import ConfigError
 from spark_sink.evolve import Column, Shape
 from spark_sink.form import Mode
 from spark_sink.session import hadoop_folder
@@ -31,10 +30,10 @@ class DeltaDdl:
         self._spark = spark
         self._warehouse = warehouse
 
-    def create(self, name: str, shape: Shape) -> None:
+    def create(self, name: str, shape: Shape) -> str:
         present = self._spelled(name)
-        if present not in (None, name):
-            raise ConfigError(f"{shape.table} would be written to {name}, but the table {present} is there already")
+        if present is not None and present != name:
+            return present
         # The key first: filters on it are what statistics help.
         by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
         useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
@@ -49,6 +48,7 @@ class DeltaDdl:
             "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(own)),
         }
         self._create(name, {**shape.types, **own}, properties)
+        return name
 
     def add_columns(self, name: str, columns: Sequence[Column]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)

@@ -12,6 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink import parking, quarantine
 from spark_sink.engines import BY_FILE, Engine, EngineRules, choose, features
 from spark_sink.errors import FatalError, Reason, Refused
+from spark_sink.evolve import Shape
 from spark_sink.form import Mode
 from spark_sink.tables import Marker
 from spark_sink.tables.delta import DeltaMirror, location, shape_of
@@ -39,6 +40,13 @@ class DeltaTables:
         except TableNotFoundError:
             return None
         return self._opened(name, opened)
+
+    def shape(self, name: str) -> Shape | None:
+        """What a table is; None when there is none."""
+        try:
+            return shape_of(DeltaTable(location(self.warehouse, name)))
+        except TableNotFoundError:
+            return None
 
     def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
         opened = DeltaTable(location(self.warehouse, name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ class FixedSchemas:
 class Lake:
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
         self.rules = Rules()
+        self.rename: Mapping[str, str] = {}
         self.spark = spark
         self.warehouse = warehouse
         self.schemas = FixedSchemas()
@@ -51,16 +52,16 @@ class Lake:
         self.books.create()
 
     def new_applier(self, checkpoint: str) -> Applier:
-        app, metrics = f"test/{checkpoint}", Metrics(tables=0)
-        pattern = TablePattern.parse(PATTERN)
+        app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
+        pattern = TablePattern.parse(PATTERN, self.rename)
         self.tables = DeltaTables(str(self.warehouse), app, self.rules.engines)
         self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
         writer = DeltaWriter(self.spark, self.tables.staging)
-        return Applier(self.schemas, self.tables, self.ddl, pattern, app, self.rules, self.books, metrics, writer)
+        return Applier(self.schemas, self.tables, self.ddl, pattern, app, self.rules, self.books, self.metrics, writer)
 
-    def use(self, rules: Rules) -> None:
-        """From now on by these rules."""
-        self.rules = rules
+    def use(self, rules: Rules, rename: Mapping[str, str] | None = None) -> None:
+        """From now on by these rules, and names of single tables."""
+        self.rules, self.rename = rules, rename or {}
         self.applier = self.new_applier("checkpoint-1")
 
     def requests(self, limit: int = 1_000_000) -> Requests:

@@ -9,7 +9,6 @@ from decimal import Decimal
 import pytest
 from deltalake import DeltaTable
 
-from spark_sink.errors import ConfigError
 from spark_sink.tables import Marker
 from spark_sink.tables.delta_tables import DeltaTables
 from tests.spark_sink.changes import SCOPE, change, record, schema_of
@@ -296,16 +295,6 @@ def test_a_refused_table_does_not_stop_others(lake: Lake) -> None:
     assert [{"id": 1, "n": 7}] == lake.rows()
     assert [{"id": "1", "a": "x"}] == lake.rows("shop_sales.customers")
     assert ([], [("SCHEMA_REFUSED", 0), ("SCHEMA_REFUSED", 1)]) == (lake.quarantine(), lake.parked())
-
-
-def test_two_sources_of_one_table_are_an_error(lake: Lake) -> None:
-    """Two source tables whose names are equal but for case stop the sink, in one batch, in two, and after a restart."""
-    orders, shouted = change("c", {"id": "1"}, {}, pos=1), change("c", {"id": "1"}, {}, pos=2, table="ORDERS")
-    with pytest.raises(ConfigError, match=r"shop/sales//orders.*shop/sales//ORDERS"):
-        lake.apply(0, [orders, shouted])
-    lake.apply(0, [orders])
-    with pytest.raises(ConfigError, match=r"shop/sales//ORDERS.*orders"):
-        lake.apply(1, [shouted])
 
 
 def test_two_scopes(lake: Lake) -> None:

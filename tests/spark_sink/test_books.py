@@ -54,7 +54,8 @@ def test_the_manifest(tmp_path: Path) -> None:
         books.batches.write(4, reports)
     books.batches.write(None, [_report("a", 4, Extent({0: 1}, {0: 99}, {}))])
     BatchBook(str(tmp_path), "p", "two", "t").write(0, [_report("a", 5, Extent({1: 8}, {1: 20}, {}))])
-    BatchBook(str(tmp_path), "other", "two", "t").write(0, [_report("a", 5, Extent({0: 8}, {0: 50}, {}))])
+    BatchBook(str(tmp_path), "other", "two", "t").write(0, [_report("z", 5, Extent({0: 8}, {0: 50}, {}))], parked=1)
+    assert ({"a"}, {"z"}) == (books.batches.tables(), BatchBook(str(tmp_path), "other", "", "").tables())
     BatchBook(str(tmp_path), "p", "two", "topic before").write(0, [_report("a", 5, Extent({0: 8}, {0: 60}, {}))])
     rows = DeltaTable(str(tmp_path / "_cdc" / "batches")).to_pyarrow_table().to_pylist()
     (row,) = [row for row in rows if row["batch"] == 4]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 from deltalake import DeltaTable
 
-from spark_sink.errors import ConfigError
 from spark_sink.evolve import Create, Shape, evolve
 from spark_sink.form import SOURCE, Form, Mode
 from spark_sink.names import TableId
@@ -63,7 +61,7 @@ def test_rows_are_those_of_each_source() -> None:
         (report,) = reports(
             MemoryTables(orders=table), EVENTS, Rules(shared=SHARED), batch=batch, schemas=[HERE, THERE]
         )
-        assert (None, 0, {}) == (report.clash, report.parked, report.rejected)
+        assert (None, 0, {}) == (report.misconfigured, report.parked, report.rejected)
         assert ROWS == _found(list(table.visible().values()))
 
 
@@ -105,20 +103,10 @@ def test_declared_keys() -> None:
     assert ({}, ROWS) == (report.rejected, _found(list(table.visible().values())))
 
 
-def test_another_source_is_a_mistake() -> None:
-    """A source table that is not declared for a target that others have stops the sink, as without a declaration."""
-    other = msgspec.structs.replace(change("c", {"id": 1}, {}, pos=9), source="shop_sales", db=None)
-    rules = Rules(shared={"shop_sales.orders": ("shop/*",)})
-    found = reports(MemoryTables(), [EVENTS[0], other], rules, schemas=[HERE])
-    assert "would both be written to shop_sales.orders" in " ".join(report.clash or "" for report in found)
-
-
 def test_in_delta_lake(lake: Lake) -> None:
     """Through Spark and Delta Lake, with the schemas of both sources known from the start and a broken event of one."""
     lake.announce(HERE)
     lake.announce(THERE)
-    with pytest.raises(ConfigError, match=r"tables\.shared"):
-        lake.apply(0, EVENTS[:1])
     lake.use(Rules(shared=SHARED))
     broken = _there(change("c", {"id": 7}, {"b": 2**40}, pos=8, schema=HERE))
     lake.apply(0, EVENTS[:3])

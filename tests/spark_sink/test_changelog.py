@@ -133,8 +133,8 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
     """Another mode than the stored one is a mistake of the configuration that says what can be done."""
     log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
     (report,) = reports(MemoryTables(orders=log), EVENTS[:1], Rules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert f"was created as {stored}, and tables.modes makes it {wanted}" in (report.clash or "")
-    assert "tables.name" in (report.clash or "")
+    assert f"was created as {stored}, and tables.modes makes it {wanted}" in (report.misconfigured or "")
+    assert "tables.name" in (report.misconfigured or "")
 
 
 def test_in_delta_lake(lake: Lake) -> None:

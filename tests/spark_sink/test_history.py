@@ -161,4 +161,4 @@ def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
     """A history is turned into nothing else."""
     event = _native("c", 1, {"a": "x"})
     (report,) = reports(MemoryTables(orders=_table()), [event], Rules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert "was created as history" in (report.clash or "")
+    assert "was created as history" in (report.misconfigured or "")

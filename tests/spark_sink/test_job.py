@@ -79,12 +79,12 @@ class Sink:
         lines = whole.splitlines()
         return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
 
-    def rows(self) -> list[tuple[int, str]]:
+    def rows(self, table: str = "shop_sales.orders") -> list[tuple[int, str]]:
         try:
-            table = DeltaTable(str(self.folder / "warehouse" / "shop_sales" / "orders")).to_pyarrow_table()
+            found = DeltaTable(str(self.folder.joinpath("warehouse", *table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
             return []
-        return sorted((row["id"], row["name"]) for row in table.to_pylist() if row["_cdc_deleted_at"] is None)
+        return sorted((row["id"], row["name"]) for row in found.to_pylist() if row["_cdc_deleted_at"] is None)
 
 
 def family(pid: int) -> list[int]:

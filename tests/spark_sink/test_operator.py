@@ -21,6 +21,8 @@ from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
 from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink, wait
 
 ITEMS = "shop_sales.items"
+# A source table whose name differs from another one's by case only.
+SHOUTED = "shop/sales//ORDERS"
 
 
 class Operator:
@@ -73,7 +75,9 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         change("c", {"id": 3}, {}, pos=62, schema=items, table="items"),
     ]
     some = [change("c", {"id": n}, {"name": f"row {n}"}, pos=n, schema=orders) for n in range(20)]
-    sink.send([orders, items], [*some, *bad, *two_scopes])
+    shouted = schema_of({"id": "int64", "name": "string"}, table="ORDERS")
+    clash = change("c", {"id": 1}, {"name": "shouted"}, pos=80, schema=shouted, table="ORDERS")
+    sink.send([orders, items, shouted], [*some, *bad, *two_scopes, clash])
     assert "no sink has run on this warehouse" in operator.run("resume", ITEMS).stderr
     first = sink.start("--available-now")
     assert 0 == first.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
@@ -82,6 +86,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
     assert {"UNDECODABLE": len(foreign) + 1} == found["no_table"]
     assert {"KEY_INVALID": 1, "KEY_UNKNOWN": 1} == found["tables"]["shop_sales.orders"]["quarantined"]
     assert ("TRUNCATE_SCOPES", 2) == tuple(found["tables"][ITEMS][name] for name in ("parked", "waiting"))
+    assert ("TABLE_CLASH", 1) == tuple(found["tables"][SHOUTED][name] for name in ("parked", "waiting"))
     listed = operator.run("quarantine", "ls", "--reason", "KEY_UNKNOWN", "--table", "shop_sales.orders").stdout
     assert ["KEY_UNKNOWN", "shop_sales.orders", "0@20", "shop/raw/0/50/0"] == listed.split("\t")[:4]
     assert (
@@ -90,7 +95,9 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
     )
 
     assert 0 == operator.run("resume", ITEMS).returncode
-    operator.settings(tables={"truncate": "all_scopes"}, metrics={"port": free_port})
+    assert 0 == operator.run("resume", SHOUTED).returncode
+    rename = {SHOUTED: "shop_sales.shouted"}
+    operator.settings(tables={"truncate": "all_scopes", "rename": rename}, metrics={"port": free_port})
     shutil.rmtree(tmp_path / "checkpoint")
     sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=70, full=False, schema=orders)])
     service = sink.start()
@@ -98,7 +105,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         wait(lambda: "batch applied" in {line["event"] for line in sink.log()}, service)
         assert (3, "patched") in sink.rows()
         log = {line["event"]: line for line in sink.log()}
-        assert {"0": 26, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
+        assert {"0": 27, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
         assert 1 == log["batch applied"]["events"]
         with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
@@ -108,11 +115,12 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
         failed = operator.run("park", "shop_sales.item", "--wait", "240")
         assert (1, "there is no table 'shop_sales.item'" in failed.stderr) == (failed.returncode, True)
+        assert [(1, "shouted")] == sink.rows("shop_sales.shouted")
         service.send_signal(signal.SIGTERM)
         assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
     finally:
         service.kill()
     found = operator.status()
-    assert [None, None] == [table["parked"] for table in found["tables"].values()]
+    assert {None} == {table["parked"] for table in found["tables"].values()}
     assert ({"UNDECODABLE": len(foreign) + 1}, []) == (found["no_table"], found["open_commands"])
     assert 20 == len(sink.rows())

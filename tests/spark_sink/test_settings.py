@@ -10,6 +10,7 @@ from spark_sink.engines import Engine, EngineRules
 from spark_sink.errors import ConfigError
 from spark_sink.evolve import DEFAULTS, Change, Policy
 from spark_sink.form import Form, Mode
+from spark_sink.names import TableId
 from spark_sink.rules import Rules
 from spark_sink.settings import load, parse
 
@@ -122,6 +123,38 @@ def test_forms_of_tables() -> None:
     shared = Form(shared=True)
     assert [shared._replace(key=("id", "line")), shared, Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
     assert [True, False] == [rules.shares("shop_x.orders", table) for table in ("shop/sales//orders", "shop2///orders")]
+
+
+def test_single_tables() -> None:
+    """Names of their own, and what is left out, by patterns of source tables, in which case counts."""
+    tables = "{warehouse: w, rename: {erp/shop//Orders: erp_shop.orders_2}, exclude: [erp/*/audit_*]}"
+    found = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables
+    named = [TableId("erp", "shop", None, name) for name in ("Orders", "orders")]
+    assert ["erp_shop.orders_2", "erp_shop.orders"] == [found.pattern.target(table) for table in named]
+    assert [True, False] == [
+        found.rules.excludes(TableId("erp", "shop", None, name)) for name in ("audit_log", "Audit_log")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: Value error, a table name has letters"),
+        ("rename: {a/b//c: '../x'}", "tables.rename.a/b//c: "),
+        ("rename: {a/b//c: 'x y'}", "tables.rename.a/b//c: "),
+        ("rename: {a/b//c: 'x..y'}", "tables.rename.a/b//c: "),
+        ("rename: {'a/b//[cd]': x}", "tables.rename.a/b//[cd].[key]: "),
+        ("exclude: ['a/b//[cd]']", "tables.exclude.0: "),
+        ("rename: {a/b//c: x, a/b//d: X}", "a/b//c and a/b//d have one name, X; declare it in tables.shared"),
+    ],
+)
+def test_mistakes_in_single_tables(said: str, place: str) -> None:
+    """A name is one that the pattern could have given, and of one table unless it is declared for several."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {said}"), {}, "sink.yaml")
+    assert place in str(caught.value)
+    shared = "warehouse: w, rename: {a/b//c: x, a/b//d: X}, shared: {x: [a/b//c, a/b//d]}"
+    parse(MINIMAL.replace("warehouse: warehouse", shared), {}, "sink.yaml")
 
 
 @pytest.mark.parametrize(("name", "said"), [("modes", "upsert"), ("keys", "[]"), ("keys", "['']")])

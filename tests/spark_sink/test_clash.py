@@ -1,0 +1,234 @@
+"""Source tables that would be written to one table: one has it, the other waits, and every way out works."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from deltalake import DeltaTable
+from structlog.testing import capture_logs
+
+from spark_sink.errors import ConfigError
+from spark_sink.evolve import Column, Create, Shape
+from spark_sink.existing import check_tables
+from spark_sink.names import TableId, TablePattern
+from spark_sink.parking import Cause, Parking
+from spark_sink.report import Report
+from spark_sink.requests import State
+from spark_sink.rules import Rules
+from spark_sink.schemas import Catalog
+from spark_sink.tables import Marker
+from spark_sink.task import Task
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import PATTERN, Lake
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+from tests.spark_sink.records import records
+from translator.envelope import ChangeEvent
+
+ORDERS, SHOUTED = "shop/sales//orders", "shop/sales//ORDERS"
+NAME, CUSTOMERS, NEW = "shop_sales.orders", "shop_sales.customers", "shop_sales.orders_2"
+OWNER = TableId("shop", "sales", None, "orders")
+SHAPE = Shape(OWNER, (Column("id", "string"), Column("a", "string")), ("id",))
+
+# A source table whose name in the lakehouse is shop_sales.orders, too, to the letter.
+OTHER = "shop_sales///orders"
+OTHER_ID = TableId("shop_sales", None, None, "orders")
+
+
+def _orders(id: int, a: str = "x", **more: Any) -> ChangeEvent:
+    return change(more.pop("op", "c"), {"id": str(id)}, {"a": a}, pos=more.pop("pos", id), **more)
+
+
+def _shouted(id: int, a: str = "X", **more: Any) -> ChangeEvent:
+    """Of the table ORDERS, through a partition of its own."""
+    return _orders(id, a, table="ORDERS", scope="raw:9@topic-id", **more)
+
+
+def _other(id: int) -> ChangeEvent:
+    return msgspec.structs.replace(_orders(id, "other"), source="shop_sales", db=None)
+
+
+def _customer(id: int) -> ChangeEvent:
+    return change("c", {"id": str(id)}, {}, pos=id, table="customers")
+
+
+def _parked(lake: Lake) -> list[tuple[str, str, int | None]]:
+    """Name, reason and offset of what waits, in order."""
+    read = DeltaTable(lake.path("_cdc.parked")).to_pyarrow_table().to_pylist()
+    rows = sorted(read, key=lambda row: (row["turn"], row["kafka_offset"] or 0))
+    return [(row["target"], row["reason"], row["kafka_offset"]) for row in rows]
+
+
+def _values(lake: Lake, table: str = NAME) -> list[tuple[str, str]]:
+    return [(row["id"], row["a"]) for row in lake.rows(table)]
+
+
+def _told_apart(lake: Lake, table: str = NAME) -> list[tuple[str, str, str]]:
+    rows = DeltaTable(lake.path(table)).to_pyarrow_table().to_pylist()
+    return sorted((row["_cdc_source"], row["id"], row["a"]) for row in rows)
+
+
+class TestWhoHasTheName:
+    """Of a route, without Spark."""
+
+    def _reports(
+        self,
+        tables: MemoryTables,
+        events: Sequence[ChangeEvent],
+        rules: Rules | None = None,
+        parking: Parking | None = None,
+        rename: Mapping[str, str] | None = None,
+    ) -> dict[str, Report]:
+        pattern = TablePattern.parse(PATTERN, rename or {})
+        task = Task(tables, pattern, Catalog(), "app", 0, rules or Rules(), parking or Parking())
+        return {report.source: report for report in task.route(records(events))}
+
+    def test_who_came_first(self) -> None:
+        """Of two that are new, in the order of the topic; a truncate makes no table."""
+        truncate = change("t", None, pos=1, table="ORDERS")
+        for first, second in ((_orders(1), _shouted(1)), (truncate, _orders(1))):
+            found = self._reports(MemoryTables(), [first, second])
+            assert isinstance(found[ORDERS].step, Create)
+            assert (SHOUTED, 1) == (found[SHOUTED].table, found[SHOUTED].parked)
+
+    def test_who_has_the_table(self) -> None:
+        """Whoever comes first in the batch; the marks of the two are told apart, and so is what they put aside."""
+        tables = MemoryTables(orders=MemoryTable(SHAPE))
+        broken = change("c", {"id": None}, {}, pos=8)
+        found = self._reports(tables, [_other(1), _orders(1), broken])
+        assert ((OTHER, 1), (NAME, 1)) == ((found[OTHER].table, found[OTHER].parked), (NAME, found[ORDERS].commits))
+        assert [(Marker(f"app/{OTHER}", 0), [0], ["TABLE_CLASH"])] == tables.held
+        assert [(Marker(f"app/{NAME}", 0), ["KEY_UNKNOWN"])] == tables.rejected
+        assert (f"the source table {OTHER} would be written to {NAME}, the table of {ORDERS}") in str(
+            found[OTHER].refused
+        )
+
+    def test_who_waits_for_it(self) -> None:
+        """While there is no table; what waits for the one is not mixed with what the other brings."""
+        held = Parking(held={NAME: Cause("TABLE_REFUSED", "no key", sources=(OWNER,))})
+        tables = MemoryTables()
+        found = self._reports(tables, [_other(1), _orders(1)], parking=held)
+        assert ((OTHER, 1), (NAME, 1)) == (
+            (found[OTHER].table, found[OTHER].parked),
+            (found[ORDERS].table, found[ORDERS].parked),
+        )
+        assert ["TABLE_CLASH"] in [reasons for _, _, reasons in tables.held]
+
+    def test_what_is_declared(self) -> None:
+        """A shared table before others, whoever came first."""
+        found = self._reports(MemoryTables(), [_other(1), _orders(1)], Rules(shared={NAME: ("shop/*",)}))
+        assert isinstance(found[f"*///{NAME}"].step, Create)
+        assert "which holds the source tables that tables.shared declares" in str(found[OTHER].refused)
+
+    def test_a_truncate_of_the_other(self) -> None:
+        """It waits, and empties nothing that is not its own."""
+        tables = MemoryTables(orders=MemoryTable(SHAPE))
+        found = self._reports(tables, [msgspec.structs.replace(_other(9), op="t", key=None, after=None)])
+        assert (OTHER, 1, 0) == (found[OTHER].table, found[OTHER].parked, found[OTHER].commits)
+
+    def test_what_waits_under_an_older_name(self) -> None:
+        """Later events follow it there, wherever they go by now: a table may be renamed while it is parked."""
+        held = Parking(held={NAME: Cause("COMMAND", "", sources=(OWNER,))})
+        tables = MemoryTables()
+        found = self._reports(tables, [_orders(2)], parking=held, rename={ORDERS: NEW})
+        assert (NAME, 1, None) == (found[ORDERS].table, found[ORDERS].parked, found[ORDERS].step)
+
+
+def test_rename(lake: Lake) -> None:
+    """All tables but the second go on, and it is said what to do. Its events wait in this batch, the next, under a new
+    checkpoint, and once where a batch is applied again. With a name of its own they come back in order."""
+    schema = lake.announce(schema_of({"id": "string", "a": "string"}, table="ORDERS"))
+    with capture_logs() as logs:
+        lake.apply(0, [_customer(1), _orders(1), _shouted(1, schema=schema), _orders(2)])
+    (told,) = (line for line in logs if line["event"] == "table parked")
+    assert (SHOUTED, 1, f"spark-sink resume {SHOUTED}") == (told["table"], told["events"], told["then"])
+    assert "give it a name of its own in tables.rename" in told["reason"]
+    lake.applier = lake.new_applier("checkpoint-2")
+    again = [_shouted(2, schema=schema), _orders(3), _customer(2)]
+    for _ in range(2):
+        lake.apply(0, again)
+        lake.applier = lake.new_applier("checkpoint-2")
+    assert [(SHOUTED, "TABLE_CLASH", 2), (SHOUTED, "TABLE_CLASH", 0)] == _parked(lake)
+    assert (3, 2) == (len(lake.rows()), len(lake.rows(CUSTOMERS)))
+    failed = lake.command("resume", SHOUTED)
+    assert (State.FAILED, True) == (failed.state, "it stays parked: the source table" in (failed.error or ""))
+
+    lake.command("park", CUSTOMERS)
+    lake.use(Rules(), {"*/sales//ORDER?": CUSTOMERS})
+    assert f"{CUSTOMERS}, which is parked itself" in (lake.command("resume", SHOUTED).error or "")
+    lake.use(Rules(), {"*/sales//ORDER?": NEW})
+    lake.apply(1, [_shouted(1, "later", op="u", pos=9, full=False, schema=schema)])
+    assert 3 == sum(reason == "TABLE_CLASH" for _, reason, _ in _parked(lake))
+    assert (State.DONE, "3 events replayed") == (
+        (done := lake.command("resume", SHOUTED)).state,
+        done.result,
+    )
+    lake.apply(2, [_shouted(3, schema=schema), _orders(4)])
+    assert ([("1", "later"), ("2", "X"), ("3", "X")], 4) == (_values(lake, NEW), len(lake.rows()))
+    assert [CUSTOMERS] == list(lake.books.held())
+    assert {NEW: lake.version(NEW)}.keys() < lake.books.batches.tables()
+    assert "it was not parked" == lake.command("resume", SHOUTED).result
+
+
+def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
+    """Two tables never write one, however they come by its name: they meet in one task, and one of them waits."""
+    lake.use(Rules(), {"shop/sales//order's (1)?": "shop_sales.Orders"})
+    item = _orders(7, "item", table="order's (1)s")
+    lake.apply(0, [_orders(1), item])
+    assert ([("1", "x")], [("shop/sales//order's (1)s", "TABLE_CLASH", 1)]) == (_values(lake), _parked(lake))
+
+
+def test_exclude(lake: Lake) -> None:
+    """A table that is left out is counted, and neither written nor kept. What had waited is given up only when somebody
+    says so, by a command of its own."""
+    lake.apply(0, [_orders(1), _shouted(1)])
+    assert "tables.exclude leaves none of its source tables out" in (lake.command("discard", SHOUTED).error or "")
+    lake.use(Rules(exclude=("shop/*//ORDERS",)))
+    reports = lake.apply(1, [_shouted(2), _orders(2), _shouted(3)])
+    assert (2, 1) == (
+        sum(report.ignored.get("excluded", 0) for report in reports),
+        sum(report.events for report in reports),
+    )
+    assert 2.0 == lake.metrics.registry.get_sample_value("cdc_sink_excluded_events_total")
+    assert f"`spark-sink discard {SHOUTED}` gives them up" in (lake.command("resume", SHOUTED).error or "")
+    assert 1 == len(_parked(lake))
+    told = [lake.command("discard", SHOUTED).result for _ in range(2)]
+    assert (["1 events discarded", "it was not parked"], [], {}) == (told, _parked(lake), lake.books.held())
+    assert [("1", "x"), ("2", "x")] == _values(lake)
+
+
+def test_shared(lake: Lake) -> None:
+    """Declared for one table, in whatever spelling, both are in it, told apart, whichever came first. One that is not
+    declared waits, and goes there when it is."""
+    lake.use(Rules(shared={"SHOP_sales.Orders": (ORDERS,)}))
+    lake.apply(0, [_shouted(1), _orders(1), _other(1)])
+    lake.applier = lake.new_applier("checkpoint-2")
+    lake.apply(1, [_orders(2), _other(2)])
+    lake.apply(2, [_orders(3), _shouted(2)])
+    spelled = "shop_sales.ORDERS"
+    both = [(SHOUTED, "1", "X"), (SHOUTED, "2", "X"), *[(ORDERS, id, "x") for id in "123"]]
+    assert (both, [OTHER, OTHER]) == (_told_apart(lake, spelled), [name for name, _, _ in _parked(lake)])
+    lake.use(Rules(shared={NAME: (ORDERS, OTHER)}))
+    assert State.DONE == lake.command("resume", OTHER).state
+    assert [*both, *[(OTHER, id, "other") for id in "12"]] == _told_apart(lake, spelled)
+    with pytest.raises(ConfigError, match=r"holds several source tables, and tables\.shared no longer names it"):
+        check_tables(lake.books.batches.tables(), lake.tables, Rules())
+
+
+def test_shared_afterwards(lake: Lake) -> None:
+    """A table that one source has must be made anew to be shared: as long as it is not, an error at the start. What
+    waited comes back."""
+    lake.apply(0, [_orders(1), _shouted(1)])
+    rules = Rules(shared={NAME: (ORDERS,)})
+    with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, and tables\.shared declares it"):
+        check_tables(lake.books.batches.tables(), lake.tables, rules)
+    shutil.rmtree(lake.path())
+    lake.use(rules)
+    lake.applier = lake.new_applier("checkpoint-2")
+    check_tables(lake.books.batches.tables(), lake.tables, rules)
+    lake.apply(0, [_orders(1), _shouted(1), _shouted(1, "later", op="u", pos=9, full=False)])
+    assert State.DONE == lake.command("resume", SHOUTED).state
+    assert ([(SHOUTED, "1", "later"), (ORDERS, "1", "x")], []) == (_told_apart(lake), _parked(lake))
