@@ -22,6 +22,7 @@ from spark_sink.actions import Actions
 from spark_sink.apply import Applier
 from spark_sink.books import Books
 from spark_sink.errors import FatalError
+from spark_sink.existing import check_tables
 from spark_sink.extent import together
 from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
 from spark_sink.metrics import Metrics
@@ -58,7 +59,7 @@ class _Stopping(Exception):
 
 def _unexpected(record: logging.LogRecord) -> bool:
     """Py4J logs what comes out of a batch."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], _Stopping)
+    return record.exc_info is None or not isinstance(record.exc_info[1], _Stopping | FatalError)
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
@@ -68,7 +69,9 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
     """
     schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
-    schemas.reach()  # before Spark, which takes long to start, and says less of why it reaches no broker
+    # Before Spark, which takes long to start, and says less of why it reaches no broker.
+    schemas.reach()
+    schemas.refresh()
     spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
     signals.end_at_once()
     try:
@@ -79,6 +82,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
+        check_tables(books.batches.tables(), tables, rules)
         starting = "earliest"
         if not has_progress(spark, settings.checkpoint):
             told, reached = settings.input.starting_offsets, books.batches.reached()
@@ -178,6 +182,7 @@ class Job:
         except Exception as error:
             # Through Spark it would come back as text.
             self._failure = error
+            self._hush(isinstance(error, FatalError))  # which says all that is to be said, once, at the end
             raise
 
     def _resize(self, reports: Sequence[Report], seconds: float) -> None:

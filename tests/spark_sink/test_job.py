@@ -143,6 +143,23 @@ def test_from_topic_to_table(broker: Broker, tmp_path: Path) -> None:
     assert (1, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
     assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
 
+    # What the configuration asks of a table that cannot be: known from the manifest, before the query starts.
+    def refused(**changed: object) -> str:
+        settings = yaml.safe_load(sink.config.read_text()) | changed
+        settings["tables"] |= {"modes": {"shop_sales.orders": "history"}}
+        sink.config.write_text(yaml.safe_dump(settings))
+        assert 2 == sink.start().wait(PATIENCE_SECONDS)
+        text = (tmp_path / "log").read_text()
+        assert not [
+            line for line in text.splitlines() if "Exception" in line or line.startswith(("\tat ", "Traceback"))
+        ]
+        assert "the table shop_sales.orders was created as mirror, and tables.modes makes it history" in text
+        return text
+
+    assert "engine chosen" not in refused()
+    # Another pipeline's manifest does not know it: it is told in the first batch, and no stack trace stands before it.
+    refused(pipeline="other", checkpoint=str(tmp_path / "other"))
+
 
 def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
     """A configuration that cannot be used ends with one message and exit code 2, before Spark starts."""
