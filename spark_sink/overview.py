@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink import parking, quarantine
 from spark_sink.books import BatchBook
 from spark_sink.cut import beside, fold
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.names import TableId, TablePattern
 from spark_sink.requests import RequestBook
+from spark_sink.tables.delta import location
 from spark_sink.tables.delta_books import ParkedBook, rows_of
 
 
@@ -88,6 +91,22 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
             if not request.ended
         ],
     }
+
+
+def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) -> None:
+    """Whether a command may be given for a table.
+
+    Raises:
+        ConfigError: there is none of this name, nor do events wait under it.
+    """
+    held = ParkedBook(warehouse, pipeline).held()
+    names = BatchBook(warehouse, pipeline, "", "").tables() | held.keys()
+    if name in names or ("/" not in name and DeltaTable.is_deltatable(location(warehouse, name))):
+        return
+    waiting = [other for other, cause in held.items() if name in map(pattern.target, cause.sources)]
+    near = waiting or difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"there is no table {name!r}{hint}; `spark-sink status` lists all of them")
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:

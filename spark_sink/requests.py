@@ -66,10 +66,18 @@ class RequestBook(Book):
     def __init__(self, warehouse: str, pipeline: str) -> None:
         super().__init__(warehouse, NAME, pipeline, ARROW)
 
-    def ask(self, command: str, target: str, argument: str | None = None) -> str:
-        """Queue a command; its id."""
+    def check(self) -> None:
+        """Whether anybody will execute commands.
+
+        Raises:
+            FatalError: no sink has run.
+        """
         if not self.exists():
             raise FatalError(f"no sink has run on this warehouse: there is no {NAME}")
+
+    def ask(self, command: str, target: str, argument: str | None = None) -> str:
+        """Queue a command; its id."""
+        self.check()
         id = uuid.uuid4().hex
         self._say({"id": id, "command": command, "target": target, "argument": argument, "state": State.QUEUED.value})
         return id

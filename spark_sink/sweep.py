@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.evolve import DEFAULTS, evolve
 from spark_sink.fold import fold
 from spark_sink.images import Reader
@@ -45,7 +45,8 @@ def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) 
     Raises:
         FatalError: `before` is none of them, or does not say which rows are meant.
     """
-    swept = _by_position(table, before) if _POSITION.fullmatch(before) else _by_time(table, before, as_of)
+    said = parse_before(before)
+    swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
     if not swept.keys:
         return 0
     now = time.time_ns() // 1000
@@ -61,6 +62,27 @@ def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) 
     return len(rows)
 
 
+def parse_before(before: str) -> str | datetime:
+    """A position or an epoch as it stands, or a time.
+
+    Raises:
+        ConfigError: it is none of them, or a time that has not come yet.
+    """
+    if _POSITION.fullmatch(before):
+        return before
+    try:
+        moment = datetime.fromisoformat(before)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise ConfigError(
+            f"{before!r} is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"
+        )
+    if moment > datetime.now(UTC):
+        raise ConfigError(f"{before} has not come yet")
+    return moment
+
+
 def _by_position(table: Table, before: str) -> Swept:
     """A position means something in its own scope only; an epoch in all, because whoever raises it, raises it there."""
     written = table.written()
@@ -72,18 +94,8 @@ def _by_position(table: Table, before: str) -> Swept:
     return Swept(keys, dict.fromkeys(scopes, floor))
 
 
-def _by_time(table: Table, before: str, as_of: Callable[[datetime], Table | None]) -> Swept:
+def _by_time(table: Table, moment: datetime, as_of: Callable[[datetime], Table | None]) -> Swept:
     """Rows whose position is still the one that they had then."""
-    try:
-        moment = datetime.fromisoformat(before)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise FatalError(
-            f"{before!r} is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"
-        )
-    if moment > datetime.now(UTC):
-        raise FatalError(f"{before} has not come yet")
     then = as_of(moment)
     if then is None:
         return Swept({}, {})

@@ -58,9 +58,15 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 def _ask(path: Path, command: str, table: str, argument: str | None, seconds: float | None) -> None:
     loaded = settings.load(path)
     # Here, not above: help and mistakes in the file need no table library.
+    from spark_sink import overview
     from spark_sink.requests import RequestBook, State
+    from spark_sink.sweep import parse_before
 
     book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
+    book.check()
+    overview.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    if argument is not None:
+        parse_before(argument)
     id = book.ask(command, table, argument)
     if seconds is None:
         click.echo(f"queued as {id}: the sink executes it between two batches, or at its next start")

@@ -114,7 +114,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
         failed = operator.run("park", "shop_sales.item", "--wait", "240")
-        assert (1, "there is no table 'shop_sales.item'" in failed.stderr) == (failed.returncode, True)
+        assert (2, "(did you mean shop_sales.items?)" in failed.stderr) == (failed.returncode, True)
         assert [(1, "shouted")] == sink.rows("shop_sales.shouted")
         service.send_signal(signal.SIGTERM)
         assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]

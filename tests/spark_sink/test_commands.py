@@ -1,0 +1,127 @@
+"""What the command line judges by itself, before the running sink hears of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+
+from spark_sink.books import Books
+from spark_sink.commands import main
+from spark_sink.errors import Reason
+from spark_sink.names import TableId
+from spark_sink.quarantine import Rejected
+from spark_sink.report import Report
+from spark_sink.tables import Marker
+from spark_sink.tables.delta_tables import DeltaTables
+
+SHOUTED = TableId("shop", "sales", None, "ORDERS")
+
+
+class Prompt:
+    """The command line beside the tables of a sink that is down."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+        self._config = folder / "sink.yaml"
+        warehouse = str(folder / "warehouse")
+        settings = {
+            "pipeline": "p",
+            "kafka": {"bootstrap_servers": "b:1"},
+            "tables": {"warehouse": warehouse, "exclude": ["shop/*/audit"]},
+            "checkpoint": "c",
+        }
+        self._config.write_text(yaml.safe_dump(settings))
+        self.books = Books(warehouse, "p", "one", "t")
+        self.tables = DeltaTables(warehouse)
+
+    def __call__(self, *arguments: str) -> tuple[int, str]:
+        """Exit code, and what it says."""
+        self._monkeypatch.setattr(sys, "argv", ["spark-sink", *arguments, "-c", str(self._config)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capsys.readouterr()
+        return int(ended.value.code or 0), said.out + said.err
+
+    def park(self, name: str, table: TableId, detail: str) -> None:
+        """One event of a source table waits."""
+        columns = {"kind": ["row"], "value": pa.array([b"x"]), "partition": pa.array([0]), "offset": pa.array([7])}
+        records = pa.table(columns | {part: pa.array([value], pa.string()) for part, value in table._asdict().items()})
+        rows = self.books.begin(1).rows(records, table, name, 1, [Rejected(0, Reason.TABLE_CLASH, detail)])
+        self.tables.park(rows, Marker(f"p/one/{name}", 4096))
+
+
+@pytest.fixture
+def prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Prompt:
+    return Prompt(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def after_a_run(prompt: Prompt) -> Prompt:
+    prompt.books.create()
+    prompt.books.batches.write(0, [Report("shop_sales.orders", "r", 0, 1, version=3)])
+    prompt.park(str(SHOUTED), SHOUTED, "a clash")
+    return prompt
+
+
+def test_before_any_sink_has_run(prompt: Prompt) -> None:
+    """Nobody would execute it."""
+    assert (1, "spark-sink: no sink has run on this warehouse: there is no _cdc.commands\n") == prompt("park", "a")
+
+
+@pytest.mark.parametrize("command", ["resume", "park", "discard", "sweep"])
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            "shop_sales.ordres",
+            "there is no table 'shop_sales.ordres' (did you mean shop_sales.orders?); `spark-sink st",
+        ),
+        ("nix", "there is no table 'nix'; `spark-sink status` lists all of them"),
+        ("../warehouse", "there is no table '../warehouse'"),
+        ("shop_sales.ORDERS", "there is no table 'shop_sales.ORDERS' (did you mean shop/sales//ORDERS?)"),
+    ],
+)
+def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str, said: str) -> None:
+    """It is said at once, with the one that was meant, and nothing is queued."""
+    more = ["--before", "0003"] if command == "sweep" else []
+    code, text = after_a_run(command, table, *more)
+    assert (2, True, 1) == (code, text.startswith(f"spark-sink: {said}"), len(text.splitlines()))
+    assert [] == after_a_run.books.requests.requests()
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        ("gestern", "'gestern' is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"),
+        ("", "'' is no position"),
+        ("2026-01-31T12:00:00", "'2026-01-31T12:00:00' is no position"),
+        ("9999-01-01T00:00:00+00:00", "9999-01-01T00:00:00+00:00 has not come yet"),
+    ],
+)
+def test_a_time_that_is_none(after_a_run: Prompt, when: str, said: str) -> None:
+    """So is what `sweep` cannot understand."""
+    code, text = after_a_run("sweep", "shop_sales.orders", "--before", when)
+    assert (2, True) == (code, text.startswith(f"spark-sink: {said}"))
+    assert [] == after_a_run.books.requests.requests()
+
+
+def test_what_is_understood_is_queued(after_a_run: Prompt) -> None:
+    """By the name of the table, or the one under which events wait."""
+    assert 0 == after_a_run("sweep", "shop_sales.orders", "--before", "2026-01-31T12:00:00+00:00")[0]
+    assert 0 == after_a_run("resume", str(SHOUTED))[0]
+    assert ["shop_sales.orders", str(SHOUTED)] == [one.target for one in after_a_run.books.requests.requests()]
+
+
+def test_status_says_what_to_do(after_a_run: Prompt) -> None:
+    """A parked table with what to type when its cause is gone; and what is left out."""
+    _, text = after_a_run("status")
+    (parked,) = (line for line in text.splitlines() if line.startswith(str(SHOUTED)))
+    assert "1 events wait: TABLE_CLASH: a clash" in parked
+    assert "when its cause is gone: spark-sink resume shop/sales//ORDERS -c " in text
+    assert "left out by tables.exclude: shop/*/audit" in text
+    assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
