@@ -6,7 +6,7 @@ import asyncio
 import os
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import faust
@@ -39,6 +39,7 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
     settings = world.settings
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
+    app.owned = world.metrics.assigned.set
     app.watchdog = _watchdog(app, world)
     stopper = FailStop(app, world.delivery)
     pipeline = world.pipeline
@@ -46,6 +47,7 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
     def given_up() -> None:
         pipeline.forget()
         world.metrics.given_up.inc()
+        app.owned(0)
 
     drain = Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, given_up)
     attach(app, drain, world.positions, world.transactions)
@@ -134,11 +136,7 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
     def ready() -> str | None:
         if stopper.dead:
             return "stopping after an error"
-        if app.rebalancing:
-            return "partitions are being assigned"
-        world.metrics.assigned.set(len(app.consumer.assignment()))
-        world.metrics.topics.set(len(world.subscribed))
-        return None
+        return None if app.placed and not app.rebalancing else "partitions are being assigned"
 
     for path, view in web.pages(world.metrics, ready).items():
         app.page(path, name=path)(view)
@@ -178,7 +176,15 @@ class BoundedStopApp(faust.App):
 
     stop_seconds: float
     watchdog: Watchdog
+    owned: Callable[[int], object]
+    """Is told of how many partitions were assigned, when they are placed."""
+    placed = False  # what the group has assigned, be it nothing, at least once
     turns = 0  # of the event loop, as far as our own work sees them
+
+    def on_rebalance_end(self) -> None:
+        super().on_rebalance_end()
+        self.placed = True
+        self.owned(len(self.consumer.assignment()))
 
     async def stop(self) -> None:
         self.watchdog.retire(self.stop_seconds)

@@ -275,6 +275,7 @@ def take_on(world: World, subscribed: Subscribed, ahead: Ahead, start_of: Callab
             world.pipeline.add(topic, Route(translator, facts.id, positive_murmur2(topic)))
             world.positions.add(topic, Known(source.name, facts, start_of(source)))
     world.subscribed.update(subscribed)
+    world.metrics.topics.set(len(world.subscribed))
 
 
 def configured_start(settings: Settings, source: Source) -> Start:

@@ -64,6 +64,7 @@ CALLED = [
     (Message, "ack", "self, consumer, n=1", False),
     (Event, "ack", "self", False),
     (App, "crash", "self, reason", True),
+    (App, "on_rebalance_end", "self", False),
     (
         ConsumerMessage,
         "__init__",
@@ -140,6 +141,10 @@ def test_every_override_is_ours(name: str) -> None:
         # Partitions are placed before records are let through, and a rebalance cuts a placing short.
         (Recovery, "_resume_streams", "consumer.perform_seek(), timeout=self.app.conf.broker_request_timeout"),
         (Recovery, "_wait", "self.signal_recovery_start in wait_result.done"),
+        # Readiness: a rebalance begins before the group is asked, and ends after the placing, also of no partition.
+        (driver.ConsumerRebalanceListener, "on_partitions_revoked", "thread.app.on_rebalance_start()"),
+        (App, "on_rebalance_start", "self.rebalancing = True"),
+        (Recovery, "_resume_streams", "app.on_rebalance_end()"),
         # With auto_offset_reset "none" both are errors, not a silent jump.
         (Fetcher, "_update_fetch_positions", "err = Errors.NoOffsetForPartitionError(tp)"),
         (Fetcher, "_proc_fetch_request", "err = Errors.OffsetOutOfRangeError({tp: fetch_offset})"),
