@@ -311,3 +311,5 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         finally:
             world.delivery.die()
             world.reader.close()
+            if world.transactions is not None and world.transactions.overstayed:
+                os._exit(1)

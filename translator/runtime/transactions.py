@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -26,8 +27,10 @@ SECONDS = 0.2
 """How long a transaction takes records, unless so much is in flight that reading waits for its end."""
 
 _PAUSE = 0.002
-# More than a record may take: whose topic cannot be written is said by its own report.
+# A commit waits for records, too: whose topic cannot be written is to be said by their own reports, which come first.
 _MORE_SECONDS = 5.0
+# What a call may take beyond the time that it is given, as threads on a busy machine do.
+_OVERSTAY_SECONDS = 2.0
 # Below the time that a dying process has (app._FATAL_EXIT_SECONDS). What is not aborted, the broker aborts later.
 _ABORT_SECONDS = 5.0
 
@@ -49,6 +52,10 @@ _CAUSES: Mapping[int, str] = {
     KafkaError._TIMED_OUT: "no broker answered within timing.delivery; the next owner waits until it is known whether "
     "the transaction stands",
 }
+_OVERSTAYED = (
+    "transaction failed: librdkafka has not come back within the time that it was given (timing.delivery): it waits "
+    "for a coordinator that is gone; the next start asks for the new one"
+)
 # What the operator must change before any start can succeed.
 _REFUSALS: Mapping[int, str] = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the user needs write and describe on it",
@@ -97,7 +104,7 @@ class Transactions(Delivery):
         aside: writes what others must be able to read before the first event that names it.
         note: what to commit beside an offset of a topic.
         committed: is told how long the end of a transaction took.
-        seconds: that a record may take (`timing.delivery`); the end of a transaction may take little more.
+        seconds: that a record may take (`timing.delivery`), and a call of the library; a commit may take little more.
     """
 
     def __init__(
@@ -114,7 +121,7 @@ class Transactions(Delivery):
         self._aside = aside
         self._note = note
         self._committed = committed
-        self._seconds = seconds + _MORE_SECONDS
+        self._seconds = seconds
         # -- of the present transaction
         self._membership = b""
         self._offsets: dict[tuple[str, int], int] = {}  # one past the last message of a partition
@@ -124,6 +131,8 @@ class Transactions(Delivery):
         self._writing = 0  # messages of which a part is written
         self._ending: asyncio.Task[Any] | None = None
         # -- of all
+        self.overstayed = False
+        """A call has not come back: its thread keeps the interpreter from ending."""
         self._ended = 0
         self._failed: BaseException | None = None
 
@@ -265,7 +274,7 @@ class Transactions(Delivery):
         await self.all_settled()
         if self._dead:
             return False
-        self._ending = asyncio.create_task(asyncio.to_thread(self._place, dict(offsets), membership))
+        self._ending = asyncio.create_task(self._place(dict(offsets), membership))
         self._ending.add_done_callback(self._placed)
         # Shielded: when partitions move again this ends at once, but the next transaction must wait for it.
         return bool(await asyncio.shield(self._ending))
@@ -274,23 +283,21 @@ class Transactions(Delivery):
         self._failed = self._failed or placing.exception()
         self._ending = None
 
-    def _place(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> bool:
+    async def _place(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> bool:
         try:
-            self._producer.send_offsets_to_transaction(self._noted(offsets), membership, self._seconds)
-        except KafkaException as error:
-            if error.args[0].code() not in _MOVES:
-                raise _fatal(error) from None
-            self._producer.abort_transaction(self._seconds)  # nothing was written in it
-            self._producer.begin_transaction()
+            await self._send_offsets(offsets, membership)
+        except _MovedError:
+            await self._called(self._seconds, self._give_up)
             return False
-        self._commit()
+        await self._commit()
         return True
 
     async def _end(self) -> None:
         offsets, membership = self._offsets, self._membership
         started = time.monotonic()
         try:
-            await asyncio.to_thread(self._send_and_commit, offsets, membership)
+            await self._send_offsets(offsets, membership)
+            await self._commit()
         except Exception as error:
             self._failed = self._failed or error  # and `_ending` stays: no other transaction begins
             return
@@ -302,18 +309,37 @@ class Transactions(Delivery):
         self._acknowledge()
         self._ending = None
 
-    def _send_and_commit(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> None:
-        try:
-            self._producer.send_offsets_to_transaction(self._noted(offsets), membership, self._seconds)
-        except KafkaException as error:
-            raise _fatal(error) from None
-        self._commit()
+    async def _send_offsets(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> None:
+        send = self._producer.send_offsets_to_transaction
+        await self._called(self._seconds, partial(send, self._noted(offsets), membership))
 
-    def _commit(self) -> None:
+    async def _commit(self) -> None:
         """Ends the transaction and begins the next, which is nothing to the broker before it holds something."""
+        await self._called(self._seconds + _MORE_SECONDS, self._commit_and_begin)
+
+    def _commit_and_begin(self, seconds: float) -> None:
+        self._producer.commit_transaction(seconds)
+        self._producer.begin_transaction()
+
+    def _give_up(self, seconds: float) -> None:
+        """Aborts a transaction in which nothing was written."""
+        self._producer.abort_transaction(seconds)
+        self._producer.begin_transaction()
+
+    async def _called(self, seconds: float, call: Callable[[float], None]) -> None:
+        """Makes a call of the library, which blocks, in a thread. It is told how long it may take.
+
+        Raises:
+            FatalError: it failed, or it has not returned although its time is over.
+        """
+        calling = asyncio.get_running_loop().run_in_executor(None, call, seconds)
+        # Not with the timeout of the call alone: librdkafka 2.16 waits beyond it for a coordinator that is gone.
+        await asyncio.wait({calling}, timeout=seconds + _OVERSTAY_SECONDS)
+        if not calling.done():
+            self.overstayed = True
+            raise FatalError(_OVERSTAYED)
         try:
-            self._producer.commit_transaction(self._seconds)
-            self._producer.begin_transaction()
+            calling.result()
         except KafkaException as error:
             raise _fatal(error) from None
 
@@ -343,7 +369,12 @@ class Transactions(Delivery):
             self._producer.abort_transaction(_ABORT_SECONDS)
 
 
+class _MovedError(FatalError):
+    """The partitions are not ours any more."""
+
+
 def _fatal(error: KafkaException) -> FatalError:
     said: KafkaError = error.args[0]
     cause = _CAUSES.get(said.code())
-    return FatalError(f"transaction failed: {said.str()}" + (f" ({cause})" if cause else ""))
+    kind = _MovedError if said.code() in _MOVES else FatalError
+    return kind(f"transaction failed: {said.str()}" + (f" ({cause})" if cause else ""))

@@ -1,6 +1,7 @@
 """Transactions on the real broker: whole messages with their offsets or nothing; nothing for who lost partitions."""
 
 import asyncio
+import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
@@ -49,11 +50,17 @@ class Bench:
         self.topics = Topics(self.client)
 
     def transactions(
-        self, bounds: Bounds | None = None, name: str = "", seconds: float = 20, *, reports: bool = False
+        self,
+        bounds: Bounds | None = None,
+        name: str = "",
+        seconds: float = 20,
+        *,
+        reports: bool = False,
+        kind: type[Producer] = Producer,
     ) -> Transactions:
         config = producer_config(self.client, seconds, [1_000_000])
         made = Transactions(
-            Producer(transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)),
+            kind(transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)),
             Delivery(Producer(config), self.accounted.append),
             self.accounted.append,
             lambda topic: f"note of {topic};",
@@ -391,6 +398,37 @@ def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
         with pytest.raises(FatalError, match="no-such-topic"):
             await until(lambda: False, to)
         to.die()
+
+    asyncio.run(scenario())
+    assert ([], {}, []) == (bench.visible(), bench.committed(), bench.done)
+
+
+@pytest.mark.parametrize("placing", [False, True], ids=["end of a transaction", "first place"])
+def test_a_call_that_overstays_its_time_is_fatal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, *, placing: bool
+) -> None:
+    """The process ends then, and does not wait for the call; nothing of the transaction is there."""
+    monkeypatch.setattr("translator.runtime.transactions._OVERSTAY_SECONDS", 0.1)
+    coordinator_is_back = threading.Event()
+
+    class Waiting(Producer):
+        """As librdkafka 2.16 where the coordinator of the group goes, whatever time the call is given."""
+
+        def send_offsets_to_transaction(self, *_: Any) -> None:
+            coordinator_is_back.wait()
+
+    async def scenario() -> None:
+        to = bench.transactions(seconds=1, kind=Waiting)
+        batch = bench.begin(to)
+        if not placing:
+            await bench.message(to, batch, 0, b"a")
+            batch.closed = True
+        try:
+            with pytest.raises(FatalError, match=r"has not come back within the time .*timing\.delivery"):
+                await (to.place({(bench.raw, 0): 2}, bench.membership) if placing else until(lambda: False, to))
+            to.die()
+        finally:
+            coordinator_is_back.set()
 
     asyncio.run(scenario())
     assert ([], {}, []) == (bench.visible(), bench.committed(), bench.done)
