@@ -11,7 +11,7 @@ from bench.measure import best_times, machine, rate, table
 from bench.messages import feed
 from translator.dialects import build
 from translator.message import Limits, Message, Setup
-from translator.translate import RUN, Events, Translator
+from translator.translation.translate import RUN, Events, Translator
 
 COLUMNS = 12
 ROUNDS = 15

@@ -10,14 +10,14 @@ import msgspec
 from bench.measure import best_times, machine, rate, table
 from bench.messages import SOURCES, Feed, feed
 from bench.peers import fastavro_datum
+from cdc_core.envelope import ChangeEvent
 from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.dialects._json import parse
 from translator.dialects.canal.quick import Body
 from translator.dialects.dts_avro.reader import RecordReader
-from translator.envelope import ChangeEvent
 from translator.message import Limits, Message
-from translator.translate import RUN, Events, Result, Translator
+from translator.translation.translate import RUN, Events, Result, Translator
 
 COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12

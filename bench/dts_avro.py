@@ -17,7 +17,7 @@ from translator.dialects.dts_avro.reader import RecordReader
 from translator.dialects.dts_avro.scan import compile_scan
 from translator.dialects.dts_avro.schema import V2, V3
 from translator.message import Limits, Message
-from translator.translate import RUN, Events, Translator
+from translator.translation.translate import RUN, Events, Translator
 
 COLUMNS = (12, 60)
 ROUNDS = 15

@@ -7,7 +7,7 @@ import io
 import fastavro
 import msgspec
 
-from translator.envelope import ChangeEvent, avro_schema
+from cdc_core.envelope import ChangeEvent, avro_schema
 
 _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 

@@ -13,7 +13,7 @@ from bench.messages import feed
 from translator.codecs.avro import AvroCodec
 from translator.dialects import build
 from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
-from translator.translate import RUN, Events, Translator
+from translator.translation.translate import RUN, Events, Translator
 
 COLUMNS = 10
 ROUNDS = 15

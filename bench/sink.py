@@ -32,22 +32,22 @@ from bench.measure import machine, table
 from bench.processes import Tree
 from bench.sink_events import COLUMNS, KEY, PARTITIONS, Feed, Workload
 from bench.sink_pattern import Pattern
+from cdc_core.envelope import TableSchema
 from dev.broker import Broker
 from dev.jars import spark_jars
-from spark_sink import session
-from spark_sink.apply import Applier
-from spark_sink.books import Books
-from spark_sink.kafka import Kafka
+from spark_sink import spark_session
+from spark_sink.apply.driver import Applier
+from spark_sink.config.settings import Input, Settings, Spark, Tables
+from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.control_tables.batches import Books
+from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
-from spark_sink.names import TableId
-from spark_sink.read import stream
-from spark_sink.schemas import Catalog
-from spark_sink.settings import Input, Settings, Spark, Tables
-from spark_sink.tables.delta import location
-from spark_sink.tables.delta_ddl import DeltaDdl
-from spark_sink.tables.delta_spark import DeltaWriter
-from spark_sink.tables.delta_tables import DeltaTables
-from translator.envelope import TableSchema
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.mirror import location
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.tables import DeltaTables
 
 TOPIC = "bench.canonical"
 
@@ -79,7 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         conf={"spark.ui.enabled": "false"},
     )
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
-        spark = session.build("bench", spark_settings, folder)
+        spark = spark_session.build("bench", spark_settings, folder)
         try:
             history = History(options.tables, options.load, options.warm_up, options.changes)
             bench = Bench(spark, broker.bootstrap, Path(folder), history)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, Column, Origin, TableSchema, position
 from translator.codecs.avro import AvroCodec
-from translator.envelope import ChangeEvent, Column, Origin, TableSchema, position
 
 PARTITIONS = 4
 

@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
 
 from bench.sink_events import COLUMNS, KEY
-from spark_sink.columns import sql_type
-from spark_sink.read import decoded
-from spark_sink.tables.delta import location
-from translator.envelope import TableSchema
+from cdc_core.envelope import TableSchema
+from spark_sink.events.source import decoded
+from spark_sink.schema.column_types import sql_type
+from spark_sink.tables.delta.mirror import location
 
 
 class Pattern:

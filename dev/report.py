@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table as Grid
 
+from cdc_core.envelope import ChangeEvent
 from dev.compare import differences
 from dev.sources import ShopSource
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack
 from dev.writers import Raw
 from translator.codecs.avro import AvroCodec
-from translator.envelope import ChangeEvent
 
 Coordinates = tuple[str, int, int]
 """Topic, partition and offset of a raw message."""

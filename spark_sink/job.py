@@ -17,25 +17,25 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import session, signals
-from spark_sink.actions import Actions
-from spark_sink.apply import Applier
-from spark_sink.books import Books
+from spark_sink import signals, spark_session
+from spark_sink.apply.driver import Applier
+from spark_sink.apply.existing_tables import check_tables
+from spark_sink.batch_sizing import Pace
+from spark_sink.config.settings import Settings
+from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
-from spark_sink.existing import check_tables
-from spark_sink.extent import together
+from spark_sink.events.offset_span import together
+from spark_sink.events.source import stream
+from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
 from spark_sink.metrics import Metrics
-from spark_sink.pace import Pace
-from spark_sink.read import stream
-from spark_sink.report import Report
-from spark_sink.requests import Requests
-from spark_sink.schemas import SchemaReader
-from spark_sink.settings import Settings
-from spark_sink.starting import starting_offsets
-from spark_sink.tables.delta_ddl import DeltaDdl
-from spark_sink.tables.delta_spark import DeltaWriter
-from spark_sink.tables.delta_tables import DeltaTables
+from spark_sink.operations.actions import Actions
+from spark_sink.schema.catalog import SchemaReader
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.tables import DeltaTables
 
 log = structlog.get_logger()
 
@@ -72,7 +72,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     # Before Spark, which takes long to start, and says less of why it reaches no broker.
     schemas.reach()
     schemas.refresh()
-    spark = session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
+    spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
     signals.end_at_once()
     try:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
@@ -199,7 +199,7 @@ class Job:
     def _hush(self, hushed: bool) -> None:
         """A batch was turned away: nobody has to hear of it, up to the end of its second beginning."""
         if hushed != self._hushed:
-            session.log_level(self._spark, _COMPLAINS, "OFF" if hushed else "ERROR")
+            spark_session.log_level(self._spark, _COMPLAINS, "OFF" if hushed else "ERROR")
             self._hushed = hushed
 
     def _obey(self) -> None:
@@ -242,7 +242,7 @@ class Job:
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
-    files, folder = session.hadoop_folder(spark, checkpoint)
+    files, folder = spark_session.hadoop_folder(spark, checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
     if files.exists(path) and not has_progress(spark, checkpoint):
         files.delete(path, False)
@@ -262,7 +262,7 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
     """Whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
-    files, folder = session.hadoop_folder(spark, checkpoint)
+    files, folder = spark_session.hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 

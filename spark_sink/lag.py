@@ -9,7 +9,7 @@ from typing import Any
 import structlog
 from pyspark.sql import SparkSession
 
-from spark_sink.session import hadoop_folder
+from spark_sink.spark_session import hadoop_folder
 
 log = structlog.get_logger()
 

@@ -13,11 +13,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from spark_sink.destinations import EXCLUDED
 from spark_sink.errors import ConfigError
-from spark_sink.latency import BOUNDS, NONE, Latency
-from spark_sink.parking import Cause
-from spark_sink.report import Report
+from spark_sink.events.grouping import EXCLUDED
+from spark_sink.events.latency import BOUNDS, NONE, Latency
+from spark_sink.events.parking import Cause
+from spark_sink.table_report import Report
 
 # Stands for all tables beyond the cap.
 OTHER = "other"

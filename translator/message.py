@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from translator.envelope import Ddl, Issue, TableSchema, Tx
+from cdc_core.envelope import Ddl, Issue, TableSchema, Tx
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A canonical value: what JSON can carry, already encoded by the rules of design section 4."""

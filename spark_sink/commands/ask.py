@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from spark_sink import settings
+from spark_sink.config import settings
 from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
@@ -58,13 +58,13 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 def _ask(path: Path, command: str, table: str, argument: str | None, seconds: float | None) -> None:
     loaded = settings.load(path)
     # Here, not above: help and mistakes in the file need no table library.
-    from spark_sink import overview
-    from spark_sink.requests import RequestBook, State
-    from spark_sink.sweep import parse_before
+    from spark_sink.control_tables.requests import RequestBook, State
+    from spark_sink.operations import status
+    from spark_sink.operations.sweep import parse_before
 
     book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
     book.check()
-    overview.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    status.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
     if argument is not None:
         parse_before(argument)
     id = book.ask(command, table, argument)

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from spark_sink import settings
 from spark_sink.commands.ask import config
+from spark_sink.config import settings
 
 
 @click.command()
@@ -19,9 +19,9 @@ from spark_sink.commands.ask import config
 def status(config: Path, as_json: bool) -> None:
     """Which tables there are, which are parked and why, and the newest batch."""
     loaded = settings.load(config)
-    from spark_sink import overview
+    from spark_sink.operations import status
 
-    found = overview.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
+    found = status.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
     found["excluded"] = list(loaded.tables.exclude)
     if as_json:
         click.echo(json.dumps(found, default=str))
@@ -63,9 +63,9 @@ def _counts(counts: dict[str, int]) -> str:
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Versions of all tables and offsets of the topic that belong together, as JSON."""
     loaded = settings.load(config)
-    from spark_sink import overview
+    from spark_sink.operations import status
 
-    found = overview.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, batch, checkpoint)
+    found = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, batch, checkpoint)
     click.echo(json.dumps(found, default=str, indent=2))
 
 
@@ -82,14 +82,14 @@ def quarantine() -> None:
 def ls(config: Path, table: str | None, reason: str | None, limit: int) -> None:
     """List events in quarantine: reason, table, place in the topic, id, detail. No row data."""
     loaded = settings.load(config)
-    from spark_sink import overview
     from spark_sink.errors import ConfigError, Reason, unknown
+    from spark_sink.operations import status
 
     if reason is not None and reason not in list(Reason):
         raise ConfigError(unknown("reason", reason, Reason))
     found = [
         row
-        for row in overview.quarantined(loaded.tables.warehouse, loaded.tables.pattern)
+        for row in status.quarantined(loaded.tables.warehouse, loaded.tables.pattern)
         if table in (None, row["target"]) and reason in (None, row["reason"])
     ]
     found.sort(key=lambda row: (row["kafka_partition"], row["kafka_offset"]))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from spark_sink import logs, settings, signals
+from spark_sink import logs, signals
+from spark_sink.config import settings
 
 
 @click.command()

@@ -6,7 +6,7 @@ from bench.codec import BUDGET_COLUMNS, COLUMNS, budget, encoding
 from bench.messages import SOURCES, feed
 from translator.dialects import DIALECTS
 from translator.message import Limits
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 
 def _first_column(markdown: str) -> list[str]:

@@ -40,17 +40,17 @@ class Stage:
 
 
 STAGES = {
-    "poll": Stage("translator.runtime.transport:_batch", most=12),
-    "translate": Stage("translator.translate:Translator.translate_run", most=100),
-    "produce": Stage("translator.runtime.delivery:Delivery.send", settle=True, most=3000),
-    "seal": Stage("translator.runtime.transactions:Transactions.seal", settle=True, most=3000),
-    "report": Stage("translator.runtime.transport:BatchConsumer.ack", most=12),
-    "commit": Stage("translator.runtime.transport:BatchConsumerThread._commit", before=True, most=4),
-    "end": Stage("translator.runtime.transactions:Transactions._commit", before=True, most=8),
-    "learn-read": Stage("translator.runtime.pipeline:Pipeline._learn", before=True),
-    "learn-taught": Stage("translator.catalog:Catalog.teach", within="_learn"),
-    "learn-told": Stage("translator.runtime.delivery:Delivery.confirm", within="_learn"),
-    "learn-told-aside": Stage("translator.runtime.transactions:Transactions.confirm", within="_learn"),
+    "poll": Stage("translator.service.faust_transport:_batch", most=12),
+    "translate": Stage("translator.translation.translate:Translator.translate_run", most=100),
+    "produce": Stage("translator.service.delivery.at_least_once:Delivery.send", settle=True, most=3000),
+    "seal": Stage("translator.service.delivery.exactly_once:Transactions.seal", settle=True, most=3000),
+    "report": Stage("translator.service.faust_transport:BatchConsumer.ack", most=12),
+    "commit": Stage("translator.service.faust_transport:BatchConsumerThread._commit", before=True, most=4),
+    "end": Stage("translator.service.delivery.exactly_once:Transactions._commit", before=True, most=8),
+    "learn-read": Stage("translator.service.pipeline:Pipeline._learn", before=True),
+    "learn-taught": Stage("translator.translation.metadata_catalog:Catalog.teach", within="_learn"),
+    "learn-told": Stage("translator.service.delivery.at_least_once:Delivery.confirm", within="_learn"),
+    "learn-told-aside": Stage("translator.service.delivery.exactly_once:Transactions.confirm", within="_learn"),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from dev.broker import Broker
 from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, dumps, identity
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +25,7 @@ SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"pr
 STOPPING = f"""#!{sys.executable}
 import signal, sys, threading
 import confluent_kafka
-from translator.runtime import start
+from translator.service import bootstrap
 
 class Stopping(confluent_kafka.Producer):
     sent = 0
@@ -37,7 +37,7 @@ class Stopping(confluent_kafka.Producer):
             # To this thread: one to the process would be another thread's to take, and this one would go on meanwhile.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
-start.Producer = Stopping
+bootstrap.Producer = Stopping
 from translator.commands import main
 sys.exit(main())
 """

@@ -16,9 +16,9 @@ from confluent_kafka.admin import AdminClient
 from dev.broker import Broker
 from dev.stack import CANONICAL, Stack, wait_until
 from tests.integration._workers import PATIENCE, Workers, commit_noted, dumps, identities
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 from translator.codecs.avro import AvroCodec
-from translator.runtime.positions import GAP_PREFIX
+from translator.service.start_offsets import GAP_PREFIX
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ import yaml
 from dev.broker import Broker
 from dev.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, Feeding, Workers, identities
-from tests.translator.runtime._owner import in_order, offsets
-from tests.translator.runtime._replay import AMBIGUOUS, CLEAR, update
+from tests.translator.operations._owner import in_order, offsets
+from tests.translator.operations._replay import AMBIGUOUS, CLEAR, update
 
 pytestmark = pytest.mark.integration
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent
 from dev.broker import LOOPBACK, Broker
 from dev.stack import Account, Stack, wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
-from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
+from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.avro import AvroCodec
 from translator.dialects.qlik import Qlik
-from translator.envelope import ChangeEvent
 from translator.message import Learned, Message, Setup
 
 pytestmark = pytest.mark.integration
@@ -294,7 +294,7 @@ def _document(qlik: Qlik, version: int) -> bytes:
 IMPATIENT_CLIENT = """
 import sys
 from translator.commands import main
-from translator.runtime import app
+from translator.service import app
 settings = app._faust_settings
 app._faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 8.0}
 sys.argv = ["translator", "run", "-c", sys.argv[1]]

@@ -19,7 +19,7 @@ from dev.jars import broker_jars
 from dev.java import find_java
 from dev.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, STEADY, Feeding, Workers, dumps, identity
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
 

@@ -16,10 +16,10 @@ from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, enveloped, metadata
 from tests.translator.dialects._qlik_avro import body, data_schema, framed, key_schema, written
-from tests.translator.runtime._lessons import Lessons
-from tests.translator.runtime._pipeline import PARTITION, Bench
-from tests.translator.runtime.test_waits import letters, need, soon
-from translator.runtime.registry import SchemaRegistry
+from tests.translator.service._lessons import Lessons
+from tests.translator.service._pipeline import PARTITION, Bench
+from tests.translator.service.test_metadata_wait import letters, need, soon
+from translator.kafka.schema_registry import SchemaRegistry
 from translator.settings import Registry
 
 pytestmark = pytest.mark.integration

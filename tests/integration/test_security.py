@@ -34,10 +34,10 @@ from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
 from translator.errors import CdcError, ConfigError, RetryableError
-from translator.runtime.app import _credentials
-from translator.runtime.connection import librdkafka
-from translator.runtime.start import prepare
-from translator.runtime.topics import Topics
+from translator.kafka.client_config import librdkafka
+from translator.kafka.topics import Topics
+from translator.service.app import _credentials
+from translator.service.bootstrap import prepare
 from translator.settings import Kafka, Output, Settings, Source, Timing
 
 pytestmark = pytest.mark.integration

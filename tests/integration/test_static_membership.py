@@ -11,7 +11,7 @@ import yaml
 from dev.broker import LOOPBACK, Broker
 from dev.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, Workers, is_ready
-from tests.translator.runtime._replay import CLEAR, update
+from tests.translator.operations._replay import CLEAR, update
 
 pytestmark = pytest.mark.integration
 

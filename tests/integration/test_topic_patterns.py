@@ -12,7 +12,7 @@ import pytest
 from dev.broker import Broker
 from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent, Column, TableSchema, avro_schema
 from tests.repository.pages import DOCS, ROOT, names, page, section, table
 from tests.translator.dialects.case import CASES, find_cases, opened
 from translator.codecs.avro import HEADER
 from translator.dialects import DIALECTS
-from translator.envelope import ChangeEvent, Column, TableSchema, avro_schema
 from translator.errors import ErrorCode
 from translator.message import Limits
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 from translator.values import CANONICAL_TYPES
 
 ENVELOPE = page("envelope.md")

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.fold import fold
-from spark_sink.row import Event
+from cdc_core.envelope import ChangeEvent, avro_schema, position
+from spark_sink.model.fold import fold
+from spark_sink.model.row import Event
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
 from translator.codecs.avro import AvroCodec
 from translator.codecs.json import JsonCodec
-from translator.envelope import ChangeEvent, avro_schema, position
 
 READING = page("reading.md")
 

@@ -16,14 +16,14 @@ from typing import Any
 import fastavro
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, avro_schema
 from tests.repository.pages import DOCS, page
 from tests.translator.dialects.case import CASES, opened
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
-from translator.envelope import ChangeEvent, avro_schema
 from translator.message import Limits, Message
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 VECTORS = DOCS / "envelope-examples.jsonl"
 SOURCE = "shop"

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from spark_sink.row import Event
+from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
+from spark_sink.model.row import Event
 from tests.translator.examples import BLANK
 from translator.codecs.avro import AvroCodec
-from translator.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
 
 SCOPE = "raw:0@topic-id"
 OTHER_SCOPE = "raw:1@topic-id"

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dev.jars import spark_jars
-from spark_sink import session
-from spark_sink.settings import Spark
+from spark_sink import spark_session
+from spark_sink.config.settings import Spark
 from tests.spark_sink.lake import Lake
 
 
@@ -24,7 +24,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         jars=tuple(map(str, spark_jars())),
         conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
     )
-    running = session.build("tests", settings, str(tmp_path_factory.mktemp("warehouse")))
+    running = spark_session.build("tests", settings, str(tmp_path_factory.mktemp("warehouse")))
     yield running
     running.stop()
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from spark_sink.row import Event
-from translator.envelope import position
+from cdc_core.envelope import position
+from spark_sink.model.row import Event
 
 KEYS = range(5)
 COLUMNS = ("a", "b", "c")

@@ -11,20 +11,20 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_sink.actions import Actions
-from spark_sink.apply import Applier
-from spark_sink.books import Books
+from cdc_core.envelope import ChangeEvent, TableSchema
+from spark_sink.apply.driver import Applier
+from spark_sink.config.table_rules import Rules
+from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.requests import Request, Requests
 from spark_sink.metrics import Metrics
-from spark_sink.names import TablePattern
-from spark_sink.report import Report
-from spark_sink.requests import Request, Requests
-from spark_sink.rules import Rules
-from spark_sink.schemas import Catalog
-from spark_sink.tables.delta_ddl import DeltaDdl
-from spark_sink.tables.delta_spark import DeltaWriter
-from spark_sink.tables.delta_tables import DeltaTables
+from spark_sink.operations.actions import Actions
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.table_naming import TablePattern
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.tables import DeltaTables
 from tests.spark_sink.changes import record
-from translator.envelope import ChangeEvent, TableSchema
 
 PATTERN = "{source}_{db}_{schema}.{table}"
 

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from spark_sink.engines import Choice, Engine
-from spark_sink.evolve import Shape
-from spark_sink.row import NOTHING, Key, Mark, Memory
-from spark_sink.tables import Changes, Identity, Marker
-from spark_sink.tables.orders import Order
-from spark_sink.timeline import End, Truncate, Version
+from spark_sink.model.row import NOTHING, Key, Mark, Memory
+from spark_sink.model.version_timeline import End, Truncate, Version
+from spark_sink.schema.engine_choice import Choice, Engine
+from spark_sink.schema.evolution import Shape
+from spark_sink.tables.protocols import Changes, Identity, Marker
+from spark_sink.tables.spark_operations import Order
 
 
 class MemoryTable:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from spark_sink.row import Event
+from spark_sink.model.row import Event
 
 Rows = dict[int, dict[str, Any]]
 

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from deltalake import DeltaTable
 
-from spark_sink.engines import Engine, EngineRules
-from spark_sink.evolve import DEFAULTS, Policies
-from spark_sink.rules import Rules
+from cdc_core.envelope import ChangeEvent, TableSchema
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.evolution import DEFAULTS, Policies
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.lake import Lake
-from translator.envelope import ChangeEvent, TableSchema
 
 TABLES = {"orders": "fused", "merged": "spark"}
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from spark_sink.names import TableId, TablePattern
-from spark_sink.report import Report
-from spark_sink.rules import Rules
-from spark_sink.schemas import Catalog
-from spark_sink.task import Task
+from cdc_core.envelope import ChangeEvent, TableSchema
+from spark_sink.apply.worker import Task
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.table_report import Report
 from tests.spark_sink.changes import record, withholds
 from tests.spark_sink.memory import MemoryTables
-from translator.envelope import ChangeEvent, TableSchema
 
 FIELDS = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after", "after_state")
 PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")

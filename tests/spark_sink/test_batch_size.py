@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from structlog.testing import capture_logs
 
 from dev.broker import Broker
+from spark_sink.config.settings import Batches, Input, Settings, Tables
+from spark_sink.config.spark_kafka_options import Kafka
 from spark_sink.job import Job
-from spark_sink.kafka import Kafka
 from spark_sink.lag import Lag, offset_entry
-from spark_sink.report import Report
-from spark_sink.schemas import SchemaReader
-from spark_sink.settings import Batches, Input, Settings, Tables
+from spark_sink.schema.catalog import SchemaReader
+from spark_sink.table_report import Report
 from tests.spark_sink.changes import change, record
 from tests.spark_sink.lake import Lake
 

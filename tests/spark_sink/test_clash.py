@@ -11,22 +11,22 @@ import pytest
 from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
+from cdc_core.envelope import ChangeEvent
+from spark_sink.apply.existing_tables import check_tables
+from spark_sink.apply.worker import Task
+from spark_sink.config.table_rules import Rules
+from spark_sink.control_tables.requests import State
 from spark_sink.errors import ConfigError
-from spark_sink.evolve import Column, Create, Shape
-from spark_sink.existing import check_tables
-from spark_sink.names import TableId, TablePattern
-from spark_sink.parking import Cause, Parking
-from spark_sink.report import Report
-from spark_sink.requests import State
-from spark_sink.rules import Rules
-from spark_sink.schemas import Catalog
-from spark_sink.tables import Marker
-from spark_sink.task import Task
+from spark_sink.events.parking import Cause, Parking
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.evolution import Column, Create, Shape
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.table_report import Report
+from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import PATTERN, Lake
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 from tests.spark_sink.records import records
-from translator.envelope import ChangeEvent
 
 ORDERS, SHOUTED = "shop/sales//orders", "shop/sales//ORDERS"
 NAME, CUSTOMERS, NEW = "shop_sales.orders", "shop_sales.customers", "shop_sales.orders_2"

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from spark_sink.books import Books
 from spark_sink.commands import main
+from spark_sink.control_tables.batches import Books
 from spark_sink.errors import Reason
-from spark_sink.names import TableId
-from spark_sink.quarantine import Rejected
-from spark_sink.report import Report
-from spark_sink.tables import Marker
-from spark_sink.tables.delta_tables import DeltaTables
+from spark_sink.events.quarantine import Rejected
+from spark_sink.schema.table_naming import TableId
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import Marker
 
 SHOUTED = TableId("shop", "sales", None, "ORDERS")
 

@@ -19,9 +19,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from dev.broker import Broker
 from tests.spark_sink.changes import announced, change, record, schema_of
-from translator.envelope import ChangeEvent, TableSchema
 
 # A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
 # test with two runs took almost five minutes.

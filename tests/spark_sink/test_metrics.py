@@ -7,10 +7,10 @@ import urllib.request
 
 import pyarrow as pa
 
-from spark_sink.latency import BOUNDS, NONE, Latency
+from spark_sink.events.latency import BOUNDS, NONE, Latency
+from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
-from spark_sink.parking import Cause
-from spark_sink.report import Report
+from spark_sink.table_report import Report
 
 
 def _scrape(port: int) -> dict[str, float]:

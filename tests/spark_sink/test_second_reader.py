@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
+from cdc_core.envelope import ChangeEvent, position
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.spark_sink.changes import record
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
-from translator.envelope import ChangeEvent, position
 
 TIMES = ("ts_commit_us", "ts_capture_us", "ts_origin_us")
 

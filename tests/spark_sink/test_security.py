@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 
 from dev.certificates import Authority
 from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
-from spark_sink import schemas
+from spark_sink.config.spark_kafka_options import Kafka
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.kafka import Kafka
-from spark_sink.schemas import SchemaReader
+from spark_sink.schema import catalog
+from spark_sink.schema.catalog import SchemaReader
 
 TOPIC = "secured"
 
@@ -206,7 +206,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
         ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker answered within 1 s: "),
     )
     for section, patience, kind, text in cases:
-        monkeypatch.setattr(schemas, "PATIENCE_SECONDS", patience)
+        monkeypatch.setattr(catalog, "PATIENCE_SECONDS", patience)
         reader = SchemaReader(Kafka(**section).client_options(), TOPIC)
         with pytest.raises(kind) as caught:
             reader.reach()

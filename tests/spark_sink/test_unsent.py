@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from cdc_core.envelope import ChangeEvent
 from tests.spark_sink.lake import Lake
 from translator.dialects import build
-from translator.envelope import ChangeEvent
 from translator.message import DeclaredTable, Learned, Limits, Message, Setup
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 
 class Source:

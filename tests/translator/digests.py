@@ -17,7 +17,7 @@ import msgspec
 from tests.translator.dialects.case import CASES, find_cases, opened
 from translator.codecs import CODECS, build
 from translator.message import Limits
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 ORDERS: Mapping[str, slice] = {"forward": slice(None), "backward": slice(None, None, -1)}
 

@@ -1,6 +1,6 @@
 """One event that says something in every field, and the pieces it is made of: what several tests spell out."""
 
-from translator.envelope import ChangeEvent, Context, Ddl, Detail, ImageText, Issue, Key, Origin, Tx
+from cdc_core.envelope import ChangeEvent, Context, Ddl, Detail, ImageText, Issue, Key, Origin, Tx
 
 CONTEXT = Context(
     id="shop/raw.shop/3/42/0",

@@ -5,7 +5,7 @@ from typing import TypeVar
 import msgspec
 from hypothesis import strategies as st
 
-from translator.envelope import (
+from cdc_core.envelope import (
     KEY_KINDS,
     KINDS,
     OPERATIONS,

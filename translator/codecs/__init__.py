@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
-from translator.envelope import ChangeEvent, TableSchema
 from translator.errors import ConfigError, unknown
 from translator.options import parse_options
 

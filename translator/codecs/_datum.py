@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from cdc_core.envelope import ChangeEvent, Ddl, Issue, Tx
 from translator.codecs._memo import Memo
-from translator.envelope import ChangeEvent, Ddl, Issue, Tx
 
 FINGERPRINT = "1aa4b45bd6db449a"
 """CRC-64-AVRO of the schema that is written here."""

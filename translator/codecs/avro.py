@@ -11,9 +11,9 @@ import io
 import fastavro
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, TableSchema, avro_schema
 from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
-from translator.envelope import ChangeEvent, TableSchema, avro_schema
 
 MARKER = b"\xc3\x01"
 # Times are read as the plain integers that they are: the logical types change nothing on the wire, and without

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, TableSchema, avro_schema
 from translator.codecs.record import Record, record_headers, record_key
-from translator.envelope import ChangeEvent, TableSchema, avro_schema
 
 IMAGES = ("key", "key_old", "before", "after")
 """The fields that hold JSON text in the event and objects in the JSON form."""

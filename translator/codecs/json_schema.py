@@ -11,8 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cdc_core.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, VERSION, avro_schema
 from translator.codecs.json import IMAGES
-from translator.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, VERSION, avro_schema
 
 Node = dict[str, Any]
 

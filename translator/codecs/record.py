@@ -8,8 +8,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from cdc_core.envelope import ChangeEvent
 from translator.codecs._memo import Memo
-from translator.envelope import ChangeEvent
 
 Headers = list[tuple[str, str | bytes | None]]
 

@@ -15,7 +15,7 @@ from translator import settings as settings_module
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from translator.runtime.audit import Findings, Report
+    from translator.operations.audit import Findings, Report
 
 
 @click.command()
@@ -47,8 +47,8 @@ def audit(
         raise ConfigError("--from and --to need --topic and --partition: offsets are those of one partition")
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.again import Again
-    from translator.runtime.audit import audit as audit_ranges
+    from translator.operations.audit import audit as audit_ranges
+    from translator.operations.offline_translator import Again
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)

@@ -27,7 +27,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
         raise ConfigError("--from needs --partition: offsets are those of one partition")
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.ranges import records_of
+    from translator.kafka.offset_ranges import records_of
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)

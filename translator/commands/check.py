@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 import click
 
 from translator import settings as settings_module
-from translator.catalog import Catalog
 from translator.settings import is_pattern
+from translator.translation.metadata_catalog import Catalog
 
 
 @runtime_checkable
@@ -28,8 +28,8 @@ def check(config: Path) -> None:
     """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.start import build_codecs, build_translators
-    from translator.runtime.subscription import resolve
+    from translator.kafka.subscription import resolve
+    from translator.service.bootstrap import build_codecs, build_translators
 
     translators = build_translators(settings, Catalog())
     codecs = build_codecs(settings)

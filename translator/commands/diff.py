@@ -11,7 +11,7 @@ import click
 from translator import settings as settings_module
 
 if TYPE_CHECKING:
-    from translator.runtime.compare import Difference
+    from translator.operations.diff import Difference
 
 
 @click.command()
@@ -23,7 +23,7 @@ def diff(config: Path, values: bool, topic_a: str, topic_b: str) -> None:
     """Pair the events of two topics by id and say in which fields they differ. Exit code 1 where they do."""
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.compare import compare
+    from translator.operations.diff import compare
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)

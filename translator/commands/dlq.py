@@ -19,9 +19,9 @@ from translator.commands.record_file import record_line
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.runtime.dead_letters import Found, Wanted
-    from translator.runtime.holds import HeldTable, Mark
-    from translator.runtime.replay import Report
+    from translator.operations.dlq.reader import Found, Wanted
+    from translator.operations.dlq.replay import Report
+    from translator.state.table_holds import HeldTable, Mark
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -80,7 +80,7 @@ def _wanted(
     until: int | None,
     limit: int | None,
 ) -> Wanted:
-    from translator.runtime.dead_letters import Wanted
+    from translator.operations.dlq.reader import Wanted
 
     for code in codes:
         if code not in set(ErrorCode):
@@ -95,7 +95,7 @@ def _wanted(
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
     """List dead letters by source, code and table, with counts and times."""
     settings = settings_module.load(config)
-    from translator.runtime.dead_letters import look
+    from translator.operations.dlq.reader import look
 
     dead = look(settings, _wanted(**filters), _say)
     if as_json:
@@ -124,7 +124,7 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
     Values of the message are never shown; key, value and its own headers are given as structure and lengths.
     """
     settings = settings_module.load(config)
-    from translator.runtime.dead_letters import Wanted, look
+    from translator.operations.dlq.reader import Wanted, look
 
     letters = look(settings, Wanted(), _say).letters
     found = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
@@ -147,10 +147,10 @@ def replay(config: Path, execute: bool, **filters: Any) -> None:
     --execute the exit code is 1 where a table is still held because something of it is left to replay.
     """
     settings = settings_module.load(config)
-    from translator.runtime import logs
-    from translator.runtime.replay import replay as replay_letters
+    from translator.operations.dlq.replay import replay as replay_letters
+    from translator.service import log_setup
 
-    logs.configure(settings.log_format)
+    log_setup.configure(settings.log_format)
     report = replay_letters(settings, _wanted(**filters), _say, execute=execute)
     _print_report(report, execute=execute)
     if execute and report.blocked:

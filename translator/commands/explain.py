@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cdc_core.envelope import ChangeEvent
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
 from translator.commands.dlq_preview import preview
-from translator.dead_letter import DeadLetter
-from translator.envelope import ChangeEvent
 from translator.errors import ConfigError
 from translator.message import Learned, Message, Skip
-from translator.translate import Events
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.runtime.again import Answer
+    from translator.operations.offline_translator import Answer
 
 _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
@@ -41,8 +41,8 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
     (`audit` does). A message that Canal's continuity check or native order would judge by others is read alone.
     """
     settings = settings_module.load(config)
-    from translator.runtime.again import Again
-    from translator.runtime.ranges import records_of
+    from translator.kafka.offset_ranges import records_of
+    from translator.operations.offline_translator import Again
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)

@@ -22,7 +22,7 @@ def learn(config: Path, sources: tuple[str, ...]) -> None:
     """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.backlog import learn as learn_backlog
+    from translator.operations.learn import learn as learn_backlog
 
     backlogs = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
     console = Console()

@@ -11,8 +11,8 @@ from translator import settings as settings_module
 from translator.commands.translate import dead_letter_line
 
 if TYPE_CHECKING:
-    from translator.dead_letter import DeadLetter
     from translator.message import Message
+    from translator.translation.dead_letter import DeadLetter
 
 
 @click.command()
@@ -30,9 +30,9 @@ def retranslate(config: Path, topic: str, partition: int, first: int, end: int, 
     """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.runtime.again import Again
-    from translator.runtime.retranslate import Wanted
-    from translator.runtime.retranslate import retranslate as retranslate_range
+    from translator.operations.offline_translator import Again
+    from translator.operations.retranslate import Wanted
+    from translator.operations.retranslate import retranslate as retranslate_range
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)

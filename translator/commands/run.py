@@ -24,7 +24,7 @@ def run(config: Path, accept_gap: bool) -> None:
         signal.signal(number, lambda *_: os._exit(0))
     settings = settings_module.load(config)
     # Here, not above: `translator translate` starts without Kafka clients.
-    from translator.runtime import app, logs
+    from translator.service import app, log_setup
 
-    logs.configure(settings.log_format)
+    log_setup.configure(settings.log_format)
     sys.exit(app.run(settings, accept_gap=accept_gap))

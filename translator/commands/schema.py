@@ -13,12 +13,12 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from cdc_core.envelope import TableSchema
 from translator import settings as settings_module
-from translator.envelope import TableSchema
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.runtime.known import Known
+    from translator.state.state_snapshot import Known
 
 
 @click.group()
@@ -64,7 +64,7 @@ def show(config: Path, key: str) -> None:
 
 def _look(config: Path) -> Known:
     settings = settings_module.load(config)
-    from translator.runtime.known import look
+    from translator.state.state_snapshot import look
 
     return look(settings, lambda text: click.echo(f"translator: {text}", err=True))
 

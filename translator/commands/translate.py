@@ -14,15 +14,15 @@ import msgspec
 import yaml
 
 from translator import dialects
-from translator.catalog import Catalog
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import Line, read_files, read_raw
-from translator.dead_letter import DeadLetter
 from translator.errors import ConfigError, FatalError, MessageError
-from translator.guards import Guards
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
-from translator.translate import Events, Result, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.metadata_catalog import Catalog
+from translator.translation.partition_guards import Guards
+from translator.translation.translate import Events, Result, Translator
 
 
 @click.command()

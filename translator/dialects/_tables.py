@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from translator.envelope import Column, TableSchema
+from cdc_core.envelope import Column, TableSchema
 from translator.errors import ConfigError
 from translator.message import DeclaredTable, TableName
 from translator.values import converter

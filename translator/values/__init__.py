@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from translator.values import quick
+from translator.values import fast_converters
 from translator.values.counted import clock_of, date_of_days, local_of, unscaled_decimal
+from translator.values.fast_converters import timestamptz_in
 from translator.values.numbers import INTEGER_BOUNDS, MAX_EXPONENT
-from translator.values.quick import timestamptz_in
 from translator.values.scalar import Assumed, Converter, Unrepresentable, text_of
 from translator.values.text import (
     bytes_from_base64,
@@ -29,16 +29,16 @@ from translator.values.times import clock_text, date_text, utc_text, zone
 
 _CONVERTERS: Mapping[str, Converter] = {
     "boolean": to_boolean,
-    **{name: quick.bounded_integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
-    "uint64": quick.uint64,
-    "decimal": quick.decimal,
-    "float32": quick.float32,
-    "float64": quick.float64,
+    **{name: fast_converters.bounded_integer(*bounds) for name, bounds in INTEGER_BOUNDS.items()},
+    "uint64": fast_converters.uint64,
+    "decimal": fast_converters.decimal,
+    "float32": fast_converters.float32,
+    "float64": fast_converters.float64,
     "string": to_string,
     "bytes": to_bytes,
-    "date": quick.date,
-    "time": quick.time,
-    "timestamp": quick.timestamp,
+    "date": fast_converters.date,
+    "time": fast_converters.time,
+    "timestamp": fast_converters.timestamp,
     "timestamptz": timestamptz_in(None),
     "interval": text_of,
     "json": text_of,
@@ -73,7 +73,7 @@ def converter(canonical_type: str) -> Converter:
     precision, scale = int(match[1]), int(match[2])
     if max(precision, abs(scale)) > MAX_EXPONENT:
         raise ValueError(f"{canonical_type}: precision and scale end at {MAX_EXPONENT}")
-    return quick.scaled_decimal(precision, scale)
+    return fast_converters.scaled_decimal(precision, scale)
 
 
 __all__ = [

@@ -26,10 +26,10 @@ class Point(NamedTuple):
     before: bool = False
 
 
-_DDL = "spark_sink.tables.delta_ddl:DeltaDdl"
-_MIRROR = "spark_sink.tables.delta:DeltaMirror"
-_TABLES = "spark_sink.tables.delta_tables:DeltaTables"
-_BOOKS = "spark_sink.books:Books"
+_DDL = "spark_sink.tables.delta.ddl:DeltaDdl"
+_MIRROR = "spark_sink.tables.delta.mirror:DeltaMirror"
+_TABLES = "spark_sink.tables.delta.tables:DeltaTables"
+_BOOKS = "spark_sink.control_tables.batches:Books"
 
 POINTS: Mapping[str, Point] = {
     point.what: point
@@ -39,7 +39,7 @@ POINTS: Mapping[str, Point] = {
         Point("before a table is created", "driver", f"{_DDL}.create", before=True),
         Point("after a table is created", "driver", f"{_DDL}.create"),
         Point("after columns are added", "driver", f"{_DDL}.add_columns"),
-        Point("folded", "worker", "spark_sink.commits:settle"),
+        Point("folded", "worker", "spark_sink.apply.table_commits:settle"),
         Point("before a commit", "worker", f"{_MIRROR}.write", before=True),
         Point("after a commit", "worker", f"{_MIRROR}.write"),
         Point("after floors are raised", "worker", f"{_MIRROR}.raise_floors"),

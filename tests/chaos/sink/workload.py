@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from tests.chaos.sink.expected import Expected
 from tests.spark_sink.changes import change, schema_of, sent
 from tests.spark_sink.histories import history
-from translator.envelope import ChangeEvent, TableSchema
 
 PARTITIONS = 2
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}

@@ -9,14 +9,14 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from spark_sink.columns import arrow_type
-from spark_sink.engines import Engine, EngineRules
-from spark_sink.evolve import Column, Shape
-from spark_sink.names import TableId
-from spark_sink.row import Mark, Memory
-from spark_sink.tables import META_COLUMNS, Changes, Marker, Table
-from spark_sink.tables.delta_spark import DeltaWriter
-from spark_sink.tables.delta_tables import DeltaTables
+from spark_sink.model.row import Mark, Memory
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import META_COLUMNS, Changes, Marker, Table
 from tests.spark_sink.lake import Lake
 
 COLUMNS = (Column("id", "string"), Column("a.b", "int"), Column("V", "decimal(38,10)"), Column("t", "timestamp_ntz"))

@@ -13,17 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.columns import arrow_type
-from spark_sink.engines import Engine, EngineRules
-from spark_sink.form import Mode
-from spark_sink.tables import META_COLUMNS, OWN_COLUMNS, Changes, Marker
-from spark_sink.tables.delta import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY, DeltaMirror
-from spark_sink.tables.delta_history import DeltaHistory
-from spark_sink.tables.delta_log import DeltaLog
-from spark_sink.tables.delta_staged import StagedMirror
-from spark_sink.tables.delta_tables import DeltaTables
-from spark_sink.tables.files import Bounds, by_file, by_query
-from spark_sink.tables.orders import Clear, Forget, Mark, Merge, RaiseFloors, Retire
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.delta.files import Bounds, by_file, by_query
+from spark_sink.tables.delta.history import DeltaHistory
+from spark_sink.tables.delta.log import DeltaLog
+from spark_sink.tables.delta.mirror import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY, DeltaMirror
+from spark_sink.tables.delta.staged import StagedMirror
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import META_COLUMNS, OWN_COLUMNS, Changes, Marker
+from spark_sink.tables.spark_operations import Clear, Forget, Mark, Merge, RaiseFloors, Retire
 
 NAME = "s_d.t"
 

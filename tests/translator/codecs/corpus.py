@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY, UPDATE
-from translator.envelope import (
+from cdc_core.envelope import (
     KEY_KINDS,
     OPERATIONS,
     STATES,
@@ -28,6 +27,7 @@ from translator.envelope import (
     Tx,
     position,
 )
+from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY, UPDATE
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1

@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from tests.translator.examples import CONTEXT
-from tests.translator.strategies import INT64, TEXT
-from translator.envelope import (
+from cdc_core.envelope import (
     ChangeEvent,
     Column,
     Context,
@@ -21,6 +19,8 @@ from translator.envelope import (
     TableSchema,
     position,
 )
+from tests.translator.examples import CONTEXT
+from tests.translator.strategies import INT64, TEXT
 
 Image = dict[str, Any]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 
 from bench.peers import fastavro_datum
+from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import BLANK, UPDATE
 from tests.translator.strategies import events
 from translator.codecs.avro import FINGERPRINT, HEADER, AvroCodec, confluent_header
-from translator.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
 
 
 def _value(event: ChangeEvent) -> bytes:
@@ -240,7 +240,7 @@ class TestRefusal:
 
 
 ANOTHER_ENVELOPE = """
-import translator.envelope as envelope
+import cdc_core.envelope as envelope
 
 today = envelope.avro_schema
 

@@ -6,13 +6,13 @@ from typing import Protocol
 import pytest
 from hypothesis import given
 
+from cdc_core.envelope import ChangeEvent
 from tests.translator.examples import UPDATE
 from tests.translator.strategies import events
 from translator.codecs import CODECS, build
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record, record_headers, record_key
-from translator.envelope import ChangeEvent
 
 
 class Reversible(Protocol):

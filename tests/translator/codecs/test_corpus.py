@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
+from cdc_core.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, ChangeEvent, avro_schema
 from tests.translator.codecs.corpus import CORPUS, FIRST_MICRO, INT_MAX, INT_MIN, LAST_MICRO, LONG_MAX, LONG_MIN
-from translator.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, ChangeEvent, avro_schema
 
 Sighting: TypeAlias = tuple[str, str]
 """A place in the schema (`tx.seq`, `issues[]`) and what is there: a branch, a size, the edge of a type."""

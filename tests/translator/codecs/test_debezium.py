@@ -7,12 +7,12 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from cdc_core.envelope import ChangeEvent, Detail, Origin, position
 from tests.translator.codecs.debezium_readers import Image, root_of
 from tests.translator.examples import CONTEXT, DDL, UPDATE
 from tests.translator.strategies import events
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.record import Record, record_headers
-from translator.envelope import ChangeEvent, Detail, Origin, position
 from translator.errors import ErrorCode, MessageError
 
 CHANGE = msgspec.structs.replace(UPDATE, key='{"id":7}', key_old=None, unavailable=None, issues=None)

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from cdc_core.envelope import ChangeEvent, Column, Issue, TableSchema
 from tests.translator.codecs.debezium_readers import Image, root_of
 from tests.translator.examples import UPDATE
 from translator.codecs.debezium import DebeziumCodec, Options
-from translator.envelope import ChangeEvent, Column, Issue, TableSchema
 from translator.errors import ErrorCode, MessageError
 
 BASE = msgspec.structs.replace(UPDATE, key='{"id":7}', key_old=None, unavailable=None, issues=None, changed=None)

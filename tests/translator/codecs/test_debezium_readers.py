@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
+from cdc_core.envelope import Column, TableSchema
 from tests.translator.codecs.debezium_readers import (
     ReaderFailed,
     clickhouse,
@@ -24,7 +25,6 @@ from tests.translator.examples import UPDATE
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.debezium.images import PLACEHOLDERS
 from translator.codecs.record import Record
-from translator.envelope import Column, TableSchema
 from translator.errors import ErrorCode, MessageError
 from translator.values.numbers import INTEGER_BOUNDS
 

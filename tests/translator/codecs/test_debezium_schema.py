@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from cdc_core.envelope import ChangeEvent, Column, TableSchema
 from tests.translator.codecs.debezium_readers import connect
 from tests.translator.codecs.test_debezium import CHANGE, DELETE
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.debezium.connect import TYPES
 from translator.codecs.debezium.form import _MAX_BLOCK_BYTES, _MAX_TABLES
 from translator.codecs.record import Record
-from translator.envelope import ChangeEvent, Column, TableSchema
 from translator.errors import ErrorCode, MessageError
 from translator.values import CANONICAL_TYPES
 

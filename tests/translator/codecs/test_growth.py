@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 
+from cdc_core.envelope import avro_schema
 from tests.translator.codecs.corpus import CORPUS
-from translator.envelope import avro_schema
 
 NOW = avro_schema(logical=False)
 ADDED = {"name": "added_later", "type": ["null", "string"], "default": None}

@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
+from cdc_core.envelope import ChangeEvent
 from tests.translator.examples import UPDATE
 from translator.codecs.json import JsonCodec
-from translator.envelope import ChangeEvent
 
 
 def _value(event: ChangeEvent) -> bytes:

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from cdc_core.envelope import VERSION, ChangeEvent, avro_schema
 from tests.repository.pages import DOCS
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
 from tests.translator.strategies import events
 from translator.codecs.json import JsonCodec
 from translator.codecs.json_schema import json_schema, json_schema_text
-from translator.envelope import VERSION, ChangeEvent, avro_schema
 
 VALIDATOR = jsonschema.Draft202012Validator(json_schema())
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
+from cdc_core.envelope import ChangeEvent, Detail
 from tests.translator.examples import CONTEXT, UPDATE
 from tests.translator.strategies import events
 from translator.codecs.record import Record, record_headers, record_key, record_size
-from translator.envelope import ChangeEvent, Detail
 
 
 class TestKey:

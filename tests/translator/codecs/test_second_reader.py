@@ -19,12 +19,12 @@ import avro.schema
 import msgspec
 import pytest
 
+from cdc_core import envelope
+from cdc_core.envelope import ChangeEvent, avro_schema
 from dev.java import find_java
 from tests.repository.pages import blocks, page, section
 from tests.translator.codecs.corpus import CORPUS, WITHIN_DATES
-from translator import envelope
 from translator.codecs.avro import HEADER, AvroCodec
-from translator.envelope import ChangeEvent, avro_schema
 
 TIMES = ("ts_commit_us", "ts_capture_us", "ts_origin_us")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -15,14 +15,14 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 from translator import settings as settings_module
 from translator.codecs.record import Record
-from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.errors import RetryableError
+from translator.kafka.offset_ranges import Partitions, message_of
 from translator.message import Message
-from translator.runtime.again import Again
-from translator.runtime.ranges import Partitions, message_of
+from translator.operations.offline_translator import Again
+from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 PARTITIONS = 2
 TIMES = 1_700_000_000_000

@@ -9,9 +9,9 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.translator.commands._bench import TIMES, Bench, row
 from translator.codecs.record import Record
-from translator.dead_letter import DeadLetter, dead_letter_record
 from translator.errors import ErrorCode
 from translator.message import Message
+from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 
 def audited(shop: Bench, *arguments: str) -> tuple[int, Any]:

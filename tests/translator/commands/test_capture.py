@@ -10,8 +10,8 @@ from tests.translator.commands._bench import PARTITIONS, Bench, row
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_files
-from translator.runtime.again import Again
-from translator.runtime.ranges import Partitions, message_of
+from translator.kafka.offset_ranges import Partitions, message_of
+from translator.operations.offline_translator import Again
 
 HEADERS = [("a", b"1"), ("a", b"\xff\x00"), ("b", None)]
 

@@ -18,7 +18,7 @@ SECRET = "a-cell-of-a-row"
 
 def events(shop: Bench) -> Sequence[object]:
     """The events of three messages."""
-    from translator.runtime.again import Again
+    from translator.operations.offline_translator import Again
 
     again = Again(load(shop.config), print)
     messages = [Message(shop.raw, 0, offset, 1000, None, row(offset + 1)) for offset in range(3)]

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dev.broker import Broker
-from tests.translator.runtime._replay import AMBIGUOUS, CLEAR, Yard, update
+from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.commands.dlq_preview import preview
 from translator.settings import Settings
 

@@ -5,7 +5,7 @@ import json
 from confluent_kafka import Producer
 
 from tests.translator.commands._bench import PARTITIONS, Bench, row
-from tests.translator.runtime._pipeline import CANAL_ROW
+from tests.translator.service._pipeline import CANAL_ROW
 
 SECRET = "not-for-everybody"
 

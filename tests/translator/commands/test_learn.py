@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
-from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
+from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 
 
 def metadata(schema_id: str, table: str, version: int, column: str = "ID") -> bytes:

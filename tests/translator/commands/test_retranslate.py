@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 
 from dev.broker import Broker
 from tests.translator.commands._bench import Bench, row
-from tests.translator.runtime.test_pipeline import METADATA, QLIK_ROW
+from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.dialects.qlik import Qlik
 from translator.message import Learned, Message, Setup
 

@@ -4,10 +4,10 @@ import json
 
 from confluent_kafka import Producer
 
+from cdc_core.envelope import Column, TableSchema
 from tests.translator.commands._bench import Bench
-from translator.envelope import Column, TableSchema
-from translator.runtime.metadata import document_record
-from translator.runtime.pipeline import schema_record
+from translator.service.pipeline import schema_record
+from translator.state.metadata_topic import document_record
 
 ORDERS = TableSchema.of(
     "shop", "sales", None, "orders", [Column("id", "int64", key=1), Column("a", "string")], "primary"

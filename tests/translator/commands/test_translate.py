@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from tests.translator.dialects import _qlik_avro
-from tests.translator.runtime._lessons import HOSTILE, Lessons
+from tests.translator.service._lessons import HOSTILE, Lessons
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.commands import main

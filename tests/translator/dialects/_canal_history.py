@@ -15,11 +15,11 @@ from dev.writers.canal import DTS_LEGACY, CanalWriter, Form
 from tests.repository.pages import blocks, page, run, section
 from tests.translator.dialects._canal import canal
 from translator.codecs.json import JsonCodec
-from translator.dead_letter import DeadLetter
 from translator.errors import ContradictionError
-from translator.guards import Guards
 from translator.message import Limits, Message
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.partition_guards import Guards
+from translator.translation.translate import Events, Translator
 
 TABLE = Table("t", (Column("id", "bigint"), Column("a", "int"), Column("b", "varchar")), ("id",))
 RESTARTED = START + timedelta(days=1)

@@ -29,10 +29,10 @@ from tests.translator.dialects.dts_avro_composer import (
     zoned,
 )
 from translator.codecs.json import JsonCodec
-from translator.dead_letter import DeadLetter
 from translator.dialects.dts_avro import DtsAvro
 from translator.message import Limits, Message, Setup
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Translator
 
 READER = run(*blocks(section(page("reading.md"), "Python"), "python"))
 """What docs/reading.md defines: how a consumer decodes events and applies them."""

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cdc_core.envelope import ChangeEvent
 from translator.dialects.qlik import Qlik
-from translator.envelope import ChangeEvent
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Learned, Limits, Message, Outcome, RowChange, Setup
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 CASES = Path(__file__).with_name("cases") / "qlik"
 SCHEMA_ID = "8FB9D3C10EA4B25751DF9CC8318F0A02"

@@ -17,7 +17,7 @@ from dev.writers import iso, to_json
 from tests.translator.dialects._canal_history import READER
 from translator.codecs.json import JsonCodec
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 OWNER = "SHOP"
 

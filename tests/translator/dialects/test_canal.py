@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Tx
 from tests.translator.dialects._canal import UPDATE, canal, decode, message, of_type, refused, row, rows, update
-from translator.envelope import Tx
 from translator.errors import MessageError
 from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
 

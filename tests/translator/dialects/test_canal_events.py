@@ -7,7 +7,7 @@ import json
 from tests.translator.dialects._canal import canal, message, update
 from tests.translator.dialects.case import CASES
 from translator.message import Limits
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 
 def test_the_flink_sample_gives_the_rows_that_flink_expects() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Ddl, Tx
 from tests.translator.dialects._canal import FULL, UPDATE, canal, message, of_type, other, refused, row, update
-from translator.envelope import Ddl, Tx
 from translator.message import Changes, OtherChange, TableName
 
 HEALTH = TableName("mysql", None, "ha_health_check")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent
 from tests.translator.dialects._canal import UPDATE, canal, message, row
-from translator.envelope import ChangeEvent
 from translator.message import Limits
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 
 def inserted(columns: list[str], pk_names: list[str], **members: Any) -> dict[str, Any]:

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects._canal import FULL, UPDATE, canal, decode, message, of_type, refused, row, rows, update
-from translator.envelope import Issue
 from translator.message import Limits, RowChange, Skip
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 NEW = {"id": "7", "name": "new", "n": None}
 AFTER = {"id": 7, "name": "new", "n": None}

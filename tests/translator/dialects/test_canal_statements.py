@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_core.envelope import Ddl, Tx
 from tests.translator.dialects._canal import decode, of_type, other, refused, row, rows
 from translator.dialects.canal.statement import STATEMENTS
-from translator.envelope import Ddl, Tx
 from translator.message import Changes, TableName
 
 OF_CLOUD = ("DDL", "INIT_DDL")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Column
 from tests.translator.dialects._canal import UPDATE, canal, of_type, row, rows, update
 from translator.dialects.canal.codings import Spelling, coding
 from translator.dialects.canal.mysql_type import parse
-from translator.envelope import Column
 from translator.message import DeclaredTable
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects._canal import canal, of_type, row, rows
 from translator.dialects.canal.codings import Spelling, coding
 from translator.dialects.canal.mysql_type import parse
-from translator.envelope import Issue
 from translator.message import Limits
 from translator.values import Unrepresentable
 

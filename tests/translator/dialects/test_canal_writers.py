@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent, Issue
 from tests.translator.dialects._canal import FULL, UPDATE, canal, decode, message, of_type, other, refused, row, rows
-from translator.dead_letter import DeadLetter
 from translator.dialects.canal import Canal
-from translator.envelope import ChangeEvent, Issue
 from translator.errors import MessageError
 from translator.message import Changes, DeclaredTable, Limits, OtherChange, RowChange, Skip
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Translator
 from translator.values import CANONICAL_TYPES
 
 NEW = {"id": "7", "name": "new", "n": None}

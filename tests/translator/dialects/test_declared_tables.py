@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent, Column, TableSchema, fingerprint
 from tests.translator.dialects._canal import of_type
 from tests.translator.dialects._qlik import bare
 from tests.translator.dialects._shareplex import body
 from tests.translator.dialects.dts_avro_composer import character, integer, row
 from translator import dialects
-from translator.envelope import ChangeEvent, Column, TableSchema, fingerprint
 from translator.message import DeclaredTable, Limits, Message, Setup
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 Cells = Mapping[str, str]
 """A row as text; each message below spells it in its own way."""

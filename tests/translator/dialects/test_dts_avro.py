@@ -4,6 +4,7 @@ from typing import Any, cast
 
 import pytest
 
+from cdc_core.envelope import Issue, Tx
 from tests.translator.dialects._dts_avro import ORACLE, decode, refused, row_of
 from tests.translator.dialects.dts_avro_composer import (
     NONE,
@@ -19,7 +20,6 @@ from tests.translator.dialects.dts_avro_composer import (
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.decode import OPERATIONS
 from translator.dialects.dts_avro.schema import V3
-from translator.envelope import Issue, Tx
 from translator.errors import ConfigError, FatalError
 from translator.message import Setup, Skip, TableName
 

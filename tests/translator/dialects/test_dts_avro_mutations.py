@@ -35,12 +35,12 @@ from tests.translator.dialects.dts_avro_composer import (
     zoned,
 )
 from translator.codecs.avro import AvroCodec
-from translator.dead_letter import DeadLetter
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.decode import OPERATIONS
 from translator.errors import ErrorCode, MessageError
 from translator.message import Limits, Message, Setup
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Translator
 
 DIALECT = DtsAvro(Setup("src"), {})
 CASES = list(cases().values())

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_core.envelope import Ddl, Tx
 from tests.translator.dialects._dts_avro import MYSQL, ORACLE, POSTGRESQL, SQL_SERVER, decode, other_of, refused, row_of
 from tests.translator.dialects.dts_avro_composer import compose
 from translator.dialects.dts_avro.decode import TRANSACTIONS
-from translator.envelope import Ddl, Tx
 from translator.message import Changes, Skip, TableName
 
 ORDERS = TableName("shop", None, "orders")

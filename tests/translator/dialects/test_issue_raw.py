@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects import _canal, _qlik, _shareplex
 from tests.translator.strategies import TEXT
 from translator.dialects._json import parse_sequence
 from translator.dialects._sent import SentJson
 from translator.dialects.qlik import Qlik
-from translator.envelope import Issue
 from translator.message import Changes, DeclaredTable, Limits, Message, RowChange, Setup
 from translator.values.scalar import raw_text
 

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from tests.translator.dialects.case import CASES, find_cases, opened
-from tests.translator.runtime._replay import update
+from tests.translator.operations._replay import update
 from translator.dialects import DIALECTS, build
 from translator.errors import MessageError
 from translator.message import Changes, Limits, Message, Naming, Setup, TableName
-from translator.translate import Translator, tables_of
+from translator.translation.translate import Translator, tables_of
 
 
 def of_rows() -> list[Path]:

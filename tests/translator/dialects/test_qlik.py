@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, message, refusal
 from translator.dialects.qlik.headers import OPERATIONS
-from translator.envelope import Issue
 from translator.errors import ConfigError
 from translator.message import DeclaredTable, Needs, Skip, TableName
 

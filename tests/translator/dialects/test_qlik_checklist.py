@@ -14,7 +14,7 @@ from tests.translator.dialects._qlik import SCHEMA_ID, SEQUENCE, bare, change, d
 from tests.translator.dialects._qlik_avro import body, data_schema, framed, registered, row, written
 from translator.dialects.qlik import Qlik
 from translator.message import Learned, Limits, RowChange, Setup
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 DETECT: Mapping[str, Tests] = {
     "by first bytes: atMSG, 00, {; else unknown framing; null or empty is a tombstone": (

@@ -20,10 +20,10 @@ from tests.translator.dialects._qlik import SCHEMA_ID, bare
 from tests.translator.dialects._qlik_avro import body, data_schema, framed, key_schema, record_of, written
 from tests.translator.dialects.case import CASES, opened
 from translator.codecs.avro import AvroCodec
-from translator.dead_letter import DeadLetter
 from translator.dialects.qlik import Qlik
 from translator.message import Learned, Limits, Message
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Translator
 
 MUTATIONS = int(os.environ.get("QLIK_MUTATIONS", "1000"))
 SECRET = "s3cr3t-0f-4-r0w"

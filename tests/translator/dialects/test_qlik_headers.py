@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Tx
 from tests.translator.dialects._qlik import SEQUENCE, bare, change, dialect, refusal
-from translator.envelope import Tx
 
 ROW = {"id": 1, "name": "a"}
 

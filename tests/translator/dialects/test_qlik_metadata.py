@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from cdc_core.envelope import Column
 from tests.translator.dialects._qlik import (
     SCHEMA_ID,
     bare,
@@ -20,7 +21,6 @@ from tests.translator.dialects._qlik import (
     taught,
 )
 from translator.dialects.qlik.metadata import Metadata
-from translator.envelope import Column
 from translator.errors import FatalError
 from translator.message import DeclaredTable, Learned, TableName, Writer
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Column
 from tests.translator.dialects._qlik import refusal
 from tests.translator.dialects._qlik_avro import (
     COLUMNS,
@@ -21,7 +22,6 @@ from tests.translator.dialects._qlik_avro import (
     written,
 )
 from translator.dialects.qlik import Qlik
-from translator.envelope import Column
 from translator.errors import MessageError
 from translator.message import DeclaredTable, Needs, RowChange, TableName, Writer
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects._qlik import SCHEMA_ID, bare, change, dialect, enveloped, taught
 from translator.dialects.qlik.document import TYPES
-from translator.envelope import Issue
 from translator.message import DeclaredTable, RowChange
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent
 from dev.shop import Change, Shop, Table
 from dev.writers import Raw
 from dev.writers.canal import CanalWriter
@@ -31,7 +32,6 @@ from tests.translator.dialects._shareplex_history import (
     text,
 )
 from translator.dialects import DIALECTS, build
-from translator.envelope import ChangeEvent
 from translator.message import Message, Setup
 
 SEEDS = range(12)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Ddl, Issue
 from tests.translator.dialects._shareplex import BAND, KEYED, body, dialect, other, outcome, refusal, row, sample
-from translator.envelope import Ddl, Issue
 from translator.errors import FatalError
 from translator.message import Limits, Skip, TableName
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import ChangeEvent
 from tests.translator.dialects._checklist import Tests, boxes, exists
 from tests.translator.dialects._shareplex import BAND, KEYED, body, dialect, refusal, row, sample
 from translator.dialects.shareplex import SharePlex
-from translator.envelope import ChangeEvent
 from translator.message import DeclaredTable, Limits, Message, TableName
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 ACCEPT: Mapping[str, Tests] = {
     "UTF-8 object, byte order mark, white space; several objects in one value, each one event": (

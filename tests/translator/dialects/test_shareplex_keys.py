@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Issue
 from tests.translator.dialects._shareplex import KEYED, body, dialect, refusal, row
-from translator.envelope import Issue
 from translator.message import DeclaredTable
 
 QUEST = dialect()

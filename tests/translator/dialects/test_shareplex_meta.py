@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Tx
 from tests.translator.dialects._shareplex import body, dialect, refusal, row, sample
 from translator.dialects.shareplex import SharePlex
-from translator.envelope import Tx
 from translator.message import DeclaredTable, Limits, Message, RowChange, TableName
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 from translator.values import Assumed, timestamptz_in
 
 QUEST = dialect()

@@ -18,11 +18,11 @@ from dev.shop import Shop
 from tests.translator.dialects._shareplex import BAND, CASES, KEYED, body, dialect, sample
 from tests.translator.dialects._shareplex_history import DTS, QUEST, TABLES, Form, declared, objects, text
 from translator.codecs.json import JsonCodec
-from translator.dead_letter import DeadLetter
 from translator.dialects.shareplex import SharePlex
 from translator.errors import ErrorCode
 from translator.message import Limits, Message, Skip
-from translator.translate import Events, Translator
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Translator
 
 COUNT = int(os.environ.get("MUTATIONS", "3000"))
 PARTS = 10

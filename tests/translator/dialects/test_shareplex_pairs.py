@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from cdc_core.envelope import Tx
 from tests.translator.dialects._shareplex import BAND, KEYED, body, changes, dialect, refusal, row
-from translator.envelope import Tx
 from translator.message import DeclaredTable, Limits, Message, RowChange
-from translator.translate import Events, Translator
+from translator.translation.translate import Events, Translator
 
 QUEST = dialect()
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium.envelope import payload
 from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
 from translator.codecs.debezium.images import Change, Columns, Row, changes, refusal
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
-from translator.envelope import ChangeEvent, TableSchema
 
 __all__ = ["DebeziumCodec", "Options"]
 

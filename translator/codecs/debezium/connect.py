@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias, get_type_hints
 import msgspec
 from msgspec import Struct
 
+from cdc_core.envelope import NAMESPACE, TableSchema
 from translator.codecs.debezium.envelope import Payload, Source, Transaction
 from translator.codecs.debezium.images import Columns
-from translator.envelope import NAMESPACE, TableSchema
 
 Schema: TypeAlias = dict[str, Any]
 

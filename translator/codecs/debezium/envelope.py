@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
+from cdc_core.envelope import ChangeEvent
 from translator.codecs.debezium.images import Change, Columns, refusal
-from translator.envelope import ChangeEvent
 
 INT64_MAX = 2**63 - 1
 OFFSET_LIMIT = 2**42

@@ -7,10 +7,10 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium.connect import Found, Names, Schema, TableTypes, as_text
 from translator.codecs.debezium.envelope import Payload, Source
 from translator.codecs.debezium.images import Columns
-from translator.envelope import ChangeEvent, TableSchema
 
 _ENCODER = msgspec.json.Encoder()
 _NOTHING: frozenset[str] = frozenset()

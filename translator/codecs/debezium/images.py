@@ -12,8 +12,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
+from cdc_core.envelope import TableSchema
 from translator.codecs.debezium.options import MissingBefore, Options, Truncate, Unavailable
-from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError
 
 Columns: TypeAlias = dict[str, msgspec.Raw]

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from cdc_core.envelope import TableSchema
 from translator.dialects._rows import Columns, Findings
 from translator.dialects._sent import SentJson
 from translator.dialects.canal.head import DBMS, Head
 from translator.dialects.canal.layout import UNTYPED, Layout
 from translator.dialects.canal.tidb import HANDLE_KEY_ONLY
 from translator.dialects.canal.variant import Images, OldRow, Row
-from translator.envelope import TableSchema
 from translator.message import Limits, RowChange, TableName, Writer
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "INIT": "r"}

@@ -23,14 +23,7 @@ from translator.dialects.canal.values import (
     without_labels,
     wkb,
 )
-from translator.values import (
-    Converter,
-    bytes_from_base64,
-    bytes_from_hex,
-    bytes_from_latin1,
-    converter,
-    timestamptz_in,
-)
+from translator.values import Converter, bytes_from_base64, bytes_from_hex, bytes_from_latin1, converter, timestamptz_in
 from translator.values.numbers import INTEGER_BOUNDS
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, structs
 
+from cdc_core.envelope import Tx
 from translator.dialects._json import JsonObject, field
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.tidb import Tidb
 from translator.dialects.canal.variant import Era, EraOf, era_by_marks
-from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
 from translator.message import TableName, Writer
 

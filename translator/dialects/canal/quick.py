@@ -14,12 +14,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from cdc_core.envelope import Tx
 from translator.dialects._json import check_distinct, parse_object
 from translator.dialects.canal.head import MAX_MS, Head
 from translator.dialects.canal.layout import LAYOUTS, Layout, Layouts
 from translator.dialects.canal.rows import read_pk_names, read_types
 from translator.dialects.canal.variant import EraOf
-from translator.envelope import Tx
 from translator.errors import MessageError
 from translator.message import Limits, TableName
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from cdc_core.envelope import Ddl, Tx
 from translator.dialects._ddl import Name, Statement, read_statement
 from translator.dialects.canal.head import Head
-from translator.envelope import Ddl, Tx
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
 

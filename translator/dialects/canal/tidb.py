@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cdc_core.envelope import TableSchema
 from translator.dialects._json import JsonObject, field
 from translator.dialects.canal.variant import Row
-from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 
 HANDLE_KEY_ONLY = "HANDLE_KEY_ONLY"

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from msgspec import Struct
 
+from cdc_core.envelope import Tx
 from translator.dialects.dts_avro.record import Record
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
-from translator.envelope import Tx
 from translator.message import Writer
 
 

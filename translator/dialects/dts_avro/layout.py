@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cdc_core.envelope import Column, TableSchema
 from translator.dialects._json import check_distinct
 from translator.dialects._rows import Converters
 from translator.dialects._tables import DeclaredTables
@@ -18,7 +19,6 @@ from translator.dialects.dts_avro.quick import cell_readers
 from translator.dialects.dts_avro.record import Image
 from translator.dialects.dts_avro.types import MONGODB_COLUMNS, MONGODB_ID, column_type, text_or_bytes
 from translator.dialects.dts_avro.values import CellReader, Reading
-from translator.envelope import Column, TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import DeclaredTable, Scalar, TableName
 from translator.values import Converter

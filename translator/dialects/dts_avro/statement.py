@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from cdc_core.envelope import Ddl
 from translator.dialects._ddl import Name, Statement, read_statement
 from translator.dialects.dts_avro.head import Head
 from translator.dialects.dts_avro.names import Place, place
 from translator.dialects.dts_avro.record import Record
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
-from translator.envelope import Ddl
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
 

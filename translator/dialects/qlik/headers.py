@@ -10,9 +10,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdc_core.envelope import Tx
 from translator.dialects._json import field, one_of
 from translator.dialects.qlik.masks import read_mask
-from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}

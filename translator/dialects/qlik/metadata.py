@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdc_core.envelope import Column, Ddl, TableSchema
 from translator.dialects._rows import ConvertersOr
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.avro_values import converter_to
@@ -16,7 +17,6 @@ from translator.dialects.qlik.document import TYPES, Document, MetadataColumn
 from translator.dialects.qlik.headers import read_time
 from translator.dialects.qlik.row_schema import Reading, RowSchema, WriterSchema
 from translator.dialects.qlik.tables import UNKNOWN, Table, from_json
-from translator.envelope import Column, Ddl, TableSchema
 from translator.errors import ErrorCode, FatalError, MessageError
 from translator.message import Limits, OtherChange, TableName, Writer
 

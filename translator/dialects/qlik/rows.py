@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from cdc_core.envelope import TableSchema
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
 from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO, Frame
@@ -11,7 +12,6 @@ from translator.dialects.qlik.headers import Headers
 from translator.dialects.qlik.keys import KeyRow
 from translator.dialects.qlik.masks import Gaps, Masks, Ordinals
 from translator.dialects.qlik.tables import Table
-from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, Limits, RowChange, Writer
 

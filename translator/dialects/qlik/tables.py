@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct, structs
 
+from cdc_core.envelope import Column, TableSchema
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
 from translator.dialects._tables import DeclaredTables
@@ -19,7 +20,6 @@ from translator.dialects._topics import Topics, TopicTables
 from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.row_schema import Named, RowSchema
-from translator.envelope import Column, TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Message, Setup, TableName
 from translator.values import Converter, bytes_from_hex, converter

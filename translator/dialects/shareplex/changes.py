@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdc_core.envelope import TableSchema
 from translator.dialects._rows import Findings
 from translator.dialects.shareplex.meta import Meta
 from translator.dialects.shareplex.names import Table
-from translator.envelope import TableSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, RowChange, Writer
 

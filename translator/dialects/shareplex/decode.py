@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdc_core.envelope import Ddl
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
 from translator.dialects._sent import SentJson
@@ -21,7 +22,6 @@ from translator.dialects.shareplex.objects import read_objects
 from translator.dialects.shareplex.options import ALIASES, WORDS, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
 from translator.dialects.shareplex.quick import QuickReader
-from translator.envelope import Ddl
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import (
     Change,

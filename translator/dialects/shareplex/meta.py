@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cdc_core.envelope import Tx
 from translator.dialects._json import JsonObject
 from translator.dialects.shareplex.instants import Instant, Instants
 from translator.dialects.shareplex.options import Rules
-from translator.envelope import Tx
 from translator.errors import ErrorCode, MessageError
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -15,13 +15,13 @@ import msgspec
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple
 
+from cdc_core.envelope import Tx
 from translator.dialects.shareplex import changes
 from translator.dialects.shareplex.changes import Cells, Row
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.meta import Meta, is_scn
 from translator.dialects.shareplex.names import Table
 from translator.dialects.shareplex.options import Rules
-from translator.envelope import Tx
 from translator.errors import MessageError
 from translator.message import Limits, RowChange, Writer
 from translator.values import Assumed, Unrepresentable

@@ -1,0 +1,1 @@
+"""One micro-batch, from events to commits."""

@@ -1,0 +1,126 @@
+"""The events of a route by where they go: to a table of the lakehouse, or to those that wait, or nowhere.
+
+Several source tables may have one name in the lakehouse. It belongs to the one that the table was made for; while there
+is no table, to what tables.shared declares for it, then to the one whose events wait for it, then to the one whose
+first event has the lowest partition and offset of the batch. So it belongs to the same one after a restart. The others
+wait, each under its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+from spark_sink.config.table_rules import Rules
+from spark_sink.errors import Reason, Refused
+from spark_sink.events.grouping import EXCLUDED, Intake
+from spark_sink.events.parking import Parking
+from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
+from spark_sink.model.row import GAP
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.tables.protocols import Tables
+
+
+class Destination(NamedTuple):
+    """Where events of one table go.
+
+    Args:
+        table: None: they name none, or one that is left out.
+        name: of the table in the lakehouse, or the one under which they wait.
+        owner: of the name; another one than the table if it cannot have it.
+    """
+
+    table: TableId | None
+    name: str
+    came: Intake
+    owner: TableId | None
+
+
+@dataclass(frozen=True)
+class Destinations:
+    """Args:
+    parking: None: what came waits already, and is replayed.
+    spelled: names of tables that are there under another spelling.
+    """
+
+    tables: Tables
+    pattern: TablePattern
+    rules: Rules
+    parking: Parking | None
+    spelled: Mapping[str, str]
+
+    def of(self, taken: Mapping[TableId | None, Intake], catalog: Catalog) -> tuple[list[Destination], Catalog]:
+        """The events of one route, and a catalog that knows the tables that they go to."""
+        nowhere = taken.get(None, Intake())
+        waiting: list[Destination] = []
+        rest: dict[TableId | None, Intake] = {}
+        for table, came in taken.items():
+            if table is None:
+                continue
+            if self.rules.excludes(table):
+                nowhere.ignored.update(came.ignored)
+                nowhere.ignored[EXCLUDED] += len(came.events) + len(came.rejected)
+            elif (name := self._waits_as(table)) is not None:
+                waiting.append(Destination(table, name, came, table))
+            else:
+                rest[table] = came
+        found, catalog = pooled(rest, catalog, self.pattern, self.rules)
+        names = {table: self._name(table) for table in found if table is not None}
+        owners = self._owners(names, found)
+        here = [Destination(table, name, found[table], owners[table]) for table, name in names.items()]
+        none = [Destination(None, "-", nowhere, None)] if nowhere != Intake() else []
+        return [*waiting, *here, *none], catalog
+
+    def _name(self, table: TableId) -> str:
+        target = target_of(table, self.pattern)
+        return self.spelled.get(target, target)
+
+    def _waits_as(self, table: TableId) -> str | None:
+        """The name under which its events wait, where that is not the name of the table that they go to."""
+        name = self.parking.name_of(table) if self.parking is not None else None
+        return name if name is not None and name.lower() != self._name(table).lower() else None
+
+    def _owners(self, names: Mapping[TableId, str], taken: Mapping[TableId | None, Intake]) -> dict[TableId, TableId]:
+        """By table the one that has its name: itself, as far as that is known without opening its own table."""
+        by_name: dict[str, list[TableId]] = {}
+        for table, name in names.items():
+            by_name.setdefault(name.lower(), []).append(table)
+        found: dict[TableId, TableId] = {}
+        for name, several in by_name.items():
+            stored = self._stored(names[table] for table in several) if len(several) > 1 else None
+            waiting = self.parking.sources(name) if self.parking is not None else ()
+            found |= dict.fromkeys(several, stored or _first(several, waiting, taken))
+        return found
+
+    def _stored(self, names: Iterable[str]) -> TableId | None:
+        for name in sorted(set(names)):
+            with suppress(Refused):  # somebody else's table: whoever is to write it is told so
+                table = self.tables.open(name)
+                if table is not None:
+                    return table.shape.table
+        return None
+
+
+def _first(several: Sequence[TableId], waiting: Sequence[TableId], taken: Mapping[TableId | None, Intake]) -> TableId:
+    """Of tables that have one name, while there is no table."""
+    declared = (table for table in several if table.source == SEVERAL)
+    # Truncates alone make no table.
+    makers = (table for table in several if any(event.op not in ("t", GAP) for event in taken[table].events))
+    return next(chain(declared, waiting, makers, several))
+
+
+def clash(owner: TableId, table: TableId, name: str) -> Refused:
+    """For a source table whose name in the lakehouse another one has."""
+    if owner.source == SEVERAL:
+        whose, out = "which holds the source tables that tables.shared declares", "declare it there, too, or give it"
+    else:
+        whose, out = f"the table of {owner} (names that differ by case only count as one)", "give it"
+    return Refused(
+        Reason.TABLE_CLASH,
+        f"the source table {table} would be written to {name}, {whose}: {out} a name of its own in tables.rename, or "
+        "leave it out with tables.exclude, and start the sink again",
+    )

@@ -1,0 +1,231 @@
+"""The versions of a table's rows: events between two truncates -> versions to write; a truncate -> versions to end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from spark_sink.apply.mirror import gap, instant, readable
+from spark_sink.errors import Reason, Refused
+from spark_sink.events.grouping import typed_keys
+from spark_sink.events.images import Reader
+from spark_sink.events.quarantine import Rejected
+from spark_sink.events.shared_tables import of_one_table
+from spark_sink.events.typed_events import entries
+from spark_sink.model.fold import check_epoch
+from spark_sink.model.row import GAP, Event, Key, in_order
+from spark_sink.model.version_timeline import Timeline, Truncate, Values, Version
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import Plan, Shape
+from spark_sink.schema.table_spec import SOURCE
+from spark_sink.tables.protocols import (
+    CURRENT,
+    END_OP,
+    END_POS,
+    END_SCOPE,
+    END_TS,
+    INCOMPLETE,
+    OP,
+    POS,
+    SCOPE,
+    SET,
+    START_TS,
+    TURN,
+    History,
+    Marker,
+)
+
+
+@dataclass(slots=True)
+class Chapter:
+    """What a segment adds to a history: `rows` are versions, new and changed ones."""
+
+    rows: pa.Table
+    adds_only: bool
+    rejected: list[Rejected]
+    stale: Counter[str] = field(default_factory=Counter)
+    late: int = 0
+    scope_changes: int = 0
+
+
+def write_down(events: Sequence[Event], table: History, plan: Plan) -> Chapter:
+    """The versions that the events make.
+
+    Raises:
+        Refused: the table cannot go on.
+    """
+    shape = plan.shape
+    keys, wrong = typed_keys(events, shape)
+    rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
+    keyless = {one.event for one in rejected}
+    events = [event for event in events if event.index not in keyless]
+    images = [event for event in events if event.op not in (GAP, "d")]
+    found = entries(images, Reader(plan), {name: sql for name, sql in shape.types.items() if name not in shape.key})
+    told = _told(found.events, found.columns, found.sets)
+    bad = {one.event for one in found.rejected}
+    since: dict[str, str] = {}
+    for event in events:
+        since[event.scope] = min(event.pos, since.get(event.scope, event.pos))
+    stored = table.versions(set(keys.values()), since)
+    chapter = _Writer(keys, stored, table.truncates)
+    for event in events:
+        chapter.take(gap(event) if event.index in bad else event, told.get(event.index, {}))
+    changed = chapter.changed()
+    places = {key: {version.place for version in versions} for key, versions in stored.items()}
+    adds_only = all(version.place not in places.get(key, ()) for key, version in changed)
+    return Chapter(
+        version_rows(changed, shape),
+        adds_only,
+        rejected + found.rejected,
+        chapter.stale,
+        chapter.late,
+        chapter.scope_changes,
+    )
+
+
+def _told(events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]) -> dict[int, Values]:
+    """What each event told, by its index."""
+    plain = {name: array.to_pylist() for name, array in columns.items()}
+    return {
+        event.index: {name: plain[name][number] for name in names}
+        for number, (event, names) in enumerate(zip(events, sets, strict=True))
+    }
+
+
+class _Writer:
+    """The timelines of a segment while events are put into them."""
+
+    def __init__(
+        self, keys: Mapping[str, Key], stored: Mapping[Key, Sequence[Version]], truncates: Sequence[Truncate]
+    ) -> None:
+        self._keys = keys
+        self._truncates = truncates
+        self._lines = {key: Timeline(stored.get(key, ()), truncates) for key in keys.values()}
+        self.stale: Counter[str] = Counter()
+        self.late = self.scope_changes = 0
+
+    def changed(self) -> list[tuple[Key, Version]]:
+        """New and changed versions."""
+        found = []
+        for key, line in self._lines.items():
+            line.settle()
+            found += [(key, version) for version in line.versions if version.place in line.changed]
+        return found
+
+    def take(self, event: Event, told: Values) -> None:
+        """Put an event to its place, or to both of its places if it changes a key."""
+        line = self._lines[self._keys[event.key]]
+        old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line
+        if event.op == GAP:
+            for one in dict.fromkeys((line, old)):
+                self._miss(event, one)
+        elif old is line:
+            sets = None if event.resets else tuple(told)
+            self._add(event, line, event.op, sets, told, gap=event.leaves_gaps)
+        else:
+            self._move(event, old, line, told)
+
+    def _move(self, event: Event, old: Timeline, line: Timeline, told: Values) -> None:
+        """The old row ends, the new one begins: completed from the old where the event does not tell all."""
+        turn = old.turn_of(event)
+        before = old.before(turn, event.scope, event.pos) if isinstance(turn, int) else None
+        unsure = event.leaves_gaps
+        if not event.resets:
+            # Where events come in any order, an earlier change of the old row may still be on its way.
+            unsure = unsure or before is None or before.incomplete or not in_order(event.scope)
+            told = {**(before.values if before else {}), **told}
+        self._add(event, line, event.op, None, told, gap=unsure)
+        if isinstance(turn, int):
+            self._add(event, old, "d", None, {}, gap=False)
+
+    def _miss(self, event: Event, line: Timeline) -> None:
+        """An event that went to quarantine: from there on the row is behind it, until something fixes all of it."""
+        turn = line.turn_of(event)
+        if isinstance(turn, int) and line.before(turn, event.scope, event.pos) is not None:
+            line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
+
+    def _add(
+        self, event: Event, line: Timeline, op: str, sets: tuple[str, ...] | None, told: Values, *, gap: bool
+    ) -> None:
+        turn = line.turn_of(event)
+        if isinstance(turn, str):
+            self.stale[turn] += 1
+            return
+        check_epoch(event, line.greatest(event.scope))
+        self.scope_changes += bool(line.versions) and turn != line.versions[-1].turn
+        self.late += line.add(Version(turn, event.scope, event.pos, op, sets, event.ts, told, gap))
+
+
+def end_versions(event: Event, table: History, shape: Shape, marker: Marker, *, all_scopes: bool) -> int:
+    """A truncate ends every version that it meets; the number of commits.
+
+    It is stored first, so that what comes late finds it; after a crash in between, the repeated batch does the rest.
+
+    Raises:
+        Refused: other scopes feed the table, and nothing says whether the truncate speaks for them.
+    """
+    commits = 0
+    truncate = next((one for one in table.truncates if (one.scope, one.pos) == (event.scope, event.pos)), None)
+    if truncate is None:
+        others = {scope: pos for scope, pos in table.greatest().items() if scope != event.scope}
+        if SOURCE in shape.types:
+            others = {scope: pos for scope, pos in others.items() if of_one_table(scope, event.scope)}
+        if others and not all_scopes:
+            raise Refused(
+                Reason.TRUNCATE_SCOPES,
+                f"a truncate of one scope, and the table is fed by {1 + len(others)}; set tables.truncate to "
+                "all_scopes if each of them means the whole table",
+            )
+        for one in table.truncates:
+            for scope in others.keys() & one.floors.keys():
+                others[scope] = max(others[scope], one.floors[scope])
+        truncate = Truncate(event.scope, event.pos, readable(event.ts), {**others, event.scope: event.pos})
+        # In the order of the source, as far as it is known: one that comes late goes before later ones of its scope.
+        later = [one for one in table.truncates if one.scope == event.scope and one.pos > event.pos]
+        place = table.truncates.index(later[0]) if later else len(table.truncates)
+        table.keep_truncates([*table.truncates[:place], truncate, *table.truncates[place:]])
+        commits += 1
+    changed: list[tuple[Key, Version]] = []
+    late = truncate != table.truncates[-1]
+    for key, versions in table.versions(table.astride(truncate, late=late)).items():
+        line = Timeline(versions, table.truncates)
+        line.cut(truncate)
+        line.settle()
+        changed += [(key, version) for version in line.versions if version.place in line.changed]
+    if changed:
+        table.write(version_rows(changed, shape), False)
+        commits += 1
+    return commits + table.close(truncate, marker)
+
+
+def version_rows(versions: Iterable[tuple[Key, Version]], shape: Shape) -> pa.Table:
+    """Versions as rows of the table."""
+    rows = list(versions)
+    found = [version for _, version in rows]
+    columns: dict[str, pa.Array] = {}
+    for name, sql in shape.types.items():
+        values: list[Any] = [version.values.get(name) for version in found]
+        if name in shape.key:
+            values = [key[shape.key.index(name)] for key, _ in rows]
+        columns[name] = pa.array(values, arrow_type(sql))
+    ends = [version.end for version in found]
+    text = pa.string()
+    columns |= {
+        SCOPE: pa.array([version.scope for version in found], text),
+        POS: pa.array([version.pos for version in found], text),
+        TURN: pa.array([version.turn for version in found], pa.int32()),
+        OP: pa.array([version.op for version in found], text),
+        SET: pa.array([version.stored_sets for version in found], pa.list_(text)),
+        START_TS: instant([version.ts for version in found]),
+        END_OP: pa.array([end and end.op for end in ends], text),
+        END_SCOPE: pa.array([end and end.scope for end in ends], text),
+        END_POS: pa.array([end and end.pos for end in ends], text),
+        END_TS: instant([end.ts if end else None for end in ends]),
+        CURRENT: pa.array([version.current for version in found], pa.bool_()),
+        INCOMPLETE: pa.array([version.incomplete for version in found], pa.bool_()),
+    }
+    return pa.table(columns)

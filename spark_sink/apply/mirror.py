@@ -1,0 +1,203 @@
+"""The events of a table between two barriers -> what to write. An event whose values do not fit is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.events.arrow_values import column, fits
+from spark_sink.events.grouping import typed_keys
+from spark_sink.events.images import Reader, Unreadable
+from spark_sink.events.quarantine import Rejected
+from spark_sink.model.fold import Folded, fold
+from spark_sink.model.fold_in_order import quick_fold
+from spark_sink.model.row import GAP, NOTHING, Content, Event, FoldedRow, Key, Mark, Row
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import Plan, Shape
+from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Changes, Table
+
+# What a timestamp of every reader can be: years 1 to 9999.
+_EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a segment comes to."""
+
+    changes: Changes
+    rejected: list[Rejected]
+    folded: Folded[FoldedRow]
+
+
+class _Unfit(Exception):
+    """Rows that cannot be written, by key: some image of each holds what its column does not take."""
+
+    def __init__(self, keys: set[Key]) -> None:
+        self.keys = keys
+
+
+def settle(events: Sequence[Event], table: Table, plan: Plan, *, soft: bool = False) -> Settled:
+    """Fold the events onto the stored rows.
+
+    Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
+    one leaves a gap that marks its row, and the segment is folded again.
+
+    Args:
+        soft: deleted rows keep what they were.
+
+    Raises:
+        Refused: the table cannot go on.
+    """
+    keys, wrong = typed_keys(events, plan.shape)
+    rejected: list[Rejected] = []
+    if wrong:
+        rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
+        keyless = {one.event for one in rejected}
+        events = [event for event in events if event.index not in keyless]
+    reader = Reader(plan)
+    marks = table.marks(set(keys.values()))
+    quick = None if soft else quick_fold(events, keys, marks, table.floors)
+    if quick is not None:
+        with suppress(_Unfit):
+            return Settled(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
+    while True:
+        folded = fold(events, keys, marks, table.floors)
+        try:
+            last = _last(folded.rows) if soft else {}
+            return Settled(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
+        except _Unfit as unfit:
+            suspects = _suspects(events, keys, folded, unfit.keys)
+            found = [one for event in suspects if (one := reader.examined(event)) is not None]
+            if not found:
+                raise AssertionError("a row does not fit although each of its images does") from None
+            rejected += found
+            bad = {one.event for one in found}
+            events = [gap(event) if event.index in bad else event for event in events]
+
+
+def _last(rows: Mapping[Key, Row]) -> dict[Key, FoldedRow]:
+    return {key: row.last for key, row in rows.items() if not row.exists and row.last is not None}
+
+
+def gap(event: Event) -> Event:
+    """What stands in the place of an event that went to quarantine."""
+    return msgspec.structs.replace(event, op=GAP, after=None, schema_id=None)
+
+
+def changes(
+    folded: Mapping[Key, FoldedRow],
+    marks: Mapping[Key, Mark],
+    reader: Reader,
+    shape: Shape,
+    table: Table,
+    last: Mapping[Key, FoldedRow] = MappingProxyType({}),
+) -> Changes:
+    """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
+    shown = {**folded, **last} if last else folded
+    contents = _contents(shown, reader)
+    rows = list(shown.items())
+    moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
+    bases = table.rows(set(moved.values())) if moved else {}
+    sent = [content.sent for content in contents]
+    # A whole image leaves no column as it is: it need not be looked at for each.
+    partial = [(i, image, *rows[i]) for i, image in enumerate(sent) if len(image) < len(shape.types)]
+    staying = [(i, image, row) for i, image, key, row in partial if row.stored == key]
+    unfit: set[Key] = set()
+    columns: dict[str, pa.Array] = {
+        name: pa.array([key[i] for key, _ in rows], arrow_type(shape.types[name])) for i, name in enumerate(shape.key)
+    }
+    kept: dict[str, pa.Array] = {}
+    for name, sql in shape.types.items():
+        if name in columns:
+            continue
+        values = [image.get(name) for image in sent]
+        try:
+            array = column(values, sql)
+        except ValueError:
+            unfit |= {key for (key, _), value in zip(rows, values, strict=True) if not fits(value, sql)}
+            continue
+        left = {i for i, image, row in staying if name not in image and row.keeps(name)}
+        if left:
+            written = [True] * len(rows)
+            for i in left:
+                written[i] = False
+            kept[name] = pa.array(written)
+        missing = {i: bases[base][name] for i, base in moved.items() if name not in sent[i] and rows[i][1].keeps(name)}
+        columns[name] = _filled(array, missing) if missing else array
+    if unfit:
+        raise _Unfit(unfit)
+    own = _meta_columns(list(folded.items()), contents, shape)
+    written_rows = pa.table({**{name: columns[name] for name in shape.types}, **own})
+    return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
+
+
+def _contents(folded: Mapping[Key, FoldedRow], reader: Reader) -> list[Content]:
+    contents = []
+    unfit = set()
+    for key, row in folded.items():
+        try:
+            contents.append(row.content(reader))
+        except Unreadable:
+            unfit.add(key)
+    if unfit:
+        raise _Unfit(unfit)
+    return contents
+
+
+def _meta_columns(
+    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: Shape
+) -> dict[str, pa.Array]:
+    for content in contents:
+        if content.columns:
+            for name in shape.key:
+                content.columns.pop(name, None)
+    told = zip(rows, contents, strict=True)
+    # Of a deleted row no column has a position: what it is shown with was before.
+    marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in told]
+    deleted = [None if row.exists else row.deleted_at for _, row in rows]
+    return {
+        SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
+        POS: pa.array([mark.pos for mark in marks], pa.string()),
+        STATE: pa.array([_state(mark) for mark in marks], pa.string()),
+        INCOMPLETE: pa.array([mark.incomplete for mark in marks], pa.bool_()),
+        DELETED_AT: instant(deleted),
+    }
+
+
+def instant(times: Sequence[int | None]) -> pa.Array:
+    """Times of events as a column: one that no reader could take is the nearest that it can."""
+    clamped = [None if time is None else readable(time) for time in times]
+    return pa.array(clamped, pa.timestamp("us", "UTC"))
+
+
+def readable(time: int) -> int:
+    return min(max(time, _EARLIEST), _LATEST)
+
+
+def _state(mark: Mark) -> str | None:
+    return (
+        None
+        if mark.memory is NOTHING or mark.memory == NOTHING
+        else msgspec.json.encode(mark.memory, order="deterministic").decode()
+    )
+
+
+def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
+    """The column with stored values where the images of a moved row told nothing."""
+    mask = pa.array([i in stored for i in range(len(array))])
+    return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
+
+
+def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded[Row], unfit: set[Key]) -> list[Event]:
+    """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
+    rows = [row for key in unfit for row in (folded.rows[key], folded.rows[key].last) if row is not None]
+    suspects = {image.event.index: image.event for row in rows for image in row.images}
+    suspects |= {event.index: event for event in events if keys[event.key] in unfit}
+    return [event for _, event in sorted(suspects.items())]

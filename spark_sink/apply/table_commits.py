@@ -1,0 +1,200 @@
+"""One table's events of a batch -> its commits: a segment after the other, each at most once."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from spark_sink.apply.changelog import record
+from spark_sink.apply.history import end_versions, write_down
+from spark_sink.apply.mirror import settle
+from spark_sink.apply.rejects import MAX_SEGMENTS, Aside
+from spark_sink.apply.truncate import truncate
+from spark_sink.config.table_rules import Rules
+from spark_sink.errors import Reason, Refused
+from spark_sink.events.envelope_fields import details
+from spark_sink.events.grouping import typed_keys
+from spark_sink.events.quarantine import Rejected
+from spark_sink.model.row import DUPLICATE, Event
+from spark_sink.schema.evolution import Plan
+from spark_sink.tables.protocols import History, Log, Marker, Table
+
+# Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
+FORGOTTEN = "cdc.forgotten"
+
+DAY = 24 * 60 * 60 * 1_000_000
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Writes one table, and tells the report.
+
+    Args:
+        aside: for what the table does not take.
+        tried: why the table did not take its next commit, which the driver has tried in this batch.
+    """
+
+    table: Table | Log | History
+    plan: Plan
+    rules: Rules
+    aside: Aside
+    tried: str | None
+
+    def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> None:
+        """Go on where the table's marks say, as far as the worker can."""
+        report, table = self.aside.report, self.table
+        done = table.applied(self.aside.marker(0).app)
+        broken = _by_segment(rejected, segments)
+        for number, segment in enumerate(segments):
+            if done is not None and done >= self.aside.marker(number).version:
+                report.skipped += 1
+                continue
+            if self.tried is not None:
+                self._refuse_tried(number, self.tried, segments, broken)
+                break
+            try:
+                self._commit(number, segment, broken[number])
+            except Refused as refusal:
+                rest = (event for later in segments[number:] for event in later)
+                unread = (one for later in broken[number:] for one in later)
+                self.aside.refuse(number, refusal, rest, unread)
+                break
+            if table.orders:
+                report.orders, report.more = list(table.orders), number + 1 < len(segments)
+                break
+        report.version = table.version
+
+    def _refuse_tried(
+        self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
+    ) -> None:
+        """The driver could not make this commit, and what is broken of it is in quarantine already. What of that stands
+        for a gap in its row is parked all the same: without it the row would seem whole after a resume."""
+        tried = segments[number]
+        keyless = typed_keys(tried, self.plan.shape)[1].keys() if tried and tried[0].op != "t" else set()
+        rest = [event for event in tried if not keyless & {event.key, event.key_old}]
+        rest += [event for later in segments[number + 1 :] for event in later]
+        unread = (one for later in broken[number + 1 :] for one in later)
+        self.aside.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
+
+    def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
+        """What is rejected is in quarantine before, so that no crash can lose it."""
+        table, truncates = self.table, bool(segment) and segment[0].op == "t"
+        if isinstance(table, Log):
+            self._record(segment, rejected, table)
+        elif isinstance(table, History):
+            if truncates:
+                self._end_versions(number, segment[0], table)
+            else:
+                self._write_down(number, segment, rejected, table)
+        elif truncates:
+            self._truncate(number, segment[0], table)
+        else:
+            self._mirror(number, segment, rejected, table)
+
+    def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: Table) -> None:
+        report, started = self.aside.report, time.perf_counter()
+        settled = settle(segment, table, self.plan, soft=self.rules.soft_deletes)
+        report.fold_ms += _ms_since(started)
+        self.aside.reject(number, [*rejected, *settled.rejected])
+        self._count(settled.folded.stale, settled.folded.late, settled.folded.scope_changes)
+        if settled.changes:
+            started = time.perf_counter()
+            table.write(settled.changes, self.aside.marker(number), self._forgotten(segment, table))
+            self._written(settled.changes.rows.num_rows, started)
+            report.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
+
+    def _truncate(self, number: int, event: Event, table: Table) -> None:
+        report, started = self.aside.report, time.perf_counter()
+        scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
+        report.commits += truncate(event, table, self.plan, self.aside.marker(number), all_scopes=scopes, soft=soft)
+        report.write_ms += _ms_since(started)
+
+    def _record(self, events: Sequence[Event], rejected: Sequence[Rejected], log: Log) -> None:
+        report, started = self.aside.report, time.perf_counter()
+        recorded = record(events, details(self.aside.records, events), log, self.plan)
+        report.fold_ms += _ms_since(started)
+        self.aside.reject(0, [*rejected, *recorded.rejected])
+        self._count(Counter({DUPLICATE: recorded.duplicates}), 0, 0)
+        if recorded.rows.num_rows:
+            started = time.perf_counter()
+            log.append(recorded.rows, recorded.greatest, self.aside.marker(0))
+            self._written(recorded.rows.num_rows, started)
+
+    def _write_down(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: History) -> None:
+        report, started = self.aside.report, time.perf_counter()
+        chapter = write_down(segment, table, self.plan)
+        report.fold_ms += _ms_since(started)
+        self.aside.reject(number, [*rejected, *chapter.rejected])
+        self._count(chapter.stale, chapter.late, chapter.scope_changes)
+        if chapter.rows.num_rows:
+            started = time.perf_counter()
+            table.write(chapter.rows, chapter.adds_only, self.aside.marker(number))
+            self._written(chapter.rows.num_rows, started)
+
+    def _end_versions(self, number: int, event: Event, table: History) -> None:
+        report, started = self.aside.report, time.perf_counter()
+        marker, scopes = self.aside.marker(number), self.rules.all_scopes
+        report.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
+        report.write_ms += _ms_since(started)
+
+    def _count(self, stale: Counter[str], late: int, scope_changes: int) -> None:
+        report = self.aside.report
+        report.stale = dict(Counter(report.stale) + stale)
+        report.late += late
+        report.scope_changes += scope_changes
+
+    def _written(self, rows: int, started: float) -> None:
+        report = self.aside.report
+        report.commits += 1
+        report.rows += rows
+        report.write_ms += _ms_since(started)
+
+    def _forgotten(self, segment: Sequence[Event], table: Table) -> Marker:
+        """Once a day, drop what is remembered of rows deleted long ago; the mark of it, for the commit that follows.
+
+        The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.
+        """
+        newest = min(max(event.ts for event in segment), time.time_ns() // 1000)
+        before = newest - self.rules.tombstone_days * DAY
+        day, done = before // DAY, table.applied(FORGOTTEN)
+        if done is not None and done < day and not self.rules.soft_deletes:
+            table.forget(before)
+        return Marker(FORGOTTEN, day if done is None else max(day, done))
+
+
+def segmented(events: Sequence[Event]) -> list[list[Event]]:
+    """The events between truncates, and each truncate alone, in order; the first segment may be empty.
+
+    Raises:
+        Refused: there are more than have a number.
+    """
+    segments: list[list[Event]] = [[]]
+    for event in events:
+        if event.op == "t":
+            segments += [[event], []]
+        else:
+            segments[-1].append(event)
+    kept = segments[:1] + [segment for segment in segments[1:] if segment]
+    if len(kept) > MAX_SEGMENTS:
+        raise Refused(
+            Reason.TABLE_REFUSED,
+            f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
+        )
+    return kept
+
+
+def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
+    """What is broken goes to quarantine with the segment in which it came, or with the one before a truncate."""
+    parts: list[list[Rejected]] = [[] for _ in segments]
+    numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op != "t"]
+    starts = [segments[number][0].index for number in numbers[1:]]
+    for one in rejected:
+        parts[numbers[bisect_right(starts, one.event)]].append(one)
+    return parts
+
+
+def _ms_since(started: float) -> float:
+    return (time.perf_counter() - started) * 1000

@@ -1,0 +1,62 @@
+"""A truncate is a floor in its scope: nothing up to its position is in the table, whenever it comes (lakehouse R14)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from spark_sink.apply.mirror import changes, readable
+from spark_sink.errors import Reason, Refused
+from spark_sink.events.images import Reader
+from spark_sink.events.shared_tables import of_one_table
+from spark_sink.model.fold import fold
+from spark_sink.model.row import Event, in_order
+from spark_sink.schema.evolution import Plan
+from spark_sink.schema.table_spec import SOURCE
+from spark_sink.tables.protocols import Marker, Table
+
+
+def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False) -> int:
+    """Empty the table of what came before the event; the number of commits.
+
+    The floors are stored first, and what lies under them goes then: after a crash in between, the repeated batch finds
+    the floors and removes the rest. A truncate that is met again removes nothing, because it lies under its own floor.
+
+    Args:
+        all_scopes: whether it also empties the table of what other scopes wrote until now.
+        soft: rows stay, as deleted ones.
+
+    Raises:
+        Refused: other scopes feed the table, and nothing says whether the truncate speaks for them.
+    """
+    commits = 0
+    if event.pos > table.floors.get(event.scope, ""):
+        reached = {scope: pos for scope, pos in table.reached().items() if scope != event.scope}
+        if SOURCE in table.shape.types:
+            reached = {scope: pos for scope, pos in reached.items() if of_one_table(scope, event.scope)}
+        if reached and not all_scopes:
+            raise Refused(
+                Reason.TRUNCATE_SCOPES,
+                f"a truncate of one scope, and the table is fed by {1 + len(reached)}; set tables.truncate to "
+                "all_scopes if each of them means the whole table",
+            )
+        reached[event.scope] = event.pos
+        # A row of this scope may know less of another one than an earlier truncate did.
+        higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
+        table.raise_floors({**table.floors, **higher})
+        commits += 1
+    if not in_order(event.scope):
+        commits += _cut_short(event, table, plan)
+    return commits + (table.retire(readable(event.ts), marker) if soft else table.clear(marker))
+
+
+def _cut_short(event: Event, table: Table, plan: Plan) -> bool:
+    """Rows that were written before the truncate and patched after it lose what came before: as by a late delete."""
+    keys = {str(number): key for number, key in enumerate(sorted(table.astride(event.scope), key=repr))}
+    if not keys:
+        return False
+    floor = table.floors[event.scope]
+    deletes = [msgspec.structs.replace(event, op="d", key=text, key_old=None, after=None, pos=floor) for text in keys]
+    marks = table.marks(set(keys.values()))
+    rows = fold(deletes, keys, marks, {}).rows
+    table.write(changes(rows, marks, Reader(plan), plan.shape, table))
+    return True

@@ -1,0 +1,181 @@
+"""What happens in a worker: the events of each table are folded and written there. Reads like design section 7.
+
+A table lies wholly in one task, so its segments are applied in order, and nobody else writes it.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.apply import worker_memory
+from spark_sink.apply.destinations import Destination, Destinations, clash
+from spark_sink.apply.existing_tables import check_form
+from spark_sink.apply.mirror import gap
+from spark_sink.apply.rejects import Aside
+from spark_sink.apply.table_commits import Commits, segmented
+from spark_sink.config.table_rules import Rules
+from spark_sink.errors import ConfigError, Reason, Refused
+from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
+from spark_sink.events.latency import Latency
+from spark_sink.events.offset_span import NOWHERE, Extent
+from spark_sink.events.parking import NOTHING_PARKED, Parking
+from spark_sink.events.quarantine import Rejected
+from spark_sink.events.record_bytes import NotCarried
+from spark_sink.events.row_keys import with_keys
+from spark_sink.events.shared_tables import SEVERAL, is_same
+from spark_sink.model.row import GAP, Event
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.engine_choice import Engine
+from spark_sink.schema.evolution import Plan, evolve
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_spec import Form, Mode
+from spark_sink.table_report import Report
+from spark_sink.tables.protocols import History, Log, Table, Tables
+
+
+@dataclass(frozen=True)
+class Task:
+    """The work on one batch; an instance is shipped to the workers and called once per task.
+
+    Args:
+        app: pipeline and checkpoint; with the table's name it marks the commits.
+        parking: the parked tables, whose events are not looked at; None: what came is parked already, and replayed.
+        refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
+        spelled: tables that are there under another spelling than the names that they are asked for.
+    """
+
+    tables: Tables
+    pattern: TablePattern
+    catalog: Catalog
+    app: str
+    batch: int
+    rules: Rules
+    parking: Parking | None = NOTHING_PARKED
+    refused: Mapping[str, str] = field(default_factory=dict)
+    spelled: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records sorted by route, partition and offset in; one report per table out."""
+        for records in routes(batches):
+            with _uncollected():
+                encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
+
+    def route(self, records: pa.Table) -> Iterator[Report]:
+        """The tables of one route: nearly always one."""
+        places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
+        found, catalog = places.of(intake(records), self.catalog)
+        task = replace(self, catalog=catalog)
+        route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
+        extent = Extent.of(records)
+        for place in found:
+            events = sum(1 for event in place.came.events if event.op != GAP)
+            source = "" if place.table is None else str(place.table)
+            report = Report(place.name, route, bucket, events, source, extent=extent)
+            report.ignored = dict(place.came.ignored)
+            extent = NOWHERE
+            try:
+                task._apply(report, place, records)
+            except NotCarried:
+                report.wants_records = True
+            if report.commits and not report.parked and not report.waits:
+                rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
+                report.latency = Latency.of(rows, time.time_ns() // 1000)
+            report.megabytes = worker_memory.megabytes()
+            yield report
+
+    def _apply(self, report: Report, place: Destination, records: pa.Table) -> None:
+        """Bring the table up to date, or say in the report why not."""
+        table_id, came = place.table, place.came
+        if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
+            report.table = str(table_id)  # the other may have to wait under the name, too
+        aside = Aside(self.tables, self.rules, self.parking, self.app, self.batch, report, table_id, records)
+        if aside.waits(came):
+            return
+        if table_id is None or not came.events:
+            aside.reject_all(came)
+            return
+        try:
+            table = self._opened(place, table_id)
+            form = self.rules.form(place.name)._replace(shared=table_id.source == SEVERAL)
+            if table is not None:
+                report.engine, report.why = table.choice
+                check_form(place.name, table.shape, form)
+            came = self._with_known_schemas(table_id, with_keys(came, form, records, is_new=table is None))
+            segments = [came.events] if form.mode == Mode.CHANGELOG else segmented(came.events)
+            plan = self._planned(table_id, table, came.events, form)
+        except ConfigError as error:
+            report.misconfigured = str(error)
+            return
+        except Refused as refusal:
+            if refusal.reason is Reason.TABLE_CLASH:
+                report.table = str(table_id)
+            aside.refuse(0, refusal, came.events, came.rejected)
+            return
+        report.step = plan.step if plan is not None else None
+        if report.step is not None:
+            return
+        if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
+            aside.reject_all(came)
+        else:
+            Commits(table, plan, self.rules, aside, self.refused.get(report.table)).write(segments, came.rejected)
+
+    def _opened(self, place: Destination, table_id: TableId) -> Table | Log | History | None:
+        """The table; None when there is none.
+
+        Raises:
+            Refused: it belongs to another source table, or cannot be written.
+        """
+        table = self.tables.open(place.name)
+        owner = table.shape.table if table is not None else place.owner
+        # A declaration that the table contradicts is no clash: see check_form.
+        if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
+            raise clash(owner, table_id, place.name)
+        return table
+
+    def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
+        """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
+        named = {event.schema_id for event in came.events if event.schema_id is not None}
+        missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
+        if not missing:
+            return came
+        rejected = [
+            Rejected(event.index, Reason.SCHEMA_UNKNOWN, f"schema {event.schema_id} is not in the schemas topic")
+            for event in came.events
+            if event.schema_id in missing
+        ]
+        known = [gap(event) if event.schema_id in missing else event for event in came.events]
+        return Intake(known, came.rejected + rejected, came.ignored)
+
+    def _planned(
+        self, table_id: TableId, table: Table | Log | History | None, events: Sequence[Event], form: Form
+    ) -> Plan | None:
+        if table is None and all(event.op in ("t", GAP) for event in events):
+            return None
+        named = dict.fromkeys(event.schema_id for event in events if event.schema_id is not None)
+        schemas = [schema for id in named if (schema := self.catalog.find(table_id, id)) is not None]
+        current = table.shape if table is not None else None
+        key = current.key_sent_as if current is not None else key_columns(events)
+        latest = self.catalog.latest(table_id)
+        in_place = table is not None and table.choice.engine is Engine.SPARK
+        policies, named_here = self.rules.policies, named_columns(events)
+        return evolve(current, table_id, schemas, latest, named_here, key, policies, form, in_place=in_place)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
+    to free, as they are in no circles."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -1,0 +1,201 @@
+"""The whole configuration as types; how the file is read is cdc_core.config.
+
+A name that is not known is an error at start, with the nearest known one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from cdc_core import config
+from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.table_naming import TablePattern, plain_name
+from spark_sink.schema.table_spec import Mode, said_of
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
+TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+ColumnName = Annotated[str, Field(min_length=1)]
+TableName = Annotated[str, AfterValidator(plain_name)]
+# Over `source/db/schema/table`, with * and ?.
+SourcePattern = Annotated[str, Field(pattern=r"^[^\[\]]+$")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Input(_Section):
+    """What is read."""
+
+    topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
+    schemas_topic: TopicName | None = Field(default=None, description="`<topic>.schemas` when not set.")
+
+    starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
+        default="earliest",
+        description="Where a pipeline that has done nothing yet begins; or offsets by partition, the others earliest.",
+    )
+    fail_on_data_loss: bool = Field(
+        default=True, description="Stop when the topic no longer has what was to be read next."
+    )
+
+    @property
+    def schemas(self) -> str:
+        return self.schemas_topic or f"{self.topic}.schemas"
+
+
+class Tables(_Section):
+    """What is written."""
+
+    warehouse: str = Field(description="Folder or object store URL of the tables.")
+    name: str = Field(
+        default="{source}_{db}_{schema}.{table}",
+        description="Pattern of table names; a part that a table does not have goes, and the text before it.",
+    )
+
+    rename: dict[SourcePattern, TableName] = Field(
+        default_factory=dict, description="Names of single tables, by patterns of `source/db/schema/table`."
+    )
+    exclude: tuple[SourcePattern, ...] = Field(
+        default=(), description="Patterns of `source/db/schema/table`: what is left out."
+    )
+
+    @field_validator("name")
+    @classmethod
+    def _is_pattern(cls, value: str) -> str:
+        TablePattern.parse(value)
+        return value
+
+    @property
+    def pattern(self) -> TablePattern:
+        return TablePattern.parse(self.name, self.rename)
+
+    @model_validator(mode="after")
+    def _names_are_of_one_table(self) -> Tables:
+        given: dict[str, str] = {}
+        for source, name in self.rename.items():
+            other = given.setdefault(name.lower(), source)
+            if other != source and said_of(name, self.shared) is None:
+                raise ValueError(f"rename: {other} and {source} have one name, {name}; declare it in tables.shared")
+        return self
+
+    truncate: Literal["park", "all_scopes"] = Field(
+        default="park",
+        description="A truncate of a table that several scopes feed: the table stops, or is emptied of all of them.",
+    )
+    tombstone_days: int = Field(
+        default=7, ge=1, description="So long a deleted row is remembered, by the times of the events."
+    )
+    park_rejected: int | None = Field(
+        default=None,
+        ge=0,
+        description="A table of which more events of one batch would go to quarantine is parked; not set: never.",
+    )
+    deletes: Literal["hard", "soft"] = Field(
+        default="hard",
+        description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
+    )
+    changes: dict[Change, Policy] = Field(
+        default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
+    )
+
+    modes: dict[str, Mode] = Field(
+        default_factory=dict, description="What tables hold, by name or pattern; the others are mirrors."
+    )
+    keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
+        default_factory=dict, description="Key columns as events name them, by name or pattern of tables."
+    )
+
+    shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
+        default_factory=dict,
+        description="Patterns of `source/db/schema/table`: what goes to one table, by its name or pattern.",
+    )
+
+    engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
+    fused_megabytes: int = Field(
+        default=1000, ge=0, description="A table of more data in its files is written by Spark, not by deltalake."
+    )
+
+    @field_validator("changes")
+    @classmethod
+    def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
+        if value.get(Change.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
+            raise ValueError("key: allowed are fail and ignore; the rows of the table are no rows of another key")
+        return value
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            all_scopes=self.truncate == "all_scopes",
+            tombstone_days=self.tombstone_days,
+            policies={**DEFAULTS, **self.changes},
+            park_rejected=self.park_rejected,
+            soft_deletes=self.deletes == "soft",
+            modes=self.modes,
+            keys=self.keys,
+            shared=self.shared,
+            exclude=self.exclude,
+            engines=EngineRules(self.engines, self.fused_megabytes),
+        )
+
+
+class Batches(_Section):
+    """How much is taken at a time, and how often."""
+
+    trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
+    max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
+    target_seconds: float = Field(default=60, gt=0, description="A longer batch is followed by smaller ones.")
+    worker_megabytes: int = Field(
+        default=1024, ge=1, description="Smaller batches follow when a worker process held more, in MiB."
+    )
+
+
+class Metrics(_Section):
+    """What is told to Prometheus."""
+
+    port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
+    max_tables: int = Field(default=100, ge=0, description="Tables with a label of their own; the rest is `other`.")
+
+
+class Spark(_Section):
+    """The Spark session. What spark-submit was given stands, where this says nothing."""
+
+    master: str | None = Field(default=None, description="Such as `local[2]`; spark-submit's when not set.")
+    memory: str | None = Field(default=None, description="Of the driver, `4g`; where this process starts Spark.")
+    jars: tuple[str, ...] = Field(default=(), description="Files or patterns; none when the image has them.")
+    conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark; they win over ours.")
+
+
+class Settings(_Section):
+    """`spark-sink run -c FILE`."""
+
+    pipeline: Name = Field(description="Names this sink in the tables it writes; never change it.")
+    kafka: Kafka
+    input: Input = Input()
+    tables: Tables
+    checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
+    batches: Batches = Batches()
+    metrics: Metrics = Metrics()
+    spark: Spark = Spark()
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of a YAML file.
+
+    Raises:
+        ConfigError: see cdc_core.config.
+    """
+    return config.load(Settings, path, environment)
+
+
+def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
+    """The settings of a YAML text; `where` names it in errors."""
+    return config.parse(Settings, text, environment, where)

@@ -1,0 +1,55 @@
+"""What the configuration says about all tables, as it travels to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from spark_sink.schema.engine_choice import EngineRules
+from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import Form, Mode, said_of
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The defaults are those of the settings.
+
+    Args:
+        all_scopes: a truncate empties its table of what every scope wrote; otherwise several scopes stop the table.
+        tombstone_days: so long a deleted row is remembered.
+        policies: what becomes of changes of structure.
+        park_rejected: a table of which more events of one batch are broken is parked; None: however many.
+        soft_deletes: deleted rows keep what they were, for ever.
+        modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
+        shared: by name or pattern of tables, patterns of the source tables that go to one.
+        exclude: patterns of source tables that are left out.
+        engines: who writes which table.
+    """
+
+    all_scopes: bool = False
+    tombstone_days: int = 7
+    policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)
+    park_rejected: int | None = None
+    soft_deletes: bool = False
+    modes: Mapping[str, Mode] = field(default_factory=dict)
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shared: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    exclude: Sequence[str] = ()
+    engines: EngineRules = field(default_factory=EngineRules)
+
+    def form(self, target: str) -> Form:
+        """What the table of this name is to be."""
+        mode = said_of(target, self.modes) or Mode.MIRROR
+        return Form(mode, said_of(target, self.keys) or (), said_of(target, self.shared) is not None)
+
+    def shares(self, target: str, source: str) -> bool:
+        """Whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
+        nothing: names that differ by nothing else are what makes tables meet."""
+        patterns = said_of(target, self.shared) or ()
+        return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
+
+    def excludes(self, table: TableId) -> bool:
+        """Whether the events of a source table are left out."""
+        return any(table.fits(pattern) for pattern in self.exclude)

@@ -1,0 +1,149 @@
+"""What the driver keeps beside the tables: which of them are parked, and what every batch came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.control_tables.cut import Row
+from spark_sink.control_tables.requests import RequestBook
+from spark_sink.events import parking
+from spark_sink.events.offset_span import together
+from spark_sink.events.parking import Cause, Parking
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.control_tables import Book, ParkedBook
+from spark_sink.tables.protocols import Marker
+
+BATCHES = f"{RESERVED}.batches"
+
+ARROW = pa.schema(
+    [
+        pa.field("pipeline", pa.string()),
+        pa.field("checkpoint", pa.string()),
+        pa.field("batch", pa.int64()),
+        pa.field("ended_at", pa.timestamp("us", "UTC")),
+        pa.field("topic", pa.string()),
+        pa.field("from_offsets", pa.map_(pa.int32(), pa.int64())),
+        pa.field("to_offsets", pa.map_(pa.int32(), pa.int64())),
+        pa.field("positions", pa.map_(pa.string(), pa.string())),
+        pa.field("versions", pa.map_(pa.string(), pa.int64())),
+    ]
+)
+
+
+class BatchBook(Book):
+    """`_cdc.batches`: a row for every batch, written when its commits are made and before it is acknowledged. What
+    changes tables between batches (a resume, a sweep) is a row without offsets."""
+
+    def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
+        super().__init__(warehouse, BATCHES, pipeline, ARROW)
+        self._checkpoint = checkpoint
+        self._topic = topic
+        self._ended_at: int | None = None
+
+    def write(self, batch: int | None, reports: Sequence[Report], parked: int = 0) -> None:
+        """Tables and partitions that the batch did not touch are not named.
+
+        Args:
+            reports: of one table the last counts.
+            parked: the version of `_cdc.parked` afterwards, at which it says what waits; 0: nothing was ever parked.
+        """
+        versions = {report.table: report.version for report in reports if report.version is not None}
+        if parked:
+            versions[parking.NAME] = parked
+        extent = together(report.extent for report in reports) if batch is not None else together(())
+        row: dict[str, Any] = {
+            "checkpoint": self._checkpoint,
+            "batch": batch,
+            "ended_at": self._now(),
+            "topic": self._topic,
+            "from_offsets": sorted(extent.begin.items()),
+            "to_offsets": sorted(extent.end.items()),
+            "positions": sorted(extent.positions.items()),
+            "versions": sorted(versions.items()),
+        }
+        marker = None if batch is None else Marker(f"{self.pipeline}/{self._checkpoint}/{BATCHES}", batch)
+        self.append([row], marker)
+        self.tidy()
+
+    def _now(self) -> int:
+        """Later than every row that is there, whatever clocks say: rows have no other order."""
+        if self._ended_at is None:
+            told = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
+            self._ended_at = pc.max(told).as_py() or 0
+        self._ended_at = max(time.time_ns() // 1000, self._ended_at + 1)
+        return self._ended_at
+
+    def reached(self) -> Mapping[int, int]:
+        """By partition, the offset after the last that any batch of this pipeline, under any checkpoint, has ended."""
+        reached: dict[int, int] = {}
+        for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
+            for partition, offset in offsets:
+                reached[partition] = max(offset, reached.get(partition, 0))
+        return reached
+
+    def tables(self) -> set[str]:
+        """The tables that any batch of this pipeline has written."""
+        names: set[str] = set()
+        for chunk in self.read(["versions"]).column("versions").chunks:
+            names.update(pc.unique(chunk.keys).to_pylist())
+        return names - {parking.NAME}
+
+    def rows(self) -> list[Row]:
+        """What a cut is folded from, in no order."""
+        found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
+        maps = ("to_offsets", "versions")
+        return [Row(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
+
+
+class Books:
+    """The sink's own tables of one pipeline. `begin` and `end` frame a batch; what happens to a parked table between
+    batches is told with `changed`."""
+
+    def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
+        self.parked = ParkedBook(warehouse, pipeline)
+        self.requests = RequestBook(warehouse, pipeline)
+        self.batches = BatchBook(warehouse, pipeline, checkpoint, topic)
+        self._held: dict[str, Cause] | None = None
+        self._ended: int | None = None
+        self._turn = 0
+
+    def create(self) -> None:
+        """Those that are not there."""
+        for book in (self.parked, self.requests, self.batches):
+            book.create()
+
+    def held(self) -> dict[str, Cause]:
+        """The parked tables. This process is the only one that parks, so it looks only when it cannot know."""
+        if self._held is None:
+            self._held = self.parked.held()
+        return self._held
+
+    def changed(self) -> None:
+        """Something was parked or resumed."""
+        self._held = None
+
+    def begin(self, batch: int) -> Parking:
+        # After a start, or a failure, the batch may be one that was begun before.
+        again = self._ended is None or batch != self._ended + 1
+        if again:
+            self.changed()
+        self._ended = None
+        self._turn = turn = self.parked.version()  # 0: nothing was ever parked
+        return Parking(self.parked.pipeline, turn, time.time_ns() // 1000, dict(self.held()), again and turn > 0)
+
+    def end(self, batch: int, reports: Sequence[Report]) -> None:
+        parks = any(report.parked for report in reports)
+        self.batches.write(batch, reports, self.parked.version() if parks else self._turn)
+        for report in reports:
+            if report.refused is not None:
+                self.changed()
+            elif report.parked and self._held is not None:
+                cause = self._held[report.table]
+                self._held[report.table] = cause._replace(events=cause.events + report.parked)
+        self._ended = batch

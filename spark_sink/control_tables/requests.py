@@ -1,0 +1,150 @@
+"""Commands of operators: rows of `_cdc.commands`, which the running job executes between batches, because it is the one
+writer of the tables, and answers with further rows of the same id."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+import pyarrow as pa
+import structlog
+
+from spark_sink.errors import FatalError, Refused, unknown
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.delta.control_tables import Book
+
+log = structlog.get_logger()
+
+NAME = f"{RESERVED}.commands"
+
+_TEXTS = ("id", "command", "target", "argument", "state", "result", "error")
+ARROW = pa.schema(
+    [
+        pa.field("pipeline", pa.string()),
+        *(pa.field(name, pa.string()) for name in _TEXTS),
+        pa.field("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+class State(StrEnum):
+    """Of a command; the last of its rows, in this order, tells how it stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+_ORDER = {state.value: number for number, state in enumerate(State)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A command as it stands."""
+
+    id: str
+    command: str
+    target: str
+    argument: str | None
+    state: str
+    result: str | None = None
+    error: str | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.state in (State.DONE, State.FAILED)
+
+
+class RequestBook(Book):
+    """`_cdc.commands`."""
+
+    def __init__(self, warehouse: str, pipeline: str) -> None:
+        super().__init__(warehouse, NAME, pipeline, ARROW)
+
+    def check(self) -> None:
+        """Whether anybody will execute commands.
+
+        Raises:
+            FatalError: no sink has run.
+        """
+        if not self.exists():
+            raise FatalError(f"no sink has run on this warehouse: there is no {NAME}")
+
+    def ask(self, command: str, target: str, argument: str | None = None) -> str:
+        """Queue a command; its id."""
+        self.check()
+        id = uuid.uuid4().hex
+        self._say({"id": id, "command": command, "target": target, "argument": argument, "state": State.QUEUED.value})
+        return id
+
+    def answer(self, request: Request, state: State, *, result: str | None = None, error: str | None = None) -> None:
+        told = {"id": request.id, "command": request.command, "target": request.target, "argument": request.argument}
+        self._say({**told, "state": state.value, "result": result, "error": error})
+
+    def requests(self) -> list[Request]:
+        """All commands, in the order in which they were given."""
+        rows = sorted(self.read([*_TEXTS, "at"]).to_pylist(), key=lambda row: _ORDER.get(row["state"], 0))
+        queued = {row["id"]: row["at"] for row in reversed(rows)}
+        latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
+        return sorted(latest.values(), key=lambda request: (queued[request.id], request.id))
+
+    def _say(self, row: Mapping[str, Any]) -> None:
+        self.append([{**row, "at": time.time_ns() // 1000}])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command came to. Not `ended`: there is more to do, after the next batch."""
+
+    result: str
+    ended: bool = True
+
+
+# What a command does with a table and its argument; it may be called again after a crash.
+Action = Callable[[str, str | None], Answer]
+
+
+@dataclass
+class Requests:
+    """Executes what is asked for, in order; of one table one command after the other."""
+
+    book: RequestBook
+    actions: Mapping[str, Action]
+    _seen: int = -1
+    _open: list[Request] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """One round over all open commands; whether some are still open."""
+        version = self.book.version()
+        if version != self._seen:
+            self._open = [request for request in self.book.requests() if not request.ended]
+            self._seen = version
+        waiting: list[Request] = []
+        for request in self._open:
+            if request.target in {before.target for before in waiting} or not self._execute(request):
+                waiting.append(request)
+        self._open = waiting
+        return bool(waiting)
+
+    def _execute(self, request: Request) -> bool:
+        """Whether it has ended."""
+        told = {"command": request.command, "table": request.target, "id": request.id}
+        try:
+            if request.command not in self.actions:
+                raise FatalError(unknown("command", request.command, self.actions))
+            answer = self.actions[request.command](request.target, request.argument)
+        except Exception as error:
+            # Whatever it is: a command that ended the sink would end it again at every start.
+            known = isinstance(error, FatalError | Refused)
+            why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+            log.error("command failed", **told, error=why)
+            self.book.answer(request, State.FAILED, error=why)
+            return True
+        log.info("command executed" if answer.ended else "command goes on", **told, result=answer.result)
+        self.book.answer(request, State.DONE if answer.ended else State.RUNNING, result=answer.result)
+        return answer.ended

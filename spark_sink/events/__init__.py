@@ -1,0 +1,1 @@
+"""From Kafka records to the typed events of one table."""

@@ -1,0 +1,202 @@
+"""JSON values of an image to an Arrow column, exactly: what the column cannot hold is an error, never rounded.
+
+Conversion is by column, vectorised. When a column fails, the caller tries its values one by one to name the culprits.
+"""
+
+from __future__ import annotations
+
+import binascii
+import math
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.schema.column_types import arrow_type
+
+_IMAGE = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+
+Values = Sequence[Any]
+
+
+def image(text: str | bytes) -> dict[str, Any]:
+    """The columns of a row image.
+
+    Raises:
+        ValueError: not one JSON object.
+    """
+    try:
+        return _IMAGE.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, ArithmeticError):
+        # Not JSON, no UTF-8, too deep, an absurd exponent.
+        raise ValueError("not a JSON object") from None
+
+
+def column(values: Values, sql: str) -> pa.Array:
+    """The values (None is null) as a column of a type.
+
+    Raises:
+        ValueError: some value does not fit exactly. The message holds no value.
+    """
+    arrow = arrow_type(sql)
+    convert = _BY_TYPE[sql.split("(")[0]]
+    try:
+        return convert(values, arrow)
+    except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
+        # Arrow's own words quote the value.
+        raise ValueError(f"a value that {sql} does not hold exactly") from None
+
+
+def fits(value: Any, sql: str) -> bool:
+    """Whether one value fits."""
+    try:
+        column([value], sql)
+    except ValueError:
+        return False
+    return True
+
+
+def _booleans(values: Values, arrow: pa.DataType) -> pa.Array:
+    return pa.array(values, arrow)
+
+
+def _integers(values: Values, arrow: pa.DataType) -> pa.Array:
+    if Decimal not in set(map(type, values)):  # Arrow would cut their fraction off
+        try:
+            return pa.array(values, arrow)
+        except (pa.ArrowException, TypeError):
+            pass  # a number whose type the source did not declare comes as text
+    return pa.array([_integer(value) for value in values], arrow)
+
+
+# Digits beyond which a number is no integer of any column; int() of a great exponent would not end.
+_LONGEST_INTEGER = 20
+
+
+def _integer(value: Any) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    number = _number(value)
+    if number.adjusted() > _LONGEST_INTEGER or number != number.to_integral_value():
+        raise ValueError("a fraction, or beyond every integer")
+    return int(number)
+
+
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def _floats(values: Values, arrow: pa.DataType) -> pa.Array:
+    numbers = [None if value is None else _float(value) for value in values]
+    array = pa.array(numbers, pa.float64()).cast(arrow, safe=False)
+    infinite = sum(1 for number in numbers if number is not None and math.isinf(number))
+    if infinite != pc.sum(pc.is_inf(array), min_count=0).as_py():
+        raise ValueError("beyond the range of a float")
+    return array
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, str) and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    nearest = float(_number(value))
+    if math.isinf(nearest):
+        raise ValueError("beyond the range of a double")
+    return nearest
+
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
+    whole, scale = arrow.precision - arrow.scale, arrow.scale
+    try:
+        texts = pa.array(values, pa.string())
+        # Arrow's cast does not notice every overflow: only what surely fits is left to it.
+        fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
+        if pc.all(fits, min_count=0).as_py():
+            return texts.cast(arrow)
+    except (pa.ArrowException, TypeError):
+        pass  # exponents, and numbers that came as JSON numbers
+    return pa.array([None if value is None else _number(value) for value in values], arrow)
+
+
+def _number(value: Any) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
+        raise TypeError("not a number")
+    # Decimal() alone would also take underscores, spaces, NaN and the digits of other scripts.
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        raise ValueError("not a number")
+    return Decimal(value)
+
+
+def _strings(values: Values, arrow: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, arrow)
+    except (pa.ArrowException, TypeError):
+        return pa.array([_string(value) for value in values], arrow)
+
+
+def _string(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | Decimal):
+        return str(value)
+    raise TypeError("a list or an object is no text")
+
+
+def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
+    decoded = [None if value is None else binascii.a2b_base64(value, strict_mode=True) for value in values]
+    return pa.array(decoded, arrow)
+
+
+# What a Python date can be: rows that are moved pass through Python.
+_FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)
+
+
+def _dates(values: Values, arrow: pa.DataType) -> pa.Array:
+    return _in_calendar(pa.array(values, pa.string()).cast(arrow))
+
+
+# Digits beyond the microsecond that say nothing.
+_IDLE_DIGITS = re.compile(r"(\.\d{6})0+(?=Z?$)")
+
+
+def _timestamps(values: Values, arrow: pa.DataType) -> pa.Array:
+    try:
+        return _in_calendar(pa.array(values, pa.string()).cast(arrow))
+    except pa.ArrowException:
+        shortened = [None if value is None else _IDLE_DIGITS.sub(r"\1", value) for value in values]
+        return _in_calendar(pa.array(shortened, pa.string()).cast(arrow))
+
+
+def _in_calendar(array: pa.Array) -> pa.Array:
+    first, last = (
+        pa.scalar(_FIRST, pa.timestamp("us")).cast(array.type),
+        pa.scalar(_LAST, pa.timestamp("us")).cast(array.type, safe=False),
+    )
+    if not pc.all(pc.and_(pc.greater_equal(array, first), pc.less_equal(array, last)), min_count=0).as_py():
+        raise ValueError("a year outside 1 to 9999")
+    return array
+
+
+_BY_TYPE: dict[str, Callable[[Values, pa.DataType], pa.Array]] = {
+    "boolean": _booleans,
+    "tinyint": _integers,
+    "smallint": _integers,
+    "int": _integers,
+    "bigint": _integers,
+    "decimal": _decimals,
+    "float": _floats,
+    "double": _floats,
+    "string": _strings,
+    "binary": _binaries,
+    "date": _dates,
+    "timestamp": _timestamps,
+    "timestamp_ntz": _timestamps,
+}

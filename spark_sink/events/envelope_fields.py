@@ -1,0 +1,60 @@
+"""What few tables need of an event: read again from its record, so that all others do not pay for it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import fastavro
+import msgspec
+import pyarrow as pa
+
+from spark_sink.events.record_bytes import record_bytes
+from spark_sink.events.wire_format import WRITER_SCHEMA, datum, reader_schema
+from spark_sink.model.row import Event
+
+_SCHEMA = reader_schema("id", "ts_commit_us", "before")
+
+# The columns of an image with their values as they are written.
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Details(NamedTuple):
+    """Fields of the envelope (design section 4)."""
+
+    id: str
+    ts_commit_us: int | None
+    before: str | None
+
+
+def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
+    """Of each of the events.
+
+    Raises:
+        NotCarried: their records did not travel.
+    """
+    return [_read(value) for value in record_bytes(records, [event.index for event in events])]
+
+
+def _read(value: bytes | None) -> Details:
+    found: Any = fastavro.schemaless_reader(io.BytesIO(datum(value or b"") or b""), WRITER_SCHEMA, _SCHEMA)
+    return Details(found["id"], found["ts_commit_us"], found["before"])
+
+
+def members(image: str | bytes | None) -> dict[str, msgspec.Raw]:
+    """The columns of an image; of none, and of what is no image, none."""
+    try:
+        return _MEMBERS.decode(image) if image else {}
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+
+
+def told(event: Event, before: str | None) -> Event:
+    """The event with all that it tells of its row in `after`: the key, and of a delete the image before."""
+    image: str | bytes | None = before if event.op == "d" else event.after
+    columns = members(image)
+    if image and not columns and image not in ("{}", b"{}"):
+        return event  # no image: found when it is read for its values
+    whole = msgspec.json.encode({**members(event.key), **columns})
+    return msgspec.structs.replace(event, after=whole)

@@ -1,0 +1,76 @@
+"""After images of events -> values by column of the table, each read with the event's own schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_sink.errors import Reason
+from spark_sink.events.arrow_values import fits, image
+from spark_sink.events.quarantine import Rejected
+from spark_sink.model.row import Event
+from spark_sink.schema.evolution import Plan
+
+
+class Unreadable(Exception):
+    """An image that is none of its schema; the message says why, without values."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Reader:
+    """Opens the images of one table's batch."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        # Nearly always values go where they are named, and need not be moved.
+        self._unmoved = {
+            schema_id: frozenset(places)
+            for schema_id, places in plan.places.items()
+            if all(name == place and name not in plan.versions for name, place in places.items())
+        }
+
+    def __call__(self, event: Event) -> Mapping[str, Any]:
+        """The values that an event writes, by column of the table.
+
+        Raises:
+            Unreadable: it has no image, or one that its schema does not have.
+        """
+        try:
+            sent = image(event.after or b"")
+        except ValueError:
+            raise Unreadable(Reason.IMAGE_INVALID, "the after image is not a JSON object") from None
+        unmoved = self._unmoved.get(event.schema_id)
+        if unmoved is not None and unmoved.issuperset(sent):
+            return sent
+        places = self._plan.places[event.schema_id]
+        values: dict[str, Any] = {}
+        for name, value in sent.items():
+            if name not in places:
+                raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
+            place = places[name]
+            if place is not None:
+                values[place] = value
+                # The value stands in one version of its column.
+                values.update(dict.fromkeys(self._plan.versions.get(place, ())))
+        return values
+
+    def examined(self, event: Event) -> Rejected | None:
+        """What is wrong with the image of an event, value by value."""
+        if event.after is None or event.op == "d":
+            return None
+        try:
+            values = self(event)
+        except Unreadable as error:
+            return Rejected(event.index, error.reason, str(error))
+        shape = self._plan.shape
+        for name, value in values.items():
+            if name not in shape.key and not fits(value, shape.types[name]):
+                return Rejected(
+                    event.index,
+                    Reason.VALUE_INVALID,
+                    f"the value of {name} does not fit {shape.types[name]} exactly",
+                )
+        return None

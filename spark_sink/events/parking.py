@@ -1,0 +1,99 @@
+"""Parked tables: a table that cannot go on is left as it is, and its events wait, in order, until it is resumed.
+
+They wait in the table `_cdc.parked`, and a table is parked as long as rows of it are there. So there is no second place
+that could disagree: one append parks a table together with its first events, one delete ends it with the last.
+
+Rows wait in *turns*: what one batch brought. The number of a turn is the version that `_cdc.parked` had when the batch
+began, which rises with every turn, whatever becomes of checkpoints and clocks. A turn never changes, so that its number
+can mark the commits that replay it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from spark_sink.events import quarantine
+from spark_sink.events.quarantine import Rejected
+from spark_sink.schema.table_naming import RESERVED, TableId
+
+NAME = f"{RESERVED}.parked"
+
+ARROW = pa.schema(
+    [
+        *quarantine.ARROW,
+        pa.field("pipeline", pa.string()),
+        pa.field("target", pa.string()),
+        pa.field("turn", pa.int64()),
+        pa.field("batch", pa.int64()),
+        pa.field("parked_at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+class Cause(NamedTuple):
+    """Why a table is parked: `errors.Reason` and a sentence without row data; since when, how many events wait, and of
+    which source tables."""
+
+    reason: str
+    detail: str
+    since: int = 0
+    events: int = 0
+    sources: tuple[TableId, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parking:
+    """What a batch must know of parked tables; it travels to the workers.
+
+    Args:
+        turn: of what this batch parks.
+        at: when the batch began, in microseconds.
+        held: the tables that are parked, by name: their own, or that of the source table if another has their own.
+        again: the batch may have been begun before, and have parked tables that were resumed since.
+    """
+
+    pipeline: str = ""
+    turn: int = 0
+    at: int = 0
+    held: Mapping[str, Cause] = field(default_factory=dict)
+    again: bool = False
+
+    @cached_property
+    def _names(self) -> Mapping[TableId, str]:
+        return {source: name for name, cause in self.held.items() for source in cause.sources}
+
+    @cached_property
+    def _sources(self) -> Mapping[str, tuple[TableId, ...]]:
+        return {name.lower(): cause.sources for name, cause in self.held.items()}
+
+    def name_of(self, table: TableId) -> str | None:
+        """The name under which events of a source table wait."""
+        return self._names.get(table)
+
+    def sources(self, name: str) -> tuple[TableId, ...]:
+        """The source tables whose events wait for a table of the lakehouse; case does not tell names apart."""
+        return self._sources.get(name.lower(), ())
+
+    def rows(
+        self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
+    ) -> pa.Table:
+        """Rows of `_cdc.parked` for those `records`."""
+        rows = quarantine.rows(records, table, parked)
+        ours = {
+            "pipeline": self.pipeline,
+            "target": target,
+            "turn": self.turn,
+            "batch": batch,
+            "parked_at": self.at,
+        }
+        for name, value in ours.items():
+            rows = rows.append_column(ARROW.field(name), pa.array([value] * len(rows), ARROW.field(name).type))
+        return rows
+
+
+NOTHING_PARKED = Parking()

@@ -1,0 +1,83 @@
+"""The quarantine table: events that could not be applied, with the reason and the untouched record."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import fastavro
+import pyarrow as pa
+
+from spark_sink.errors import Reason
+from spark_sink.events.record_bytes import record_bytes
+from spark_sink.events.wire_format import WRITER_SCHEMA, datum
+from spark_sink.schema.table_naming import RESERVED, TableId
+
+NAME = f"{RESERVED}.quarantine"
+
+# Spark SQL type by column.
+COLUMNS: Mapping[str, str] = {
+    "reason": "string",
+    "detail": "string",
+    "event_id": "string",
+    "source": "string",
+    "db": "string",
+    "schema": "string",
+    "table": "string",
+    "kafka_partition": "int",
+    "kafka_offset": "bigint",
+    "value": "binary",
+}
+
+ARROW = pa.schema(
+    [
+        *((name, pa.string()) for name in tuple(COLUMNS)[:7]),
+        ("kafka_partition", pa.int32()),
+        ("kafka_offset", pa.int64()),
+        ("value", pa.binary()),
+    ]
+)
+
+
+class Rejected(NamedTuple):
+    """An event that cannot be applied: its place among the records, and what does not fit, without row data."""
+
+    event: int
+    reason: Reason
+    detail: str
+
+
+def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected]) -> pa.Table:
+    """Rows of the quarantine table for the rejected ones among `records`.
+
+    Raises:
+        NotCarried: the records did not travel.
+    """
+    places = [one.event for one in rejected]
+    values = record_bytes(records, places)
+    taken = records.drop_columns("value").take(places)
+    columns = {
+        "reason": [one.reason.value for one in rejected],
+        "detail": [one.detail for one in rejected],
+        "event_id": [_event_id(value) for value in values],
+        "kafka_partition": taken.column("partition"),
+        "kafka_offset": taken.column("offset"),
+        "value": values,
+    }
+    for name in ("source", "db", "schema", "table"):
+        # Of the record: several tables may go to one.
+        columns[name] = taken.column(name) if table else [None] * len(rejected)
+    return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
+
+
+def _event_id(value: bytes | None) -> str | None:
+    body = None if value is None else datum(value)
+    if body is None:
+        return None
+    try:
+        event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
+    except Exception:
+        # Not Avro after all: that is why it is here. fastavro has no common error to catch.
+        return None
+    return str(event["id"]) if isinstance(event, dict) else None

@@ -1,0 +1,88 @@
+"""What names the row of each event: its own key, or the columns that `tables.keys` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from spark_sink.errors import Reason
+from spark_sink.events.envelope_fields import details, members, told
+from spark_sink.events.grouping import Intake
+from spark_sink.events.quarantine import Rejected
+from spark_sink.model.row import GAP, Event
+from spark_sink.schema.evolution import KEY_ADVICE, no_key
+from spark_sink.schema.table_spec import SOURCE, Form, Mode
+
+_NULL = msgspec.Raw(b"null")
+
+
+def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> Intake:
+    """The events of a table as its form asks for them; those that no row can be told for are rejected.
+
+    A changelog asks for no key, and for all that an event tells of its row.
+
+    Raises:
+        Refused: nothing names the rows of a new table.
+    """
+    if form.mode == Mode.CHANGELOG:
+        more = details(records, came.events)
+        events = [told(event, one.before) for event, one in zip(came.events, more, strict=True)]
+        return Intake(events, came.rejected, came.ignored)
+    if form.mode == Mode.HISTORY:
+        came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
+    key = (SOURCE, *form.key) if form.shared else form.key
+    keyed = list(_declared(came.events, key, records)) if form.key else came.events
+    suspects = keyed if form.shared else [event for event in keyed if not event.key]
+    keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
+    if not keyless:
+        return Intake(keyed, came.rejected, came.ignored)
+    leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
+    if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op != "t"):
+        raise no_key()
+    why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
+    rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
+    left_out = {event.index for event in keyless} - leaving.keys()
+    events = [leaving.get(event.index, event) for event in keyed if event.index not in left_out]
+    return Intake(events, came.rejected + rejected, came.ignored)
+
+
+def _removal(event: Event) -> Event:
+    """Return the half of a key change whose new key holds NULL: the row of the old key goes (docs/envelope.md)."""
+    return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
+
+
+def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) -> Iterator[Event]:
+    """The events by the declared key, read from their images: of a row before a change only if that image has it all.
+
+    An update whose image before does not tell the key is one that keeps it. No key holds NULL.
+    """
+    for event, more in zip(events, details(records, events), strict=True):
+        own = members(event.key)
+        known = own if event.op == "d" else {name: own[name] for name in own if name == SOURCE}
+        before = {**known, **members(more.before)}
+        after = {**before, **own, **members(event.after)}
+        yield msgspec.structs.replace(
+            event,
+            key=_text(before if event.op == "d" else after, key) or "",
+            key_old=_text(before, key) if event.op == "u" else None,
+        )
+
+
+def _names_no_row(key: str, form: Form) -> bool:
+    return not key or (form.shared and members(key).keys() <= {SOURCE})
+
+
+def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:
+    """The events with the time of their commit at the source, as far as it is known: that is what readers ask for."""
+    committed = records.column("committed").to_pylist()
+    for event in events:
+        yield msgspec.structs.replace(event, ts=committed[event.index])
+
+
+def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
+    """The columns of the key, if the image has a value of each."""
+    if not all(image.get(name, _NULL) != _NULL for name in key):
+        return None
+    return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -1,0 +1,90 @@
+"""The canonical topic as a DataFrame of decoded envelopes: the only file that knows Spark's Kafka source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import col, expr, lit, when
+
+from spark_sink.config.settings import Settings
+from spark_sink.events.wire_format import DATUM_SQL, NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
+
+# Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
+BUCKETS = 512
+
+_FETCH_BYTES = str(16 * 2**20)
+
+# The connector asks the broker for the offset range after every poll: with Kafka's 500 records a poll, that is three
+# quarters of the cost of reading.
+_TUNING = {
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
+    "kafka.fetch.max.bytes": _FETCH_BYTES,
+}
+
+
+# Whether an event leaves a column out that it may have changed. An update changes nothing but what it says that it did,
+# if it says so; and an issue of it may be one of the old value, beside a new one that is good.
+WITHHOLDS_SQL = """
+    case
+        when event.unavailable is null and event.issues is null then false
+        when event.op <=> 'u' then exists(
+            concat(ifnull(event.unavailable, array()), ifnull(event.issues.col, array())),
+            name -> (changed is null or array_contains(changed, name))
+                and not ifnull(array_contains(json_object_keys(event.after), name), false)
+        )
+        else true
+    end
+"""
+
+
+def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
+    """The canonical topic from where the checkpoint stands, else from `starting`, in batches of at most `limit`."""
+    options = {
+        **_TUNING,
+        **settings.kafka.spark_options(),
+        "subscribe": settings.input.topic,
+        "startingOffsets": starting,
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
+        "maxOffsetsPerTrigger": str(limit),
+        # More tasks than partitions read one partition together; the order is restored by the sort before the fold.
+        "minPartitions": str(spark.sparkContext.defaultParallelism),
+    }
+    return spark.readStream.format("kafka").options(**options).load()
+
+
+def _fields(names: Collection[str]) -> Column:
+    """These fields of the envelope in the column `value`; null where it is none."""
+    options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
+    return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
+
+
+def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collection[str] | None = None) -> DataFrame:
+    """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
+
+    `value` is the record as it came, for the quarantine: of what does not decode, and of rows of the routes `carried`;
+    None: of all. `route` and `bucket` say which events must meet in a task. Columns `beside` stay as they are.
+    """
+    opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *beside)
+    # Of few events it matters what they changed, and the others need not decode it.
+    names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
+    opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
+    plain = [f"event.{name}" for name in PLAIN_FIELDS]
+    # What names no table meets in one task too: it is quarantined under one marker.
+    route = f"if(table is null, '', {route_sql})"
+    plainly = opened.selectExpr(
+        "partition",
+        "offset",
+        *beside,
+        "value",
+        *plain,
+        f"{WITHHOLDS_SQL} as withholds",
+        "unix_micros(event.ts_origin_us) as ts",
+        "unix_micros(ifnull(event.ts_commit_us, event.ts_origin_us)) as committed",
+    ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")
+    is_carried = lit(True) if carried is None else col("route").isin(*carried)
+    is_needed = col("kind").isNull() | ((col("kind") == "row") & is_carried)
+    return plainly.withColumn("value", when(is_needed, col("value")))

@@ -1,0 +1,50 @@
+"""Events -> typed values, one row for each: of tables that keep events or versions, not only the last row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from spark_sink.errors import Reason
+from spark_sink.events.arrow_values import column, fits
+from spark_sink.events.images import Reader, Unreadable
+from spark_sink.events.quarantine import Rejected
+from spark_sink.model.row import Event
+
+
+class Entries(NamedTuple):
+    """`columns` has a value, or null, for each of `events`; `sets` names what each event carried."""
+
+    events: list[Event]
+    columns: dict[str, pa.Array]
+    sets: list[list[str]]
+    rejected: list[Rejected]
+
+
+def entries(events: Sequence[Event], reader: Reader, types: Mapping[str, str]) -> Entries:
+    """The events with the values of their after images, by column; one whose values do not fit is left out."""
+    kept: list[tuple[Event, Mapping[str, Any]]] = []
+    rejected: list[Rejected] = []
+    for event in events:
+        try:
+            kept.append((event, reader(event) if event.after is not None else {}))
+        except Unreadable as error:
+            rejected.append(Rejected(event.index, error.reason, str(error)))
+    columns: dict[str, pa.Array] = {}
+    unfit: dict[int, str] = {}
+    for name, sql in types.items():
+        values = [values.get(name) for _, values in kept]
+        try:
+            columns[name] = column(values, sql)
+        except ValueError:
+            for number, value in enumerate(values):
+                if not fits(value, sql):
+                    unfit.setdefault(number, f"the value of {name} does not fit {sql} exactly")
+    if unfit:
+        rejected += [Rejected(kept[number][0].index, Reason.VALUE_INVALID, why) for number, why in unfit.items()]
+        again = entries([event for number, (event, _) in enumerate(kept) if number not in unfit], reader, types)
+        return again._replace(rejected=rejected + again.rejected)
+    sets = [[name for name in values if name in types] for _, values in kept]
+    return Entries([event for event, _ in kept], columns, sets, rejected)

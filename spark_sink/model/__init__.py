@@ -1,0 +1,1 @@
+"""One row and its events, in plain Python."""

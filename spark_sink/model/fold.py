@@ -1,0 +1,122 @@
+"""Many changes of rows -> one change of each. Pure: it decides which images make a row, and looks at no value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from spark_sink.errors import Reason, Refused
+from spark_sink.model.row import DUPLICATE, GAP, TRUNCATED, Event, FoldedRow, Key, Mark, Row, epoch, is_loaded
+
+R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
+
+
+@dataclass(slots=True)
+class Folded(Generic[R_co]):
+    """The rows that a batch touches, by key, and what was met on the way."""
+
+    rows: Mapping[Key, R_co]
+    stale: Counter[str] = field(default_factory=Counter)
+    late: int = 0
+    scope_changes: int = 0
+
+
+def fold(
+    events: Iterable[Event],
+    keys: Mapping[str, Key],
+    marks: Mapping[Key, Mark],
+    floors: Mapping[str, str],
+) -> Folded[Row]:
+    """The rows after `events`, which are given in canonical order.
+
+    Args:
+        keys: the typed key of every key text in `events`.
+        marks: what is stored, for every key in `events` that is stored.
+        floors: by scope, the position of the last truncate.
+
+    Raises:
+        Refused: snapshot rows come although the table has gone on, and no new epoch says so.
+    """
+    rows: dict[Key, Row] = {}
+
+    def row_of(text: str) -> tuple[Key, Row]:
+        key = keys[text]
+        row = rows.get(key)
+        if row is None:
+            row = rows[key] = Row.of(key, marks.get(key))
+        return key, row
+
+    folded = Folded(rows)
+    for event in events:
+        floor = floors.get(event.scope, "")
+        if event.pos <= floor:
+            check_epoch(event, floor)
+            folded.stale[TRUNCATED] += 1
+            continue
+        key, row = row_of(event.key)
+        moves = event.key_old is not None and keys[event.key_old] != key
+        if event.op == GAP:
+            row.miss(event)
+            if moves and event.key_old is not None:
+                row_of(event.key_old)[1].miss(event)
+        elif moves and event.key_old is not None:
+            _move(event, row_of(event.key_old)[1], row, floor, folded)
+        elif (why := row.stale(event)) is not None:
+            if why != DUPLICATE:
+                check_epoch(event, row.positions[event.scope])
+            folded.stale[why] += 1
+        else:
+            _enter(event, row, floor, folded)
+            _APPLY[event.op](row, event)
+    folded.rows = {key: row for key, row in rows.items() if row.touched}
+    return folded
+
+
+def _enter(event: Event, row: Row, floor: str, folded: Folded[Row]) -> None:
+    folded.late += event.pos < row.positions.get(event.scope, "")
+    folded.scope_changes += row.enter(event, floor)
+
+
+def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> None:
+    """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
+
+    Each side is guarded on its own: one of the two rows may have gone on since.
+    """
+    old_stale, new_stale = old.stale(event), new.stale(event)
+    if old_stale and new_stale:
+        folded.stale[new_stale] += 1
+    if not new_stale:
+        _enter(event, new, floor, folded)
+        if event.resets or old_stale or not old.exists or event.pos < new.positions[event.scope]:
+            new.remove(event)
+            new.write(event)
+        else:
+            new.become(old, event)
+    if not old_stale:
+        old.enter(event, floor)
+        old.remove(event)
+
+
+def check_epoch(event: Event, last: str) -> None:
+    """Stop at a snapshot row that is not the one the row began with: whether it is newer, its position does not tell.
+
+    Raises:
+        Refused: it is one.
+    """
+    loaded = event.op == "r" and is_loaded(event.scope, event.pos)
+    if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):
+        raise Refused(
+            Reason.RELOAD_UNANNOUNCED,
+            "a snapshot row meets a row that changes have written since: the table was loaded again; name the time of "
+            "the reload in `epochs` of the source",
+        )
+
+
+_APPLY: Mapping[str, Callable[[Row, Event], None]] = {
+    "c": Row.write,
+    "r": Row.write,
+    "u": Row.write,
+    "d": Row.remove,
+}

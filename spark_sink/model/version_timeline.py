@@ -1,0 +1,197 @@
+"""The versions of one row, in order: what each event made of it, from where to where. Pure: no Spark, no table.
+
+A version is known by the scope and position of the event that began it, so an event that comes again adds nothing, and
+one that comes late goes to its place: what follows it is computed anew (lakehouse page, section 5.8). Positions compare
+inside a scope; when another scope writes the row, a new turn begins, as in row.py.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from spark_sink.model.row import DUPLICATE, SUPERSEDED, TRUNCATED, Event, in_order
+
+Values = Mapping[str, Any]
+
+
+class Truncate(Struct, frozen=True):
+    """A truncate, and up to where it reaches in each scope that had written to the table."""
+
+    scope: str
+    pos: str
+    ts: int
+    floors: dict[str, str]
+
+    def covers(self, scope: str, pos: str) -> bool:
+        """Whether what happened there came before."""
+        return pos <= self.floors.get(scope, "")
+
+
+class End(Struct, frozen=True):
+    """What ended a version: the event after it, or a truncate (`t`), told by a position in the scope of the version."""
+
+    op: str | None
+    scope: str
+    pos: str
+    ts: int
+
+
+@dataclass(slots=True)
+class Version:
+    """A row from an event on.
+
+    Args:
+        op: of the event; None stands for one that went to quarantine.
+        sets: the columns that the event told; None where it fixed the whole row.
+        values: what the event told, and after `Timeline.settle` all columns.
+        gap: the event itself leaves the row incomplete.
+    """
+
+    turn: int
+    scope: str
+    pos: str
+    op: str | None
+    sets: tuple[str, ...] | None
+    ts: int
+    values: Values = field(default_factory=dict)
+    gap: bool = False
+    incomplete: bool = False
+    end: End | None = None
+    current: bool = False
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.turn, self.pos
+
+    @property
+    def stored_sets(self) -> Sequence[str | None] | None:
+        """What is stored of `sets`: with a null if the event is a patch that withholds a column."""
+        withholds = self.gap and self.op is not None
+        return self.sets if self.sets is None or not withholds else (*self.sets, None)
+
+    @property
+    def exists(self) -> bool:
+        return self.op != "d"
+
+    @property
+    def told(self) -> Values:
+        return self.values if self.sets is None else {name: self.values[name] for name in self.sets}
+
+
+class Timeline:
+    """Versions of one row: those that are stored and may change, and those that are added."""
+
+    def __init__(self, stored: Sequence[Version], truncates: Sequence[Truncate]) -> None:
+        self.versions = sorted(stored, key=lambda version: version.place)
+        self.changed: set[tuple[int, str]] = set()
+        self._truncates = truncates
+        self._known = {(version.scope, version.pos) for version in self.versions}
+        self._seen: dict[str, str] = {}
+        # What the scope of the present turn had reached when the turn began.
+        self._reached = ""
+        for number, version in enumerate(self.versions):
+            self._enter(version, None if number == 0 else self.versions[number - 1])
+        # From here on versions are not computed yet.
+        self._stale_from = len(self.versions)
+
+    def turn_of(self, event: Event) -> int | str:
+        """The turn that the event belongs to, or why it changes nothing."""
+        if (event.scope, event.pos) in self._known:
+            return DUPLICATE
+        last = self.versions[-1] if self.versions else None
+        here = last is None or last.scope == event.scope
+        seen = self._seen.get(event.scope, "")
+        if in_order(event.scope) and event.pos <= seen:
+            return DUPLICATE
+        if event.pos <= (self._reached if here else seen):
+            return SUPERSEDED
+        if last is None or here:
+            return 0 if last is None else last.turn
+        # What came after a truncate shows that this should have come before it.
+        over = any(t.covers(event.scope, event.pos) and not t.covers(last.scope, last.pos) for t in self._truncates)
+        return TRUNCATED if over else last.turn + 1
+
+    def greatest(self, scope: str) -> str:
+        """The greatest position that is known of a scope: of versions and of truncates."""
+        floor = max((one.floors.get(scope, "") for one in self._truncates), default="")
+        return max(floor, self._seen.get(scope, ""))
+
+    def add(self, version: Version) -> bool:
+        """Put the version to its place; whether later ones are known."""
+        place = bisect.bisect(self.versions, version.place, key=lambda one: one.place)
+        self._enter(version, self.versions[-1] if self.versions else None)
+        self._known.add((version.scope, version.pos))
+        self.versions.insert(place, version)
+        self.changed.add(version.place)
+        self._stale_from = min(self._stale_from, place)
+        return place < len(self.versions) - 1
+
+    def _enter(self, version: Version, last: Version | None) -> None:
+        seen = self._seen.get(version.scope, "")
+        if last is not None and version.turn > last.turn:
+            self._reached = seen
+        self._seen[version.scope] = max(version.pos, seen)
+
+    def cut(self, truncate: Truncate) -> None:
+        """Let a truncate that was not known take effect."""
+        after = sum(1 for version in self.versions if truncate.covers(version.scope, version.pos))
+        self._stale_from = min(self._stale_from, after)
+
+    def before(self, turn: int, scope: str, pos: str) -> Version | None:
+        """The row as an event at this place meets it; None where there is none."""
+        self.settle()
+        place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
+        found = self.versions[place - 1] if place else None
+        alive = found is not None and found.exists and self._truncated(found, scope, pos) is None
+        return found if alive else None
+
+    def settle(self) -> None:
+        """Compute what is not computed yet, and the end of the version before it."""
+        start, self._stale_from = self._stale_from, len(self.versions)
+        for i in range(start, len(self.versions)):
+            version = self.versions[i]
+            last = self.versions[i - 1] if i else None
+            if last is not None and (not last.exists or self._truncated(last, version.scope, version.pos)):
+                last = None
+            self._compute(version, last)
+        for i in range(max(start - 1, 0), len(self.versions)):
+            self._close(i)
+
+    def _compute(self, version: Version, last: Version | None) -> None:
+        told = version.told
+        if version.exists and version.sets is not None:
+            values = told if last is None else {**last.values, **told}
+            incomplete = version.gap or last is None or last.incomplete
+        else:
+            values, incomplete = told, version.gap
+        if (values, incomplete) != (version.values, version.incomplete):
+            version.values, version.incomplete = values, incomplete
+            self.changed.add(version.place)
+
+    def _close(self, i: int) -> None:
+        version = self.versions[i]
+        after = self.versions[i + 1] if i + 1 < len(self.versions) else None
+        truncate = self._truncated(version, after.scope, after.pos) if after else self._truncated(version)
+        end = None
+        if version.exists and truncate is not None:
+            end = End("t", version.scope, truncate.floors[version.scope], truncate.ts)
+        elif after is not None:
+            end = End(after.op, after.scope, after.pos, after.ts)
+        current = version.exists and end is None
+        if (end, current) != (version.end, version.current):
+            version.end, version.current = end, current
+            self.changed.add(version.place)
+
+    def _truncated(self, version: Version, scope: str = "", pos: str = "") -> Truncate | None:
+        """The first truncate after the version, and before another place if one is named."""
+        between = [
+            one
+            for one in self._truncates
+            if one.covers(version.scope, version.pos) and not (pos and one.covers(scope, pos))
+        ]
+        return min(between, key=lambda one: one.floors[version.scope], default=None)

@@ -1,0 +1,152 @@
+"""What the commands of operators do: between batches, in the job."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import structlog
+from pyspark.sql import SparkSession
+
+from spark_sink.apply.driver import Applier, Obeyed
+from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.requests import Action, Answer
+from spark_sink.errors import FatalError
+from spark_sink.metrics import Metrics
+from spark_sink.operations.resume import resume
+from spark_sink.operations.sweep import sweep
+from spark_sink.table_report import Report
+from spark_sink.tables.protocols import Table, Tables
+
+log = structlog.get_logger()
+
+
+class Actions:
+    """Each may be called again after a crash: what is done already is not done twice.
+
+    Args:
+        limit: about so many parked events are replayed before the next batch.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        applier: Applier,
+        tables: Tables,
+        books: Books,
+        metrics: Metrics,
+        limit: int,
+    ) -> None:
+        self._spark = spark
+        self._applier = applier
+        self._tables = tables
+        self._rules = applier.rules
+        self._pattern = applier.pattern
+        self._books = books
+        self._metrics = metrics
+        self._limit = limit
+        self._replayed: Counter[str] = Counter()
+
+    def by_name(self) -> Mapping[str, Action]:
+        return {"park": self.park, "resume": self.resume, "discard": self.discard, "sweep": self.sweep}
+
+    def park(self, target: str, argument: str | None) -> Answer:
+        """Let the events of a table wait from the next batch on."""
+        self._known(target)
+        if target in self._books.held():
+            return Answer("it was parked already")
+        self._books.parked.park(target)
+        self._changed()
+        return Answer("parked")
+
+    def resume(self, target: str, argument: str | None) -> Answer:
+        """Replay what waits; when nothing is left, the table is no longer parked."""
+        if target not in self._books.held():
+            return self._not_parked(target)
+        self._check_sources(target)
+        task = self._applier.task(0)
+        came = resume(self._spark, self._books.parked, target, task, self._obey, self._limit)
+        self._applier.discard()
+        if came.reports:
+            # Before the events go: whoever reads by the manifest must find them in one of the two.
+            self._books.batches.write(None, came.reports)
+        if came.through is not None:
+            self._books.parked.remove(target, came.through)
+        self._changed()
+        self._replayed[target] += sum(report.events for report in came.reports)
+        told = f"{self._replayed[target]} events replayed"
+        if came.left and came.refused is None:
+            return Answer(told, ended=False)
+        self._replayed.pop(target)
+        if came.refused is not None:
+            raise FatalError(f"it stays parked: {came.refused}")
+        return Answer(told)
+
+    def _check_sources(self, target: str) -> None:
+        """Whether what waits has somewhere to go."""
+        for source in self._books.held()[target].sources:
+            if self._rules.excludes(source):
+                raise FatalError(
+                    f"events of {source} wait, which tables.exclude leaves out: `spark-sink discard "
+                    f"{shlex.quote(target)}` gives them up; or take it out of tables.exclude, and start the sink again"
+                )
+            name = self._pattern.target(source)
+            if name != target and name in self._books.held():
+                raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that first")
+
+    def discard(self, target: str, argument: str | None) -> Answer:
+        """Give up what waits of source tables that are left out."""
+        cause = self._books.held().get(target)
+        if cause is None:
+            return self._not_parked(target)
+        excluded = [source for source in cause.sources if self._rules.excludes(source)]
+        if not excluded:
+            told = ", ".join(map(str, cause.sources)) or "none is known"
+            raise FatalError(
+                f"tables.exclude leaves none of its source tables out ({told}); no other events are given up"
+            )
+        self._books.parked.discard(target, excluded)
+        self._changed()
+        left = self._books.held().get(target)
+        return Answer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
+
+    def sweep(self, target: str, argument: str | None) -> Answer:
+        """Delete the rows that a reload did not bring again."""
+        table = self._tables.open(target)
+        if table is None:
+            raise FatalError(f"there is no table {target!r}")
+        if target in self._books.held():
+            raise FatalError(f"{target} is parked: rows that it was sent may wait; resume it first")
+        if not isinstance(table, Table):
+            raise FatalError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
+        count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
+        report = Report(target, target, 0, 0, orders=list(table.orders), version=table.version)
+        if report.orders:
+            refused = self._obey([report]).refused
+            self._applier.discard()
+            if target in refused:
+                raise FatalError(f"{target} does not take it: {refused[target]}")
+        self._books.batches.write(None, [report])
+        return Answer(f"{count} rows deleted")
+
+    def _obey(self, reports: Sequence[Report]) -> Obeyed:
+        return self._applier.obey(reports)
+
+    def _changed(self) -> None:
+        self._books.changed()
+        self._metrics.parked(self._books.held())
+
+    def _not_parked(self, target: str) -> Answer:
+        if not _is_source(target):
+            self._known(target)
+        return Answer("it was not parked")
+
+    def _known(self, target: str) -> None:
+        if target not in self._books.held() and (_is_source(target) or self._tables.open(target) is None):
+            raise FatalError(f"there is no table {target!r}")
+
+
+def _is_source(name: str) -> bool:
+    """Whether it is the name of a source table, under which events wait where another one has its own."""
+    return "/" in name

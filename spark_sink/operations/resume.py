@@ -1,0 +1,107 @@
+"""Parked events on their way back: turn after turn through the same algorithm, before newer events of their table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+import pyarrow as pa
+import structlog
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
+
+from spark_sink.apply.ddl_passes import Asked, together
+from spark_sink.apply.driver import Obeyed
+from spark_sink.apply.worker import Task
+from spark_sink.errors import ConfigError
+from spark_sink.events.grouping import routes
+from spark_sink.events.parking import Parking
+from spark_sink.events.source import decoded
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.control_tables import ParkedBook
+
+log = structlog.get_logger()
+
+Obey = Callable[[Sequence[Report]], Obeyed]
+
+
+@dataclass(frozen=True)
+class Replay(Task):
+    """A task over the parked turns of one name. The number of a turn stands in place of that of a batch: a turn that
+    was replayed before, by whatever process, is not replayed again."""
+
+    parking: Parking | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Records sorted by turn, partition and offset in; reports out, none after a turn that did not end."""
+        for records in routes(batches):
+            reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
+            encoded = [msgspec.msgpack.encode(report) for report in reports]
+            yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
+            if any(report.waits or report.refused or report.misconfigured for report in reports):
+                return
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """How far a table came. `through`: the last turn that is in the table with all before it, and may be removed."""
+
+    reports: list[Report]
+    through: int | None
+    left: bool
+    refused: str | None
+
+
+def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obey: Obey, limit: int) -> Resumed:
+    """Replay turns of a table, oldest first; at least one, and about `limit` events.
+
+    Args:
+        task: what the next batch would be applied with.
+        obey: does what reports ask for.
+    """
+    turns = parked.turns(target)
+    taken, events = 0, 0
+    while taken < len(turns) and (taken == 0 or events + turns[taken][1] <= limit):
+        events += turns[taken][1]
+        taken += 1
+    left = taken < len(turns)
+    first, last = turns[0][0], turns[taken - 1][0]
+    replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules, spelled=task.spelled)
+    runs: list[list[Report]] = []
+    asked = Asked()
+    while events:
+        runs.append(_run(spark, parked, target, (first, last), replay))
+        # The last turn that was reached: nearly always of one table.
+        ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
+        first = int(ends[0].route)
+        refused = next((end.refused for end in ends if end.refused is not None), None)
+        if refused is not None:
+            # Turns before this one are done with; this one is tried again as a whole.
+            reached = together(runs)
+            through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
+            return Resumed(reached, through, True, refused)
+        waiting = [end for end in ends if end.waits]
+        if not waiting:
+            break
+        asked.take(waiting)
+        done = obey(waiting)
+        replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
+    return Resumed(together(runs), last, left, None)
+
+
+def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay) -> list[Report]:
+    """A report for each of the turns, the first and the last of which are given, that was reached."""
+    rows = spark.read.format("delta").load(parked.path)
+    mine = (col("pipeline") == parked.pipeline) & (col("target") == target) & col("turn").between(*turns)
+    waiting = rows.where(mine & col("kafka_offset").isNotNull()).select(
+        "turn", "value", col("kafka_partition").alias("partition"), col("kafka_offset").alias("offset")
+    )
+    events = decoded(waiting, replay.pattern.route_sql(), "turn").withColumn("route", col("turn").cast("string"))
+    ordered = events.repartition(1).sortWithinPartitions("turn", "partition", "offset")
+    answers = ordered.mapInArrow(replay, "report binary").collect()
+    reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
+    for report in reports:
+        if report.misconfigured is not None:
+            raise ConfigError(report.misconfigured)
+    return reports

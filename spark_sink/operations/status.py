@@ -1,0 +1,117 @@
+"""How the tables of a pipeline stand, read from the sink's own tables only: no Spark, and no row of a source."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+from spark_sink.control_tables.batches import BatchBook
+from spark_sink.control_tables.cut import beside, fold
+from spark_sink.control_tables.requests import RequestBook
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.events import parking, quarantine
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
+from spark_sink.tables.delta.mirror import location
+
+
+def cut(
+    warehouse: str, pipeline: str, topic: str, batch: int | None = None, checkpoint: str | None = None
+) -> dict[str, Any]:
+    """The cut behind a batch; see spark_sink.control_tables.cut."""
+    found = fold(BatchBook(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
+    versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
+    parked: dict[str, Any] = {}
+    at = found.versions.get(parking.NAME)
+    if at is not None:
+        book = ParkedBook(warehouse, pipeline)
+        try:
+            held, first = book.held(at), book.first_waiting(at)
+        except (DeltaError, OSError) as error:
+            raise FatalError(f"version {at} of {parking.NAME} cannot be read any more: {error}") from None
+        parked = {
+            name: {
+                "reason": cause.reason,
+                "waiting": cause.events,
+                "offsets": _by_partition(beside(found, first.get(name, {}))),
+            }
+            for name, cause in sorted(held.items())
+        }
+    return {
+        "pipeline": pipeline,
+        "checkpoint": found.checkpoint,
+        "batch": found.batch,
+        "ended_at": found.ended_at,
+        "topic": topic,
+        "offsets": _by_partition(found.offsets),
+        "tables": dict(sorted(versions.items())),
+        "parked": parked,
+    }
+
+
+def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
+    return {str(partition): offset for partition, offset in sorted(offsets.items())}
+
+
+def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
+    """Every table that a batch has written or that is parked, and the newest batch; times in UTC."""
+    batches = BatchBook(warehouse, pipeline, "", "")
+    written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
+    held = ParkedBook(warehouse, pipeline).held()
+    broken = Counter((row["target"], row["reason"]) for row in quarantined(warehouse, pattern))
+    versions: dict[str, int] = {}
+    for row in written:
+        versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
+    names = sorted({*versions, *held, *(target for target, _ in broken if target)})
+    return {
+        "pipeline": pipeline,
+        "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
+        "tables": [
+            {
+                "table": name,
+                "version": versions.get(name),
+                "parked": held[name].reason if name in held else None,
+                "detail": held[name].detail if name in held else None,
+                "since": datetime.fromtimestamp(held[name].since / 1e6, UTC) if name in held else None,
+                "waiting": held[name].events if name in held else 0,
+                "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
+            }
+            for name in names
+        ],
+        "no_table": {reason: count for (target, reason), count in sorted(broken.items()) if not target},
+        "open_commands": [
+            f"{request.command} {request.target}: {request.state}"
+            for request in RequestBook(warehouse, pipeline).requests()
+            if not request.ended
+        ],
+    }
+
+
+def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) -> None:
+    """Whether a command may be given for a table.
+
+    Raises:
+        ConfigError: there is none of this name, nor do events wait under it.
+    """
+    held = ParkedBook(warehouse, pipeline).held()
+    names = BatchBook(warehouse, pipeline, "", "").tables() | held.keys()
+    if name in names or ("/" not in name and DeltaTable.is_deltatable(location(warehouse, name))):
+        return
+    waiting = [other for other, cause in held.items() if name in map(pattern.target, cause.sources)]
+    near = waiting or difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean {near[0]}?)" if near else ""
+    raise ConfigError(f"there is no table {name!r}{hint}; `spark-sink status` lists all of them")
+
+
+def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
+    """What is in quarantine, without the records; `target` is the table that each would have been written to."""
+    names = [name for name in quarantine.COLUMNS if name != "value"]
+    for row in rows_of(warehouse, quarantine.NAME, names):
+        source = TableId(row["source"], row["db"], row["schema"], row["table"])
+        yield {**row, "target": pattern.target(source) if row["table"] is not None else ""}

@@ -1,0 +1,1 @@
+"""The structure of tables, their names and their engines."""

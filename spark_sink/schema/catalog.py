@@ -1,0 +1,220 @@
+"""The table schemas that the translator announced: a catalog, and the reader that follows their compacted topic."""
+
+from __future__ import annotations
+
+import re
+import time
+import zlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
+
+from cdc_core.envelope import TableSchema
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.schema.table_naming import TableId
+
+log = structlog.get_logger()
+
+# Of what waiting does not cure, in the words of librdkafka; a token endpoint that is away may come back.
+_REFUSED = re.compile(
+    r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
+    r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
+)
+_ATTEMPT_SECONDS = 5.0
+
+# What librdkafka adds to a text that it says again and again.
+_TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
+
+# A partition that is new, or whose leader went away.
+_LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
+_PAUSE_SECONDS = 0.1
+
+# Within this time something must arrive, or the brokers are taken to be away.
+PATIENCE_SECONDS = 60.0
+
+
+class Catalog:
+    """Schemas by table and id, in the order in which they were announced. It travels to the workers."""
+
+    def __init__(self) -> None:
+        self._by_table: dict[TableId, dict[str, TableSchema]] = {}
+        self._packed: bytes | None = None
+
+    def __getstate__(self) -> bytes:
+        """Packed when it has changed, not for every batch: it grows with the tables that the batch has nothing of."""
+        if self._packed is None:
+            known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
+            self._packed = zlib.compress(msgspec.msgpack.encode(known), 1)
+        return self._packed
+
+    def __setstate__(self, packed: bytes) -> None:
+        known = msgspec.msgpack.decode(zlib.decompress(packed), type=list[tuple[TableId, list[TableSchema]]])
+        self._by_table = {table: {schema.id: schema for schema in schemas} for table, schemas in known}
+        self._packed = packed
+
+    def add(self, schema: TableSchema) -> None:
+        self._packed = None
+        known = self._by_table.setdefault(TableId.of(schema), {})
+        known.pop(schema.id, None)  # announced again: now the latest
+        known[schema.id] = schema
+
+    def find(self, table: TableId, schema_id: str) -> TableSchema | None:
+        return self._by_table.get(table, {}).get(schema_id)
+
+    def latest(self, table: TableId) -> TableSchema | None:
+        """The schema of events that name none."""
+        known = self._by_table.get(table)
+        return next(reversed(known.values())) if known else None
+
+    def joined(self, table: TableId, parts: Iterable[TableId]) -> Catalog:
+        """A catalog that also knows `table`, by the schemas of all of `parts`."""
+        copy = Catalog()
+        copy._by_table = {**self._by_table, table: {}}
+        for part in parts:
+            copy._by_table[table].update(self._by_table.get(part, {}))
+        return copy
+
+    def tables(self) -> list[TableId]:
+        return list(self._by_table)
+
+
+class SchemaReader:
+    """Follows the schemas topic, which has one partition: its order is the order of the schemas."""
+
+    def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
+        self.catalog = Catalog()
+        self._topic = topic
+        self._next = OFFSET_BEGINNING
+        # No group is joined and nothing is committed; librdkafka only insists on the name.
+        fixed: dict[str, object] = {
+            "group.id": "spark-sink-schemas",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            # The end of the topic is only told by an empty answer, and the broker keeps that back for so long.
+            "fetch.wait.max.ms": 10,
+            # We say why no broker is reached; its log would say it twenty times a second.
+            "log_level": 0,
+        }
+        self._complaint = ""
+        try:
+            self._consumer = Consumer({**client_options, **fixed, "error_cb": self._complain})
+        except KafkaException as error:
+            raise ConfigError(f"kafka: {error.args[0].str()}") from None
+
+    def reach(self) -> None:
+        """Wait for a broker, and say so.
+
+        Raises:
+            ConfigError: one refuses us, or is not whom we trust.
+            FatalError: none answered in time.
+        """
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        said = ""
+        while True:
+            try:
+                self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
+            except KafkaException as error:
+                self._consumer.poll(0)  # complaints come in
+                reason = self._complaint or error.args[0].str()
+                if _REFUSED.search(reason):
+                    raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
+                if time.monotonic() > deadline:
+                    raise FatalError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
+                if reason != said:
+                    log.warning("waiting for a broker", reason=reason)
+                    said = reason
+            else:
+                return
+
+    def _complain(self, error: KafkaError) -> None:
+        """Keeps why no broker is reached; a refusal stands before all else."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
+            self._complaint = _TAIL.sub("", error.str())
+
+    def refresh(self) -> Catalog:
+        """The catalog with all that the topic holds now.
+
+        Raises:
+            FatalError: the brokers do not answer.
+            ConfigError: the topic has more than one partition.
+        """
+        try:
+            if self._exists():
+                # Assigned anew each time, because the end of a partition is told once per assignment.
+                self._consumer.assign([TopicPartition(self._topic, 0, self._next)])
+                while self._read_one():
+                    pass
+        except KafkaException as error:
+            raise FatalError(f"cannot read the schemas topic {self._topic}: {error.args[0].str()}") from None
+        return self.catalog
+
+    def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
+        """By partition of another topic, the offset after its last record; empty when there is no such topic.
+
+        Records of transactions that are open are not counted, as nobody may read them yet.
+
+        Raises:
+            FatalError: the brokers do not answer.
+        """
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return self._ends(topic, patience)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
+                    raise FatalError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+                time.sleep(_PAUSE_SECONDS)
+
+    def _ends(self, topic: str, timeout: float) -> dict[int, int]:
+        partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
+        # Of the end as a time Kafka makes the end as an offset, for all partitions in one question.
+        places = [TopicPartition(topic, number, OFFSET_END) for number in partitions]
+        found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
+        for place in found:
+            if place.error is not None:
+                raise KafkaException(place.error)
+        return {place.partition: place.offset for place in found}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _exists(self) -> bool:
+        found = self._consumer.list_topics(self._topic, timeout=PATIENCE_SECONDS).topics[self._topic]
+        if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            if self._next == OFFSET_BEGINNING:
+                log.warning("schemas topic does not exist; tables get string columns", topic=self._topic)
+                self._next = 0  # said once
+            return False
+        if found.error is not None:
+            raise KafkaException(found.error)
+        if len(found.partitions) != 1:
+            raise ConfigError(f"the schemas topic {self._topic} has {len(found.partitions)} partitions, not one")
+        return True
+
+    def _read_one(self) -> bool:
+        """Whether there may be more."""
+        message = self._consumer.poll(PATIENCE_SECONDS)
+        if message is None:
+            raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._next = message.offset() or 0
+                return False
+            if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                return True  # of the group that nobody joins
+            raise KafkaException(error)
+        value = message.value()
+        if value is not None:
+            self._learn(value, message.offset())
+        return True
+
+    def _learn(self, value: bytes, offset: int | None) -> None:
+        try:
+            self.catalog.add(msgspec.json.decode(value, type=TableSchema))
+        except msgspec.DecodeError:
+            # Its events name a schema that is not known, and go to quarantine for it.
+            log.error("schema not understood", topic=self._topic, offset=offset)

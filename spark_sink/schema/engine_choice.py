@@ -1,0 +1,129 @@
+"""Which engine writes a table: deltalake in the worker's task, or Spark's MERGE. Pure: the rule, with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.table_spec import Mode, said_of
+
+MEGABYTE = 1_000_000
+
+
+class Engine(StrEnum):
+    """Who commits to a table. Never both: what a table is at the start of a batch decides for the batch."""
+
+    FUSED = "fused"  # deltalake, inside the task that folds
+    SPARK = "spark"  # MERGE, ordered by the task and carried out by the driver when no task runs
+
+
+class Choice(NamedTuple):
+    """An engine, and why it is this one, for the log."""
+
+    engine: Engine
+    reason: str
+
+
+@dataclass(frozen=True)
+class EngineRules:
+    """What the configuration says about engines.
+
+    Args:
+        named: by name or pattern of tables, the engine.
+        fused_megabytes: tables of more data in their files are Spark's.
+    """
+
+    named: Mapping[str, Engine] = field(default_factory=dict)
+    fused_megabytes: int = 1000
+
+
+# What deltalake writes. Other features it refuses only at commit, when the work is done.
+FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
+
+# What Spark writes beside them, and deltalake reads. A table of these is read through DataFusion (tables/files.py).
+_BY_QUERY = frozenset(
+    {
+        "allowColumnDefaults",
+        "checkConstraints",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "identityColumns",
+        "inCommitTimestamp",
+        "rowTracking",
+        "v2Checkpoint",
+    }
+)
+
+# Of these deltalake opens no table for reading, but its files can be read one by one.
+BY_FILE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
+
+# What a file by itself does not tell.
+_BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
+
+SPARK_FEATURES = FUSED_FEATURES | _BY_QUERY | BY_FILE
+
+# What a table without a list of features may use, by its writer version (the Delta protocol's table of them).
+_BY_WRITER_VERSION: Mapping[int, frozenset[str]] = {
+    3: frozenset({"checkConstraints"}),
+    4: frozenset({"changeDataFeed", "generatedColumns"}),
+    5: frozenset({"columnMapping"}),
+    6: frozenset({"identityColumns"}),
+}
+_NAMED_FEATURES = 7
+
+
+def features(writer_version: int, named: frozenset[str]) -> frozenset[str]:
+    """The features of a table by its protocol."""
+    implied = (use for version, use in _BY_WRITER_VERSION.items() if version <= writer_version < _NAMED_FEATURES)
+    return named.union(*implied)
+
+
+def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], rules: EngineRules) -> Choice:
+    """The engine of a table.
+
+    Args:
+        has: the features of the table.
+        size: bytes in its files; asked for only where it decides.
+
+    Raises:
+        Refused: no engine can write it, or not the one that the configuration names.
+    """
+    if has - SPARK_FEATURES:
+        raise Refused(
+            Reason.TABLE_REFUSED, f"the table has features that cannot be written: {_listed(has - SPARK_FEATURES)}"
+        )
+    foreign = has - FUSED_FEATURES
+    if mode is not Mode.MIRROR:
+        if foreign:
+            raise Refused(
+                Reason.TABLE_REFUSED,
+                f"a table of mode {mode} is written by deltalake, which does not write: {_listed(foreign)}",
+            )
+        return Choice(Engine.FUSED, f"only deltalake writes tables of mode {mode}")
+    if has & BY_FILE and has & _BEYOND_FILES:
+        together = _listed(has & (BY_FILE | _BEYOND_FILES))
+        raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be read together: {together}")
+    said = said_of(name, rules.named)
+    if said is not None:
+        if said is Engine.FUSED and foreign:
+            raise Refused(
+                Reason.TABLE_REFUSED, f"tables.engines says fused, but deltalake does not write: {_listed(foreign)}"
+            )
+        return Choice(said, "tables.engines says so")
+    if foreign:
+        return Choice(Engine.SPARK, f"deltalake does not write: {_listed(foreign)}")
+    if size() > rules.fused_megabytes * MEGABYTE:
+        return Choice(Engine.SPARK, f"more than {rules.fused_megabytes} MB (tables.fused_megabytes)")
+    return Choice(
+        Engine.FUSED, f"no more than {rules.fused_megabytes} MB, and no feature that deltalake does not write"
+    )
+
+
+def _listed(names: frozenset[str]) -> str:
+    return ", ".join(sorted(names))

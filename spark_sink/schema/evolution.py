@@ -1,0 +1,285 @@
+"""What a table must become before a batch is written to it: (its shape, the wanted schemas) -> a plan, or a refusal.
+
+Pure: neither Spark nor a table is needed to decide. A column that its type cannot go on with gets a further version
+beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from cdc_core.envelope import TableSchema
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.column_types import holds, sql_type, widens
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import PLAIN, SOURCE, Form, Mode
+
+# Names that start so are the sink's own columns.
+META_PREFIX = "_cdc_"
+
+# Delta Lake holds these in a column name only with column mapping, which the Arrow reader of the tables does not know.
+_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
+
+
+class Policy(StrEnum):
+    """What becomes of a change of structure (lakehouse page, section 6.2; the words of Flink CDC)."""
+
+    FAIL = "fail"  # the table takes no more events
+    EVOLVE = "evolve"  # in place, where the engine of the table can; else as lenient
+    LENIENT = "lenient"  # nothing is taken away; what does not go together stands side by side
+    IGNORE = "ignore"  # the table stays as it is
+
+
+class Change(StrEnum):
+    """A kind of change. A rename reaches the sink as a drop and an add, a new table of an old name as any of them."""
+
+    ADD = "add"  # a column that the table does not have
+    WIDEN = "widen"  # a type that holds all values of the old one
+    RETYPE = "retype"  # any other type that the old one does not hold
+    DROP = "drop"  # a column that the newest schema no longer has
+    KEY = "key"  # other key columns: the rows of the table are no rows of this key, so only fail and ignore are allowed
+
+
+# The two ways out for a table without a key.
+KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead of its rows: changelog in tables.modes"
+
+Policies = Mapping[Change, Policy]
+
+DEFAULTS: dict[Change, Policy] = dict.fromkeys(Change, Policy.LENIENT) | {Change.KEY: Policy.FAIL}
+
+
+class Column(Struct, frozen=True):
+    """A column of a table of the lakehouse; `type` is a Spark SQL type, `source` its name in events, if another."""
+
+    name: str
+    type: str
+    source: str | None = None
+
+    @property
+    def sent_as(self) -> str:
+        return self.name if self.source is None else self.source
+
+
+class Shape(Struct, frozen=True, dict=True):
+    """The columns of a table without the sink's own, and which of them are the key; a changelog has none."""
+
+    table: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    mode: Mode = Mode.MIRROR
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """Type by column name, in the order of the columns."""
+        return {column.name: column.type for column in self.columns}
+
+    @cached_property
+    def key_sent_as(self) -> tuple[str, ...]:
+        """The names of the key columns in events, in key order."""
+        names = {column.name: column.sent_as for column in self.columns}
+        return tuple(names.get(name, name) for name in self.key)
+
+
+class Create(Struct, frozen=True, tag=True):
+    """The table is not there."""
+
+    shape: Shape
+
+
+class AddColumns(Struct, frozen=True, tag=True):
+    """The table lacks columns; rows that exist get NULL."""
+
+    columns: tuple[Column, ...]
+
+
+class Widen(Struct, frozen=True, tag=True):
+    """Columns of the table get types that hold all their values; what else the table lacks is asked for then."""
+
+    columns: tuple[Column, ...]
+
+
+Step = Create | AddColumns | Widen
+
+# Column of the table by name in the events of one schema; None where the values are left out.
+Places = Mapping[str, str | None]
+
+
+class Plan(NamedTuple):
+    """The shape that holds every schema, the step that leads there, and where the values of each schema go.
+
+    `versions`: for columns of which there are several, the others of the same source column: writing one empties them.
+    """
+
+    shape: Shape
+    step: Step | None
+    places: Mapping[str | None, Places]
+    versions: Mapping[str, tuple[str, ...]]
+
+
+def evolve(
+    current: Shape | None,
+    table: TableId,
+    schemas: Sequence[TableSchema],
+    latest: TableSchema | None = None,
+    named: Iterable[str] = (),
+    key: Sequence[str] = (),
+    policies: Policies = DEFAULTS,
+    form: Form = PLAIN,
+    *,
+    in_place: bool = False,
+) -> Plan:
+    """What leads from `current` (None: there is no table) to a table that the events of a batch can be written to.
+
+    Args:
+        schemas: what the events of the batch were written with, in order.
+        latest: the newest schema of the table: that of events that name none, and the first whose types are laid out.
+        named: columns that events without a schema name; one that nothing else knows becomes a string.
+        key: the key columns as the events name them, for a table whose schemas have none.
+        form: its mode, and the key columns that stand over all others.
+        in_place: whether the engine of the table can change types that rows are stored with.
+
+    Raises:
+        Refused: the change is one that the policies or the key forbid.
+    """
+    layout = _Layout(current, table, policies, form, in_place=in_place)
+    wanted = {schema.id: schema for schema in schemas}
+    if current is None and latest is not None:
+        # The newest types first: they often hold what older events carry.
+        wanted = {latest.id: latest} | wanted
+    for schema in wanted.values():
+        layout.take_key(schema.key_columns or tuple(key))
+    places: dict[str | None, Places] = {id: layout.places(schema) for id, schema in wanted.items()}
+    plain = {} if latest is None else dict(places.get(latest.id) or layout.places(latest))
+    layout.take_key(tuple(key))
+    for name in dict.fromkeys((*key, *named)):
+        if name not in plain:
+            plain[name] = layout.place(name, None)
+    places[None] = plain
+    if latest is not None:
+        layout.check_dropped(latest)
+    return layout.plan(places)
+
+
+class _Layout:
+    """A shape that grows while schemas are laid out."""
+
+    def __init__(
+        self, current: Shape | None, table: TableId, policies: Policies, form: Form, *, in_place: bool
+    ) -> None:
+        self._current = current
+        self._form = form
+        self._in_place = in_place
+        self._table = table
+        self._policies = policies
+        self._columns = list(current.columns) if current else [Column(SOURCE, "string")] if form.shared else []
+        self._key = current.key_sent_as if current else ()
+        self._taken = {column.name.lower() for column in self._columns}
+        self._versions: dict[str, list[Column]] = {}
+        for column in self._columns:
+            self._versions.setdefault(column.sent_as, []).append(column)
+
+    def take_key(self, names: tuple[str, ...]) -> None:
+        names = self._form.key or tuple(name for name in names if name != SOURCE)
+        if self._form.shared and names:
+            names = (SOURCE, *names)
+        if self._form.mode == Mode.CHANGELOG:
+            return
+        if not self._key:
+            self._key = names
+        elif names and set(names) != set(self._key) and self._policies[Change.KEY] != Policy.IGNORE:
+            raise Refused(
+                Reason.SCHEMA_REFUSED, f"the key changed from ({', '.join(self._key)}) to ({', '.join(names)})"
+            )
+
+    def places(self, schema: TableSchema) -> Places:
+        own: Places = {SOURCE: SOURCE} if self._form.shared else {}
+        return {**own, **{column.name: self.place(column.name, sql_type(column.type)) for column in schema.columns}}
+
+    def place(self, name: str, wanted: str | None) -> str | None:
+        """The column for values of a source column; `wanted` None: of whatever type."""
+        versions = self._versions.get(name, [])
+        for column in reversed(versions):
+            if wanted is None or holds(column.type, wanted):
+                return column.name
+        wanted = wanted or "string"
+        change = _kind(versions[-1].type if versions else None, wanted)
+        policy = Policy.EVOLVE if self._current is None and not versions else self._policies[change]
+        if versions and policy == Policy.EVOLVE and self._in_place and widens(versions[-1].type, wanted):
+            return self._widen(versions[-1], wanted)
+        if versions and name in self._key:
+            policy = Policy.FAIL
+        if policy == Policy.FAIL:
+            before = f"is {versions[-1].type}" if versions else "is not in the table"
+            raise Refused(Reason.SCHEMA_REFUSED, f"the column {name} {before}, its schema asks for {wanted}")
+        if policy == Policy.IGNORE:
+            return versions[-1].name if versions else None
+        return self._add(name, wanted)
+
+    def _add(self, name: str, wanted: str) -> str:
+        plain = chosen = _legal(name)
+        version = 2
+        while chosen.lower() in self._taken:
+            chosen = f"{plain}__v{version}"
+            version += 1
+        column = Column(chosen, wanted, None if chosen == name else name)
+        self._columns.append(column)
+        self._taken.add(chosen.lower())
+        self._versions.setdefault(name, []).append(column)
+        return chosen
+
+    def _widen(self, column: Column, wanted: str) -> str:
+        wider = Column(column.name, wanted, column.source)
+        self._columns[self._columns.index(column)] = wider
+        versions = self._versions[column.sent_as]
+        versions[versions.index(column)] = wider
+        return column.name
+
+    def check_dropped(self, latest: TableSchema) -> None:
+        dropped = [name for name in self._versions if name not in latest.column_names and name != SOURCE]
+        if dropped and self._current is not None and self._policies[Change.DROP] == Policy.FAIL:
+            raise Refused(Reason.SCHEMA_REFUSED, f"the newest schema has no column {dropped[0]}")
+
+    def plan(self, places: Mapping[str | None, Places]) -> Plan:
+        if not self._key and self._form.mode != Mode.CHANGELOG:
+            raise no_key()
+        missing = [name for name in self._key if name not in self._versions]
+        if missing:
+            raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is not among the columns")
+        key = self._current.key if self._current else tuple(self._versions[name][0].name for name in self._key)
+        shape = Shape(self._table, tuple(self._columns), key, self._form.mode)
+        several = {
+            column.name: tuple(other.name for other in versions if other is not column)
+            for versions in self._versions.values()
+            for column in versions
+            if len(versions) > 1
+        }
+        if self._current is None:
+            return Plan(shape, Create(shape), places, several)
+        stored = frozenset(self._current.columns)
+        wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
+        if wider:
+            return Plan(shape, Widen(wider), places, several)
+        added = tuple(self._columns[len(stored) :])
+        return Plan(shape, AddColumns(added) if added else None, places, several)
+
+
+def no_key() -> Refused:
+    return Refused(Reason.TABLE_REFUSED, f"no key is known, so rows cannot be told apart; {KEY_ADVICE}")
+
+
+def _kind(present: str | None, wanted: str) -> Change:
+    if present is None:
+        return Change.ADD
+    return Change.WIDEN if wanted != "string" and holds(wanted, present) else Change.RETYPE
+
+
+def _legal(name: str) -> str:
+    """The name as Delta Lake takes it, and not one of the sink's own."""
+    legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
+    return f"~5f~{legal[1:]}" if legal.lower().startswith(META_PREFIX) else legal or "~~"

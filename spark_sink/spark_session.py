@@ -1,0 +1,140 @@
+"""The Spark session, with the settings that the sink's correctness and speed rest on."""
+
+from __future__ import annotations
+
+import glob
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from spark_sink.config.settings import Spark
+from spark_sink.errors import ConfigError
+
+_FIXED = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Zoned timestamps mean the same instant wherever the driver stands.
+    "spark.sql.session.timeZone": "UTC",
+    # A source table may be named `${x}`.
+    "spark.sql.variable.substitute": "false",
+    # Tasks write tables: a second copy of a running one would be a second writer.
+    "spark.speculation": "false",
+    # A Delta log is read with so many tasks; the default of 50 makes every statement on a small table slow.
+    "spark.databricks.delta.snapshotPartitions": "2",
+    # With a limit in bytes Spark sizes up every column again after every row, for 15 % of its time. So many records of
+    # 4 MiB stay below the 2 GiB that Arrow's columns can hold.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # Of its default other readers take years before 1677 and after 2262 for others.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # With a smaller code cache the Java compiler switches itself off in long runs. The parallel collector saves about
+    # a tenth of the JVM's processor time in a batch of 500 000 changes; nobody waits for its pauses, which are longer.
+    "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
+    "spark.ui.showConsoleProgress": "false",
+    # A supervisor that stops the sink may signal all of its processes; the running batch needs its workers.
+    "spark.python.daemon.module": "spark_sink.worker_daemon",
+}
+
+# What Spark itself does not bring, by a class of it.
+_NEEDED: Mapping[str, str] = {
+    "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
+    "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
+    "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
+}
+
+
+def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
+    """A session; the one that spark-submit has begun, if it has.
+
+    Raises:
+        ConfigError: Java does not start, or does not have the jars.
+    """
+    # Workers run the Python that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # Spark makes this folder at its start; by default in the working directory, which may be read-only.
+    conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse}
+    if settings.memory:
+        conf["spark.driver.memory"] = settings.memory
+    jars = _expanded(settings.jars)
+    if jars:
+        conf["spark.jars"] = ",".join(jars)
+    conf |= settings.conf
+    builder = SparkSession.builder.appName(name)
+    if settings.master:
+        builder = builder.master(settings.master)
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    if SparkContext._gateway is None:
+        _start_java(conf)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    if "spark.sql.shuffle.partitions" not in conf:
+        session.conf.set("spark.sql.shuffle.partitions", str(2 * session.sparkContext.defaultParallelism))
+    return session
+
+
+def _start_java(conf: Mapping[str, str]) -> None:
+    """Start the JVM, before the session does: what is missing there would be told in hundreds of lines of Java."""
+    try:
+        gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
+    except PySparkRuntimeError as error:
+        raise ConfigError(
+            f"Java did not start ({error.getCondition()}); what it says stands above. Spark needs Java 17 or 21, "
+            "found by JAVA_HOME or as `java`"
+        ) from None
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    path = {name.replace(".", "/") + ".class": what for name, what in _NEEDED.items()}
+    missing = [what for file, what in path.items() if loader.getResource(file) is None]
+    if missing:
+        gateway.shutdown()
+        raise ConfigError(
+            f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
+            "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
+        )
+    if gateway.proc is not None:
+        # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
+        # reach it through us: it ends when the running batch has, or when we are gone.
+        signals = gateway.jvm.sun.misc
+        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
+    """A session beside another, with settings and views of its own, and those settings of the other that are ours."""
+    fresh = session.newSession()
+    ours = (*_FIXED, "spark.sql.shuffle.partitions")
+    set_there = {name: session.conf.get(name) for name in ours if session.conf.isModifiable(name)}
+    for name, value in {**set_there, **settings}.items():
+        if value is not None:
+            fresh.conf.set(name, value)
+    return fresh
+
+
+def log_level(spark: SparkSession, logger: str, level: str) -> None:
+    """What one of Spark's own loggers says from now on: `OFF`, `ERROR`."""
+    log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
+    log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
+
+
+def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
+    """Hadoop's file system of a folder or URL, and its path there: both are objects of the Java side."""
+    jvm: Any = spark._jvm
+    path = jvm.org.apache.hadoop.fs.Path(folder)
+    return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
+
+
+def _expanded(patterns: tuple[str, ...]) -> list[str]:
+    found = []
+    for pattern in patterns:
+        # Path.glob takes no absolute pattern.
+        matches = sorted(glob.glob(pattern))  # noqa: PTH207
+        if not matches:
+            raise ConfigError(f"spark.jars: no file matches {pattern}")
+        found += matches
+    return found

@@ -1,0 +1,189 @@
+"""The sink's own Delta tables, as the driver and the command line use them: parked events, commands, batches.
+
+They are made and written through deltalake, so that the command line needs no Spark.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import TableNotFoundError
+
+from spark_sink.errors import Reason
+from spark_sink.events import parking
+from spark_sink.events.parking import Cause
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.mirror import location
+from spark_sink.tables.delta.opened import commit, literal
+from spark_sink.tables.protocols import Marker
+
+# So many commits make so many files, which every later commit has to list.
+TIDY_EVERY = 100
+
+# Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.
+CHECKPOINT_EVERY = "20"
+
+
+class Book:
+    """One of our own tables; every row names the pipeline that it belongs to."""
+
+    def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
+        self.path = location(warehouse, name)
+        self._schema = schema
+        self.pipeline = pipeline
+
+    def create(self) -> None:
+        """Unless it is there."""
+        counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
+        useful = ",".join(name for name in counted if name != "detail")
+        properties = {"delta.dataSkippingStatsColumns": useful, "delta.checkpointInterval": CHECKPOINT_EVERY}
+        DeltaTable.create(self.path, self._schema, mode="ignore", configuration=properties)
+
+    def exists(self) -> bool:
+        return DeltaTable.is_deltatable(self.path)
+
+    def version(self) -> int:
+        return DeltaTable(self.path).version()
+
+    def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
+        """Rows of this pipeline; with a marker, unless that was done."""
+        table = DeltaTable(self.path)
+        done = table.transaction_version(marker.app) if marker is not None else None
+        if marker is not None and done is not None and done >= marker.version:
+            return
+        stated = [{"pipeline": self.pipeline, **row} for row in rows]
+        properties = commit(marker) if marker is not None else None
+        write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
+
+    def tidy(self) -> None:
+        """Now and then, one file of many small ones; markers stay, and so do old versions for a week."""
+        table = DeltaTable(self.path)
+        if table.version() % TIDY_EVERY == 0:
+            table.optimize.compact()
+            table.vacuum(dry_run=False)
+
+    def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
+        """Rows of this pipeline whose columns equal what is asked for, now or at a version; none when the table is not
+        there."""
+        wanted = {"pipeline": self.pipeline, **equal}
+        schema = pa.schema([self._schema.field(name) for name in columns])
+        try:
+            files = DeltaTable(self.path, version=version).to_pyarrow_dataset()
+        except TableNotFoundError:
+            if version is not None:
+                raise
+            return schema.empty_table()
+        condition = ds.scalar(True)
+        for name, value in wanted.items():
+            condition &= ds.field(name) == value
+        # Arrow may not filter inside files that deltalake has rewritten: see DeltaMirror.
+        near = ds.FileSystemDataset(
+            list(files.get_fragments(filter=condition)), files.schema, files.format, files.filesystem
+        )
+        found = [
+            batch.filter(_all_equal(batch, wanted)).select(list(columns))
+            for batch in near.to_batches(columns=[*dict.fromkeys([*columns, *wanted])])
+        ]
+        return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
+
+
+def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Columns of one of our own tables; nothing when it is not there."""
+    try:
+        files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
+    except TableNotFoundError:
+        return
+    for batch in files.to_batches(columns=list(columns)):
+        yield from batch.to_pylist()
+
+
+class ParkedBook(Book):
+    """`_cdc.parked`."""
+
+    def __init__(self, warehouse: str, pipeline: str) -> None:
+        super().__init__(warehouse, parking.NAME, pipeline, parking.ARROW)
+
+    @property
+    def app(self) -> str:
+        """Of commits that replay turns: another table, made anew, would count its turns from the beginning."""
+        return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
+
+    def held(self, version: int | None = None) -> dict[str, Cause]:
+        """The parked tables, by name, each with the cause of its first turn; now, or at a version of this table."""
+        columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
+        rows = self.read(columns, version)
+        each = rows.group_by(["target", "turn", "reason", "detail"])
+        counted = each.aggregate([("parked_at", "min"), ("kafka_offset", "count")]).sort_by("turn").to_pylist()
+        events: dict[str, int] = {}
+        for row in counted:
+            events[row["target"]] = events.get(row["target"], 0) + row["kafka_offset_count"]
+        first = {row["target"]: row for row in reversed(counted)}
+        sources = self._sources(rows)
+        return {
+            name: Cause(
+                row["reason"],
+                row["detail"],
+                int(row["parked_at_min"].timestamp() * 1e6),
+                events[name],
+                sources.get(name, ()),
+            )
+            for name, row in first.items()
+        }
+
+    def _sources(self, rows: pa.Table) -> dict[str, tuple[TableId, ...]]:
+        found: dict[str, tuple[TableId, ...]] = {}
+        known = rows.filter(pc.is_valid(rows.column("table")))
+        for row in known.group_by(["target", *TableId._fields]).aggregate([]).to_pylist():
+            found[row["target"]] = (*found.get(row["target"], ()), TableId(*(row[name] for name in TableId._fields)))
+        return found
+
+    def first_waiting(self, version: int) -> dict[str, dict[int, int]]:
+        """By table and partition, the offset of the first event that waits, at a version of this table."""
+        rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
+        first: dict[str, dict[int, int]] = {}
+        for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
+            if row["kafka_offset_min"] is not None:
+                first.setdefault(row["target"], {})[row["kafka_partition"]] = row["kafka_offset_min"]
+        return first
+
+    def turns(self, target: str) -> list[tuple[int, int]]:
+        """What waits for a table: turns in order, and how many events each has."""
+        rows = self.read(["turn", "kafka_offset"], target=target)
+        counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
+        return [(row["turn"], row["kafka_offset_count"]) for row in counted]
+
+    def park(self, target: str) -> None:
+        """By command: a row without an event."""
+        reason, detail = Reason.COMMAND.value, "parked by command"
+        row = {"target": target, "turn": self.version(), "reason": reason, "detail": detail}
+        self.append([{**row, "parked_at": time.time_ns() // 1000}])
+
+    def discard(self, target: str, sources: Iterable[TableId]) -> None:
+        """Give up what waits under a name of these source tables."""
+        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
+        for source in sources:
+            named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
+            DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
+
+    def remove(self, target: str, last: int) -> None:
+        """The turns of a table up to one."""
+        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
+        DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
+
+
+def _equals(value: str | None) -> str:
+    return "IS NULL" if value is None else f"= {literal(value)}"
+
+
+def _all_equal(batch: pa.RecordBatch, wanted: Mapping[str, str]) -> pa.Array:
+    tests = [pc.equal(batch.column(name), value) for name, value in wanted.items()]
+    kept = tests[0]
+    for test in tests[1:]:
+        kept = pc.and_(kept, test)
+    return kept

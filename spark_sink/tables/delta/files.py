@@ -1,0 +1,66 @@
+"""Reading Delta tables that deltalake cannot give as an Arrow dataset: by its query engine, or file by file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.fs import DeltaStorageHandler
+
+from spark_sink.tables.delta.opened import literal
+
+# For key columns, the least and the greatest value that is looked for.
+Bounds = Mapping[str, tuple[str | int, str | int]]
+
+Types = Mapping[str, pa.DataType]
+
+
+def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    """The columns through DataFusion, which knows deletion vectors and mapped columns; rows beyond the bounds, too."""
+    ranges = (f"{_named(name)} BETWEEN {_literal(low)} AND {_literal(high)}" for name, (low, high) in bounds.items())
+    where = " AND ".join(ranges) or "true"
+    selected = ", ".join(map(_named, types))
+    sql = f"SELECT {selected} FROM stored WHERE {where}"  # noqa: S608 - quoted
+    found = QueryBuilder().register("stored", table).execute(sql)
+    for batch in pa.RecordBatchReader.from_stream(found):
+        yield _cast({name: batch.column(name) for name in types}, types, batch.num_rows)
+
+
+def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
+    """The columns out of each file: of a table whose types were widened the older files have the narrower ones."""
+    storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
+    for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
+        if not _may_hold(action, bounds):
+            continue
+        with storage.open_input_file(action["path"]) as opened:
+            file = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us")
+            present = [name for name in file.schema_arrow.names if name in types]
+            for batch in file.iter_batches(columns=present):
+                yield _cast({name: batch.column(name) for name in present}, types, batch.num_rows)
+
+
+def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
+    """Whether the statistics of a file leave room for rows between the bounds."""
+    for name, (low, high) in bounds.items():
+        least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
+        if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]
+            return False
+    return True
+
+
+def _cast(columns: Mapping[str, pa.Array], types: Types, rows: int) -> pa.RecordBatch:
+    """A column that a file does not have was added later: NULL."""
+    arrays = [columns[name].cast(type) if name in columns else pa.nulls(rows, type) for name, type in types.items()]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(types.items())))
+
+
+def _named(name: str) -> str:
+    quoted = name.replace('"', '""')
+    return f'"{quoted}"'
+
+
+def _literal(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else literal(value)

@@ -1,0 +1,53 @@
+"""A Delta table of events in a worker, through deltalake: append-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import write_deltalake
+
+from spark_sink.tables.delta.opened import DeltaOpened, commit
+from spark_sink.tables.protocols import ID, POS, SCOPE, Identity, Marker
+
+# What each append tells in the log, so that the next batch need not read the table: `greatest` as JSON.
+GREATEST = "cdc.greatest"
+
+# So many commits of others, such as compactions, may lie between.
+_LOOK_BACK = 20
+
+
+class DeltaLog(DeltaOpened):
+    """One table that keeps the events of a source table."""
+
+    def greatest(self) -> Mapping[str, str]:
+        for made in self._table.history(_LOOK_BACK):
+            if GREATEST in made:
+                stored: dict[str, str] = json.loads(made[GREATEST])
+                return stored
+        greatest: dict[str, str] = {}
+        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS]):
+            found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
+            for scope, pos in zip(*(column.to_pylist() for column in found.columns), strict=True):
+                greatest[scope] = max(pos, greatest.get(scope, ""))
+        return greatest
+
+    def known(self, wanted: Collection[Identity]) -> set[Identity]:
+        places = [one.pos for one in wanted]
+        files = self._table.to_pyarrow_dataset()
+        near = files.get_fragments(filter=(ds.field(POS) >= min(places)) & (ds.field(POS) <= max(places)))
+        chosen = ds.FileSystemDataset(list(near), files.schema, files.format, files.filesystem)
+        ids = pa.array({one.id for one in wanted}, pa.string())
+        found: set[Identity] = set()
+        for batch in chosen.to_batches(columns=[ID, SCOPE, POS]):
+            same = batch.filter(pc.is_in(batch.column(ID), ids))
+            found.update(map(Identity, *(same.column(name).to_pylist() for name in (ID, SCOPE, POS))))
+        return found & set(wanted)
+
+    def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
+        properties = commit(*markers, told={GREATEST: json.dumps(greatest, sort_keys=True)})
+        # merge: columns that somebody else added are NULL in new rows.
+        write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

@@ -1,0 +1,208 @@
+"""A Delta table in a worker, through deltalake: read what is stored, write changes. Never while Spark changes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, write_deltalake
+
+from spark_sink.errors import Reason, Refused
+from spark_sink.model.row import NOTHING, Key, Mark, Memory
+from spark_sink.schema.column_types import arrow_type, has_statistics, is_known, sql_type_of_delta
+from spark_sink.schema.evolution import META_PREFIX, Column, Shape
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import SOURCE, Mode
+from spark_sink.tables.delta.opened import DeltaOpened, commit, literal
+from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
+from spark_sink.tables.spark_operations import WRITTEN, merged
+
+# Table properties that say what a table is a mirror of.
+KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
+
+# What its rows are; a mirror does not say so.
+MODE_PROPERTY = "cdc.mode"
+
+# What the source calls a column that is named otherwise, by column.
+SOURCE_PROPERTY = "cdc.source."
+
+# The position of the last truncate, by scope.
+FLOORS_PROPERTY = "cdc.floors"
+
+_MEMORY = msgspec.json.Decoder(Memory)
+
+
+def location(warehouse: str, name: str) -> str:
+    """Where a table lies: the dots of its name are folders."""
+    return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
+
+
+class DeltaMirror(DeltaOpened):
+    """One table that mirrors a source table."""
+
+    @property
+    def floors(self) -> Mapping[str, str]:
+        stored = self._table.metadata().configuration.get(FLOORS_PROPERTY)
+        return json.loads(stored) if stored else {}
+
+    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+        found = self._stored(keys, (SCOPE, POS, INCOMPLETE, DELETED_AT, STATE))
+        return {
+            key: Mark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
+            for key, (scope, pos, incomplete, deleted, state) in found
+        }
+
+    def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
+        names = tuple(self.shape.types)
+        return {key: dict(zip(names, values, strict=True)) for key, values in self._stored(keys, names)}
+
+    def reached(self) -> dict[str, str]:
+        reached: dict[str, str] = {}
+        for batch in self._scan([SCOPE, POS, STATE]):
+            greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
+            states = {state for state in batch.column(STATE).to_pylist() if state is not None}
+            seen = [pair for state in states for pair in _memory(state).seen.items()]
+            for scope, pos in [*zip(*(column.to_pylist() for column in greatest.columns), strict=True), *seen]:
+                reached[scope] = max(pos, reached.get(scope, ""))
+        return reached
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        columns = [*self.shape.key, SCOPE, POS]
+        found: dict[Key, tuple[str, str]] = {}
+        for batch in self._scan([*columns, DELETED_AT]):
+            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+            for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
+                found[tuple(key)] = scope, pos
+        return found
+
+    def astride(self, scope: str) -> set[Key]:
+        floor = self.floors[scope]
+        found: set[Key] = set()
+        for batch in self._scan([*self.shape.key, SCOPE, POS, STATE]):
+            beyond = pc.and_(pc.equal(batch.column(SCOPE), scope), pc.greater(batch.column(POS), floor))
+            near = batch.filter(pc.and_(beyond, pc.is_valid(batch.column(STATE))))
+            keys = zip(*(near.column(name).to_pylist() for name in self.shape.key), strict=True)
+            for key, state in zip(keys, near.column(STATE).to_pylist(), strict=True):
+                reset = _memory(state).reset
+                if reset is not None and reset < floor:
+                    found.add(key)
+        return found
+
+    def write(self, changes: Changes, *markers: Marker) -> None:
+        if changes.inserts_only:
+            # merge: columns that somebody else added are NULL in new rows.
+            write_deltalake(
+                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
+            )
+            return
+        source = changes.rows
+        for name, written in changes.kept.items():
+            source = source.append_column(WRITTEN + name, written)
+        same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
+        written = {f"`{name}`": f"s.`{name}`" for name in changes.rows.column_names}
+        updates = {f"`{name}`": merged(name, changes.kept) for name in changes.rows.column_names}
+        merge = self._table.merge(
+            source,
+            same_key,
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=False,
+            commit_properties=commit(*markers),
+        )
+        # No positions in the conditions: the fold has compared them, and a writer that came between fails the commit.
+        merge.when_matched_update(updates).when_not_matched_insert(written).execute()
+
+    def raise_floors(self, floors: Mapping[str, str]) -> None:
+        stored = {FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)}
+        self._table.alter.set_table_properties(stored, raise_if_not_exists=False)
+
+    def clear(self, marker: Marker) -> bool:
+        before = self._table.version()
+        self._table.delete(self._under_floors(), commit_properties=commit(marker))
+        return self._table.version() > before
+
+    def retire(self, at: int, marker: Marker) -> bool:
+        before = self._table.version()
+        self._table.update(
+            updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
+            predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
+            commit_properties=commit(marker),
+        )
+        return self._table.version() > before
+
+    def _under_floors(self) -> str:
+        under = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in self.floors.items())
+        return " OR ".join(under)
+
+    def forget(self, before: int) -> None:
+        self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
+
+    def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[object, ...]]]:
+        """The named columns of those rows that are stored."""
+        if not keys:
+            return
+        wanted = keys if isinstance(keys, set) else set(keys)
+        columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
+        values = {
+            name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
+            for i, name in enumerate(self.shape.key)
+        }
+        for batch in self._scan(columns, wanted):
+            for name in self.shape.key:
+                batch = batch.filter(pc.is_in(batch.column(name), values[name]))
+            # Of a time only whether it is there: it may be one that no datetime holds.
+            stored = {
+                name: (pc.is_valid(batch.column(name)) if name == DELETED_AT else batch.column(name)).to_pylist()
+                for name in columns
+            }
+            found = zip(*(stored[name] for name in self.shape.key), strict=True)
+            rest = zip(*(stored[name] for name in names), strict=True)
+            yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
+
+    def _scan(self, names: Sequence[str], keys: Collection[Key] | None = None) -> Iterator[pa.RecordBatch]:
+        """The named columns of the rows, of `keys` at least."""
+        files = self._table.to_pyarrow_dataset() if keys is None else self.near(keys)
+        yield from files.to_batches(columns=list(names))
+
+    def near(self, keys: Collection[Key]) -> ds.Dataset:
+        """The files that may hold rows of `keys`, by their statistics in the log, where those can be trusted.
+
+        Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
+        """
+        files = self._table.to_pyarrow_dataset()
+        condition = ds.scalar(True)
+        for i, name in enumerate(self.shape.key):
+            if has_statistics(self.shape.types[name]):
+                values = {key[i] for key in keys}
+                condition &= (ds.field(name) >= min(values)) & (ds.field(name) <= max(values))
+        near = list(files.get_fragments(filter=condition))
+        return ds.FileSystemDataset(near, files.schema, files.format, files.filesystem)
+
+
+def _memory(state: object) -> Memory:
+    return _MEMORY.decode(str(state)) if state else NOTHING
+
+
+def shape_of(table: DeltaTable) -> Shape:
+    properties = table.metadata().configuration
+    fields = table.schema().fields
+    own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
+    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
+        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
+    columns = []
+    for field in fields:
+        sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
+        # Columns of other types were added by somebody else; no event writes them.
+        if field.name not in own and is_known(sql):
+            columns.append(Column(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
+    source = TableId(*json.loads(properties[TABLE_PROPERTY]))
+    return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
+
+
+def _instant(time: int) -> str:
+    return f"arrow_cast({time}, 'Timestamp(Microsecond, Some(\"UTC\"))')"

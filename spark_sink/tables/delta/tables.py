@@ -1,0 +1,113 @@
+"""The Delta tables of a warehouse, as a worker opens them: each with the engine that writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from spark_sink.errors import FatalError, Reason, Refused
+from spark_sink.events import parking, quarantine
+from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
+from spark_sink.schema.evolution import Shape
+from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.delta.history import DeltaHistory
+from spark_sink.tables.delta.log import DeltaLog
+from spark_sink.tables.delta.mirror import DeltaMirror, location, shape_of
+from spark_sink.tables.delta.opened import commit
+from spark_sink.tables.delta.staged import StagedMirror, Staging
+from spark_sink.tables.protocols import Marker
+
+
+@dataclass(frozen=True)
+class DeltaTables:
+    """The Delta tables of a warehouse.
+
+    Args:
+        app: pipeline and checkpoint: whose staged files they are.
+    """
+
+    warehouse: str
+    app: str = ""
+    engines: EngineRules = field(default_factory=EngineRules)
+
+    def open(self, name: str) -> DeltaMirror | DeltaLog | DeltaHistory | None:
+        try:
+            opened = DeltaTable(location(self.warehouse, name))
+        except TableNotFoundError:
+            return None
+        return self._opened(name, opened)
+
+    def shape(self, name: str) -> Shape | None:
+        """What a table is; None when there is none."""
+        try:
+            return shape_of(DeltaTable(location(self.warehouse, name)))
+        except TableNotFoundError:
+            return None
+
+    def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
+        opened = DeltaTable(location(self.warehouse, name))
+        # Newest first. Commit times are those of the files of the log, in milliseconds.
+        earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
+        version = next(earlier, None)
+        if version is None:
+            if opened.history()[-1]["version"] > 0:
+                raise FatalError(f"the log of {name} does not reach back to {moment.isoformat()}")
+            return None
+        try:
+            opened.load_as_version(version)
+            # By what it was then: what today's engine left in its files needs today's way to read them.
+            found = self._opened(name, opened)
+        except DeltaError as error:
+            raise FatalError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
+        return found if isinstance(found, DeltaMirror) else None
+
+    def _opened(self, name: str, opened: DeltaTable) -> DeltaMirror | DeltaLog | DeltaHistory:
+        has = _features(opened)
+        shape = shape_of(opened)
+        choice = choose(name, shape.mode, has, lambda: _size(opened), self.engines)
+        if shape.mode == Mode.CHANGELOG:
+            return DeltaLog(opened, shape, choice)
+        if shape.mode == Mode.HISTORY:
+            return DeltaHistory(opened, shape, choice, DeltaMirror(opened, shape, choice).near)
+        if choice.engine is Engine.FUSED:
+            return DeltaMirror(opened, shape, choice)
+        by_file = bool(has & BY_FILE)
+        if by_file and opened.metadata().partition_columns:
+            raise Refused(Reason.TABLE_REFUSED, "the table has partitions, and features of which only files are read")
+        return StagedMirror(opened, shape, choice, name, self.staging, by_file=by_file)
+
+    @property
+    def staging(self) -> Staging:
+        return Staging(self.warehouse, self.app)
+
+    def quarantine(self, rows: pa.Table, marker: Marker) -> None:
+        self._append(quarantine.NAME, rows, marker)
+
+    def park(self, rows: pa.Table, marker: Marker) -> None:
+        self._append(parking.NAME, rows, marker)
+
+    def parked(self, app: str) -> int | None:
+        return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
+
+    def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
+        """To one of our own tables, unless the marker tells that it was done."""
+        table = DeltaTable(location(self.warehouse, name))
+        done = table.transaction_version(marker.app)
+        if done is None or done < marker.version:
+            write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
+
+
+def _features(table: DeltaTable) -> frozenset[str]:
+    protocol = table.protocol()
+    has = features(protocol.min_writer_version, frozenset(protocol.writer_features or ()))
+    # deltalake 1.6 gives it to every table with named features when it sets a property, such as the floors.
+    unused = not any("Variant" in str(field.type) for field in table.schema().fields)
+    return has - {"variantType"} if unused else has
+
+
+def _size(table: DeltaTable) -> int:
+    return int(sum(pa.table(table.get_add_actions()).column("size_bytes").to_pylist()))

@@ -1,0 +1,246 @@
+"""Table formats behind one protocol. A worker writes tables (`Tables`, `Table`), the driver changes them (`Ddl`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from spark_sink.model.row import Key, Mark
+from spark_sink.model.version_timeline import Truncate, Version
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.table_spec import Mode
+
+if TYPE_CHECKING:
+    from spark_sink.tables.spark_operations import Order
+
+# The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
+SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
+INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
+META_COLUMNS: Mapping[str, str] = {
+    SCOPE: "string",
+    POS: "string",
+    STATE: "string",
+    INCOMPLETE: "boolean",
+    DELETED_AT: "timestamp",
+}
+
+# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because nothing was told.
+ID, OP, KEY_OLD, SET, TS, COMMIT_TS = (
+    "_cdc_id",
+    "_cdc_op",
+    "_cdc_key_old",
+    "_cdc_set",
+    "_cdc_ts",
+    "_cdc_commit_ts",
+)
+LOG_COLUMNS: Mapping[str, str] = {
+    ID: "string",
+    OP: "string",
+    SCOPE: "string",
+    POS: "string",
+    KEY_OLD: "string",
+    SET: "array<string>",
+    TS: "timestamp",
+    COMMIT_TS: "timestamp",
+}
+
+# Of a history: the event that began a version, as in a changelog (SET is NULL where it fixed the whole row), and what
+# ended it.
+TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
+END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
+HISTORY_COLUMNS: Mapping[str, str] = {
+    SCOPE: "string",
+    POS: "string",
+    TURN: "int",
+    OP: "string",
+    SET: "array<string>",
+    START_TS: "timestamp",
+    END_OP: "string",
+    END_SCOPE: "string",
+    END_POS: "string",
+    END_TS: "timestamp",
+    CURRENT: "boolean",
+    INCOMPLETE: "boolean",
+}
+
+OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
+    Mode.MIRROR: META_COLUMNS,
+    Mode.CHANGELOG: LOG_COLUMNS,
+    Mode.HISTORY: HISTORY_COLUMNS,
+}
+
+
+class Identity(NamedTuple):
+    """What makes an event the same one. The id alone does not: a topic made again gives its ids again."""
+
+    id: str
+    scope: str
+    pos: str
+
+
+class Marker(NamedTuple):
+    """What a commit carries so that it is never made twice: versions of one `app` only rise."""
+
+    app: str
+    version: int
+
+
+class Changes(NamedTuple):
+    """Rows to write in one commit, deleted ones among them.
+
+    `rows` has the table's columns and META_COLUMNS. `kept` holds, for columns that some rows leave as they are stored,
+    whether each row writes them; a column that is not in it is written by every row. `inserts_only`: none is stored.
+    """
+
+    rows: pa.Table
+    kept: Mapping[str, pa.Array]
+    inserts_only: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.rows.num_rows)
+
+
+class Opened(Protocol):
+    """A table as it was when it was opened, and after each own commit."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def version(self) -> int:
+        """Of the table, by which readers can see it as it is now."""
+
+    @property
+    def choice(self) -> Choice:
+        """The engine that writes it."""
+
+    @property
+    def orders(self) -> Sequence[Order]:
+        """What the driver must do before the table is read again; always empty where the worker writes itself."""
+
+    def applied(self, app: str) -> int | None:
+        """The greatest version that `app` has committed."""
+
+
+@runtime_checkable
+class Table(Opened, Protocol):
+    """A table of rows as they are."""
+
+    @property
+    def floors(self) -> Mapping[str, str]:
+        """By scope, the position of the last truncate."""
+
+    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+        """What is remembered of those rows that are stored, deleted ones among them."""
+
+    def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
+        """Those rows that are stored, whole."""
+
+    def reached(self) -> dict[str, str]:
+        """The greatest position of every scope that the stored rows know."""
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        """Of every row that is not deleted, the scope that wrote it last, and its position there."""
+
+    def astride(self, scope: str) -> set[Key]:
+        """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
+
+    def write(self, changes: Changes, *markers: Marker) -> None: ...
+
+    def raise_floors(self, floors: Mapping[str, str]) -> None: ...
+
+    def clear(self, marker: Marker) -> bool:
+        """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
+
+    def retire(self, at: int, marker: Marker) -> bool:
+        """Mark those rows as deleted at a time (microseconds, UTC) instead, and leave their values."""
+
+    def forget(self, before: int) -> None:
+        """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
+
+
+@runtime_checkable
+class Log(Opened, Protocol):
+    """A table of events, in no order."""
+
+    def greatest(self) -> Mapping[str, str]:
+        """The greatest position of every scope."""
+
+    def known(self, wanted: Collection[Identity]) -> set[Identity]:
+        """Those of the events that are in the table."""
+
+    def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
+        """Add rows, after which `greatest` holds."""
+
+
+@runtime_checkable
+class History(Opened, Protocol):
+    """A table of versions, each known by its key, scope and position."""
+
+    @property
+    def truncates(self) -> Sequence[Truncate]:
+        """All of them, in order."""
+
+    def greatest(self) -> Mapping[str, str]:
+        """The greatest position of every scope."""
+
+    def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
+        """Of these rows all versions. With `since`, a position by scope: those that end after it there, and the last of
+        each turn and before each truncate, whenever they ended."""
+
+    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+        """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,
+        if this one comes late."""
+
+    def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
+        """Add versions, or put them in the place of those of the same key, scope and position."""
+
+    def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
+
+    def close(self, truncate: Truncate, marker: Marker) -> bool:
+        """End the current versions that began before the truncate; whether there were any, and with them a commit."""
+
+
+class Tables(Protocol):
+    """Opens tables in a worker; it is shipped there."""
+
+    def open(self, name: str) -> Table | Log | History | None:
+        """The table, or None when there is none.
+
+        Raises:
+            Refused: it has features that cannot be written to.
+        """
+
+    def as_of(self, name: str, moment: datetime) -> Table | None:
+        """The table as it was; None before it was there.
+
+        Raises:
+            FatalError: so old a version is not kept.
+        """
+
+    def quarantine(self, rows: pa.Table, marker: Marker) -> None:
+        """Append to the quarantine table, unless that was done."""
+
+    def park(self, rows: pa.Table, marker: Marker) -> None:
+        """Append to the events of parked tables, unless that was done."""
+
+    def parked(self, app: str) -> int | None:
+        """The greatest version that `app` has parked."""
+
+
+class Ddl(Protocol):
+    """Changes tables from the driver."""
+
+    def create(self, name: str, shape: Shape) -> str:
+        """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
+
+    def add_columns(self, name: str, columns: Sequence[Column]) -> None: ...
+
+    def widen(self, name: str, columns: Sequence[Column]) -> None:
+        """Give columns that are there wider types; one that has its type already is left."""
+
+    def create_quarantine(self) -> None: ...

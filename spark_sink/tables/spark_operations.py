@@ -1,0 +1,92 @@
+"""What a worker orders the driver to do to a table that Spark writes. They travel in the report of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from spark_sink.tables.protocols import Marker
+
+
+class Merge(Struct, frozen=True, tag=True):
+    """Write a staged file of `Changes`.
+
+    Args:
+        path: of the file, below the staging folder; named by its content, so that it never holds anything else.
+        columns: Spark SQL type by column to write, in the order of the file.
+        kept: columns that some rows leave as they are: a flag beside, `WRITTEN` and the name, tells which write it.
+        bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
+        inserts_only: no row is stored.
+    """
+
+    path: str
+    columns: dict[str, str]
+    kept: tuple[str, ...]
+    key: tuple[str, ...]
+    bounds: dict[str, tuple[str | int, str | int]]
+    inserts_only: bool
+    marker: Marker | None
+
+
+class Mark(Struct, frozen=True, tag=True):
+    """Commit nothing but a marker: a commit of Spark's carries one."""
+
+    marker: Marker
+
+
+class RaiseFloors(Struct, frozen=True, tag=True):
+    """Store the positions of the last truncates."""
+
+    floors: dict[str, str]
+
+
+class Clear(Struct, frozen=True, tag=True):
+    """Remove the rows that lie up to these floors."""
+
+    floors: dict[str, str]
+    marker: Marker
+
+
+class Retire(Struct, frozen=True, tag=True):
+    """Mark the rows that lie up to these floors as deleted at a time (microseconds, UTC), and leave their values."""
+
+    floors: dict[str, str]
+    at: int
+    marker: Marker
+
+
+class Forget(Struct, frozen=True, tag=True):
+    """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
+
+    before: int
+
+
+Order = Merge | Mark | RaiseFloors | Clear | Retire | Forget
+
+# Begins the names of flags beside the columns of a staged file.
+WRITTEN = "_cdc_written_"
+
+
+def merged(name: str, kept: Collection[str]) -> str:
+    """What a column is set to by a MERGE of rows `s` into the table `t`, in the SQL of both engines."""
+    if name in kept:
+        return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
+    return f"s.`{name}`"
+
+
+class Writer(Protocol):
+    """Carries out orders on the driver."""
+
+    def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
+        """Do what was ordered, by table; why some do not take it. What was done before is not done again.
+
+        When it returns, or raises, nothing of it is running any more.
+        """
+
+    def version(self, table: str) -> int:
+        """Of a table, as it is now."""
+
+    def discard(self) -> None:
+        """Remove the staged files; no order that names one is open."""

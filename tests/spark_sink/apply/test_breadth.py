@@ -1,0 +1,105 @@
+"""Many tables in one lake: made in one batch, and idle in those that follow."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+import msgspec
+import pytest
+from deltalake.exceptions import DeltaError
+
+from cdc_core.envelope import ChangeEvent
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+
+COUNT = int(os.environ.get("BREADTH", "25"))
+
+
+def test_c21_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
+    """Tables that nobody knew, created and fed in one batch; the next batch touches one, and opens no other.
+
+    `BREADTH=1000` in the environment makes as many as the page says, and prints what that takes, and what a batch for
+    one of them takes beside one in a lake that has no other.
+    """
+    _announce(lake, COUNT)
+    started = time.perf_counter()
+    reports = lake.apply(0, [_event("c", number, id) for number in range(COUNT) for id in (1, 2)])
+    seconds = time.perf_counter() - started
+    assert [1] * COUNT == [report.commits for report in reports]
+    for number in range(COUNT):
+        assert [1, 2] == [row["id"] for row in lake.rows(_name(number))]
+    if "BREADTH" in os.environ:
+        print(f"\n{COUNT} tables in one batch: {seconds:.1f} s, {1000 * seconds / COUNT:.0f} ms a table; {_memory()}")
+        _idle(lake, Lake(lake.spark, tmp_path / "one table"))
+    for number in range(1, COUNT):
+        _break(lake, number)
+    (report,) = lake.apply(1000, [_event("d", 0, 1, pos=1000)])
+    assert (_name(0), 1) == (report.table, report.commits)
+
+
+def _idle(many: Lake, one: Lake) -> None:
+    """Print what a batch for one table takes in each of the two, which take turns."""
+    _announce(one, 1)
+    one.apply(0, [_event("c", 0, id) for id in (1, 2)])
+    seconds: dict[int, list[float]] = {COUNT: [], 1: []}
+    for batch in range(1, 31):
+        for count, lake in ((COUNT, many), (1, one)):
+            started = time.perf_counter()
+            lake.apply(batch, [_event("c", 0, 10 + batch)])
+            seconds[count].append(time.perf_counter() - started)
+    for count, taken in seconds.items():
+        print(f"a batch for one of {count} tables: median {1000 * median(taken):.0f} ms, least {1000 * min(taken):.0f}")
+    print(f"least and greatest ratio of two in a row: {_ratios(seconds[COUNT], seconds[1])}")
+
+
+def _ratios(first: list[float], second: list[float]) -> str:
+    ratios = sorted(a / b for a, b in zip(first, second, strict=True))
+    return f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {median(ratios):.2f}"
+
+
+def _break(lake: Lake, number: int) -> None:
+    """Whoever opens the table from now on fails."""
+    (newest,) = Path(lake.path(_name(number)), "_delta_log").glob("*1.json")
+    newest.write_text("no log")
+    with pytest.raises(DeltaError):
+        lake.tables.open(_name(number))
+
+
+def _announce(lake: Lake, count: int) -> None:
+    for number in range(count):
+        lake.announce(schema_of({"id": "int64", "a": "string"}, table=f"case{number}"))
+
+
+def _event(op: str, number: int, id: int, *, pos: int | None = None) -> ChangeEvent:
+    image = {"a": "x"} if op == "c" else None
+    return msgspec.structs.replace(change(op, {"id": id}, image, pos=pos or id), table=f"case{number}")
+
+
+def _name(number: int) -> str:
+    return f"shop_sales.case{number}"
+
+
+def _memory() -> str:
+    """The peaks of this process and of those that it started: the JVM and the workers of Python."""
+    told = [_status(file) for file in Path("/proc").glob("[0-9]*/status")]
+    parents = {status["Pid"]: status["PPid"] for status in told if status}
+    peaks: dict[str, int] = {}
+    for status in told:
+        if "VmHWM" in status and str(os.getpid()) in _above(status["Pid"], parents):
+            peaks[status["Name"]] = peaks.get(status["Name"], 0) + int(status["VmHWM"].split()[0]) // 1024
+    return "peak memory: " + ", ".join(f"{name} {peak} MiB" for name, peak in sorted(peaks.items()))
+
+
+def _above(pid: str, parents: dict[str, str]) -> list[str]:
+    """The process, and those that started it."""
+    return [pid, *_above(parents[pid], parents)] if pid in parents else [pid]
+
+
+def _status(file: Path) -> dict[str, str]:
+    try:
+        return dict(line.split(":\t", 1) for line in file.read_text().splitlines() if ":\t" in line)
+    except OSError:  # it has ended
+        return {}

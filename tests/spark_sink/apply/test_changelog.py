@@ -1,0 +1,170 @@
+"""Tables that keep every event once."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+from deltalake import DeltaTable
+
+from cdc_core.envelope import ChangeEvent
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.evolution import Create, Shape, evolve
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import Form, Mode
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, text
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.memory import MemoryLog, MemoryTables
+from tests.spark_sink.records import reports
+
+COUNT = int(os.environ.get("HISTORIES", "100"))
+RULES = Rules(modes={"shop_*.orders": Mode.CHANGELOG})
+SCHEMA = schema_of({"id": "int64", "a": "string", "n": "int8"})
+EVENTS = [
+    change("c", {"id": 1}, {"a": "x", "n": 1}, pos=1, schema=SCHEMA),
+    change("u", {"id": 1}, {"a": None}, pos=2, full=False, schema=SCHEMA),
+    change("u", {"id": 2}, {"a": "y"}, pos=3, key_old={"id": 1}, full=False, schema=SCHEMA),
+    msgspec.structs.replace(change("d", {"id": 2}, pos=4, schema=SCHEMA), before=text({"id": 2, "a": "y"})),
+    change("d", {"id": 3}, pos=5, schema=SCHEMA),
+    change("t", None, pos=6),
+]
+
+
+def _shape() -> Shape:
+    form = Form(Mode.CHANGELOG)
+    return evolve(None, TableId.of(SCHEMA), [SCHEMA], form=form).shape
+
+
+def _told(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return row["_cdc_op"], {name: row[name] for name in row["_cdc_set"]}
+
+
+def test_each_event_is_a_row_with_what_it_told() -> None:
+    """A column that the event did not carry is NULL and not named in `_cdc_set`; one that it set to NULL is named. A
+    delete tells its key and its image before."""
+    log = MemoryLog(_shape())
+    reports(MemoryTables(orders=log), EVENTS, RULES, schemas=[SCHEMA])
+    assert [
+        ("c", {"id": 1, "a": "x", "n": 1}),
+        ("u", {"id": 1, "a": None}),
+        ("u", {"id": 2, "a": "y"}),
+        ("d", {"id": 2, "a": "y"}),
+        ("d", {"id": 3}),
+        ("t", {}),
+    ] == [_told(row) for row in log.rows]
+    assert [event.id for event in EVENTS] == [row["_cdc_id"] for row in log.rows]
+    assert [None, None, '{"id":1}', None, None, None] == [row["_cdc_key_old"] for row in log.rows]
+    assert [None] * 3 == [log.rows[1]["n"], log.rows[4]["a"], log.rows[5]["id"]]
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_any_delivery_gives_each_event_once(seed: int) -> None:
+    """However events are ordered, repeated and cut into batches, each is in the table once."""
+    random = Random(seed)
+    scopes = [f"native:shop/{n}" for n in range(random.randint(1, 3))]
+    events = [change("c", {"id": n}, {}, pos=n, scope=random.choice(scopes)) for n in range(random.randint(1, 20))]
+    sent = random.sample(events, len(events)) + random.choices(events, k=random.randint(0, 10))
+    log = MemoryLog(_shape())
+    start = 0
+    while start < len(sent):
+        end = start + random.randint(1, 8)
+        reports(MemoryTables(orders=log), sent[start:end], RULES, batch=start)
+        start = end
+    assert Counter(event.id for event in events) == Counter(row["_cdc_id"] for row in log.rows)
+
+
+def test_a_topic_made_again() -> None:
+    """Its events have the ids of earlier ones, and another scope: they are others."""
+    log = MemoryLog(_shape())
+    first = change("c", {"id": 1}, {}, pos=1)
+    (report,) = reports(MemoryTables(orders=log), [first, msgspec.structs.replace(first, pos_scope=OTHER_SCOPE)], RULES)
+    assert (2, {}) == (len(log.rows), +Counter(report.stale))
+
+
+def test_new_events_are_not_looked_up() -> None:
+    """The table is asked only for events that are not beyond all of their scope."""
+    log = MemoryLog(_shape())
+    for batch in range(3):
+        reports(MemoryTables(orders=log), [change("c", {"id": 1}, {}, pos=batch)], RULES, batch=batch)
+    assert [] == log.looked_up
+    (report,) = reports(MemoryTables(orders=log), [change("c", {"id": 1}, {}, pos=1)], RULES, batch=3)
+    assert (1, {"duplicate": 1}, 3) == (len(log.looked_up), report.stale, len(log.rows))
+
+
+def test_what_does_not_fit_is_in_quarantine() -> None:
+    """An event whose values do not fit its columns, or is none, goes to quarantine once; the others of its row stay."""
+    log = MemoryLog(_shape())
+    tables = MemoryTables(orders=log)
+    events = [
+        change("c", {"id": 1}, {"n": 1}, pos=1, schema=SCHEMA),
+        change("u", {"id": 1}, {"n": 1000}, pos=2, schema=SCHEMA),
+        change("?", {"id": 1}, {}, pos=3, schema=SCHEMA),
+        msgspec.structs.replace(change("c", {"id": 1}, {}, pos=4, schema=SCHEMA), after="["),
+        change("c", {"id": 1}, {"other": 1}, pos=5, schema=SCHEMA),
+        change("c", {"id": "one"}, {}, pos=6, schema=SCHEMA),
+        change("c", None, {"n": 2}, pos=7, schema=SCHEMA),
+    ]
+    reports(tables, events, RULES, schemas=[SCHEMA])
+    ((_, reasons),) = tables.rejected
+    assert ["VALUE_INVALID", "OPERATION_UNKNOWN", "IMAGE_INVALID", "COLUMN_UNKNOWN", "VALUE_INVALID"] == reasons
+    assert [1, 2] == [row["n"] for row in log.rows]
+
+
+def test_no_key_is_needed() -> None:
+    """A table without a key can be a changelog; as anything else it is refused, with the two ways out."""
+    keyless = schema_of({"a": "string"}, ())
+    events = [change("c", None, {"a": "x"}, pos=1, schema=keyless)]
+    (report,) = reports(MemoryTables(), events, RULES, schemas=[keyless])
+    assert isinstance(report.step, Create)
+    assert ((), Mode.CHANGELOG) == (report.step.shape.key, report.step.shape.mode)
+    tables = MemoryTables()
+    (report,) = reports(tables, events, Rules(), schemas=[keyless])
+    assert (None, 1) == (report.step, report.parked)
+    assert "tables.keys" in (report.refused or "")
+    assert "changelog in tables.modes" in (report.refused or "")
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [(Mode.MIRROR, Mode.CHANGELOG), (Mode.CHANGELOG, Mode.MIRROR)])
+def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
+    """Another mode than the stored one is a mistake of the configuration that says what can be done."""
+    log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
+    (report,) = reports(MemoryTables(orders=log), EVENTS[:1], Rules(modes={"*": wanted}), schemas=[SCHEMA])
+    assert f"was created as {stored}, and tables.modes makes it {wanted}" in (report.misconfigured or "")
+    assert "tables.name" in (report.misconfigured or "")
+
+
+def test_in_delta_lake(lake: Lake) -> None:
+    """Through Spark and Delta Lake: batches with duplicates, a crash after the commit, a new checkpoint, events that
+    come late, and a column that comes later."""
+    lake.use(Rules(modes={"shop_sales.orders": Mode.CHANGELOG}))
+    lake.announce(SCHEMA)
+    lake.apply(0, [*EVENTS[:3], EVENTS[1]])
+    version = lake.version()
+    assert (0, 1) == _written(lake, 0, [*EVENTS[:3], EVENTS[1]])
+    lake.applier = lake.new_applier("checkpoint-2")
+    wider = lake.announce(schema_of({"id": "int64", "a": "string", "n": "int8", "m": "decimal(38,10)"}))
+    late = [change("u", {"id": 9}, {"n": 9}, pos=n, scope="native:shop/t", schema=SCHEMA) for n in (7, 5, 6)]
+    assert (3 + 2, 0) == _written(lake, 0, [*EVENTS, late[0], late[1], late[0]])
+    more = [late[2], change("u", {"id": 9}, {"m": "1.0000000001"}, pos=8, scope="native:shop/t", schema=wider)]
+    assert (2, 0) == _written(lake, 1, [*more, late[1]])
+    assert version < lake.version()
+    stored = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
+    assert Counter([*_ids(EVENTS), *_ids(late), *_ids(more[1:])]) == Counter(row["_cdc_id"] for row in stored)
+    assert [] == lake.quarantine()
+    table = lake.spark.read.format("delta").load(lake.path())
+    patched = table.where("array_contains(_cdc_set, 'm')").collect()
+    assert ["1.0000000001"] == [str(row.m) for row in patched]
+
+
+def _ids(events: list[ChangeEvent]) -> list[str]:
+    return [event.id for event in events]
+
+
+def _written(lake: Lake, batch: int, events: list[ChangeEvent]) -> tuple[int, int]:
+    """Rows written and commits skipped."""
+    (report,) = lake.apply(batch, events)
+    return report.rows, report.skipped

@@ -1,0 +1,104 @@
+"""C13 of the correctness suite (lakehouse page, section 8): values at the edge, from the batch into Delta Lake."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from deltalake import DeltaTable
+
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.table_spec import Mode
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+
+COLUMNS = {
+    "id": "uint64",
+    "whole": "decimal(38,0)",
+    "scaled": "decimal(38,19)",
+    "tiny": "decimal(38,38)",
+    "wide": "decimal(65,30)",
+    "big": "int64",
+    "real": "float32",
+    "double": "float64",
+    "day": "date",
+    "local": "timestamp",
+    "zoned": "timestamptz",
+    "clock": "time",
+    "number": "decimal",
+}
+FITS: list[dict[str, Any]] = [
+    {"id": str(2**64 - 1), "whole": "9" * 38, "scaled": "-" + "9" * 19 + "." + "9" * 19, "tiny": "0." + "9" * 38},
+    {"id": str(2**53 + 1), "big": 2**53 + 1, "double": 9007199254740992, "wide": "9" * 35 + "." + "9" * 30},
+    {"id": "1", "big": -(2**63), "real": "NaN", "double": "NaN", "number": "1" * 60 + ".5"},
+    {"id": "2", "big": 2**63 - 1, "real": "-Infinity", "double": 5e-324, "number": "NaN"},
+    {"id": "3", "local": "9999-12-31T23:59:59.999999", "zoned": "0001-01-01T00:00:00Z", "day": "0001-01-01"},
+    {"id": "4", "local": "1969-12-31T23:59:59.999999000", "clock": "-838:59:59.000001", "day": "9999-12-31"},
+]
+STORED: list[dict[str, Any]] = [
+    {"whole": Decimal("9" * 38), "scaled": Decimal("-" + "9" * 19 + "." + "9" * 19), "tiny": Decimal("0." + "9" * 38)},
+    {"big": 2**53 + 1, "double": 9007199254740992.0, "wide": "9" * 35 + "." + "9" * 30},
+    {"big": -(2**63), "real": math.nan, "double": math.nan, "number": "1" * 60 + ".5"},
+    {"big": 2**63 - 1, "real": -math.inf, "double": 5e-324, "number": "NaN"},
+    {
+        "local": datetime(9999, 12, 31, 23, 59, 59, 999999),
+        "zoned": datetime(1, 1, 1, tzinfo=ZoneInfo("UTC")),
+        "day": date(1, 1, 1),
+    },
+    {"local": datetime(1969, 12, 31, 23, 59, 59, 999999), "clock": "-838:59:59.000001", "day": date(9999, 12, 31)},
+]
+UNFIT: list[dict[str, Any]] = [
+    {"whole": "9" * 39},
+    {"whole": "0.5"},
+    {"scaled": "0." + "0" * 19 + "1"},
+    {"tiny": "1"},
+    {"whole": "NaN"},
+    {"big": 2**63},
+    {"real": "1e39"},
+    {"double": "1e309"},
+    {"local": "2026-01-01T00:00:00.000000001"},
+    {"zoned": "2026-01-01T00:00:00.123456789Z"},
+    {"day": "0000-00-00"},
+    {"day": "10000-01-01"},
+    {"local": "0000-00-00T00:00:00"},
+]
+
+
+@pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY, Mode.CHANGELOG])
+def test_values_at_the_edge(lake: Lake, mode: Mode) -> None:
+    """In every mode a value is stored exactly or its event is in quarantine: nothing is rounded, and nothing is NULL
+    that was not. A row of which an event could not be applied, or a value had no faithful form, is flagged."""
+    lake.use(Rules(modes={"*": mode}))
+    schema = lake.announce(schema_of(COLUMNS))
+    events = [change("c", {"id": row["id"]}, row, pos=number, schema=schema) for number, row in enumerate(FITS)]
+    events.append(change("c", {"id": "9"}, {}, pos=50, schema=schema, full=False, issues=["day"]))
+    events += [
+        change("u", {"id": "1"}, values, pos=100 + number, schema=schema, full=False)
+        for number, values in enumerate(UNFIT)
+    ]
+    lake.apply(0, events)
+    assert [("VALUE_INVALID", 7 + number) for number in range(len(UNFIT))] == [row[:2] for row in lake.quarantine()]
+    rows = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
+    # Of a history the versions that are no gap.
+    by_id = {row["id"]: row for row in rows if row.get("_cdc_op", "c") is not None}
+    found = [{name: by_id[Decimal(sent["id"])][name] for name in sent if name != "id"} for sent in FITS]
+    assert [list(map(repr, row.items())) for row in STORED] == [list(map(repr, row.items())) for row in found]
+    if mode == Mode.CHANGELOG:
+        assert [["id"]] == [row["_cdc_set"] for row in rows if row["id"] == 9]
+    else:
+        flagged = {row["id"] for row in rows if row["_cdc_incomplete"]}
+        assert {Decimal(1), Decimal(9)} == flagged
+
+
+def test_spark_reads_the_same(lake: Lake) -> None:
+    """Spark finds the rows by their values, and sees the values that were sent."""
+    schema = lake.announce(schema_of(COLUMNS))
+    lake.apply(0, [change("c", {"id": row["id"]}, row, pos=n, schema=schema) for n, row in enumerate(FITS)])
+    table = lake.spark.read.format("delta").load(lake.path())
+    assert 1 == table.where(f"id = {2**64 - 1}BD AND whole = {'9' * 38}BD").count()
+    assert 1 == table.where(f"big = {2**53 + 1}L").count()
+    assert 1 == table.where("isnan(double) AND isnan(real)").count()

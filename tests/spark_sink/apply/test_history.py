@@ -1,0 +1,164 @@
+"""Tables that keep the versions of rows: what a task makes of events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from cdc_core.envelope import ChangeEvent, position
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.evolution import evolve
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import Form, Mode
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
+from tests.spark_sink.memory import MemoryHistory, MemoryTables
+from tests.spark_sink.records import reports
+
+RULES = Rules(modes={"*": Mode.HISTORY})
+SCHEMA = schema_of({"id": "int64", "a": "string", "n": "int8"})
+NATIVE = "native:shop/task"
+
+
+def _table() -> MemoryHistory:
+    return MemoryHistory(evolve(None, TableId.of(SCHEMA), [SCHEMA], form=Form(Mode.HISTORY)).shape)
+
+
+def _native(op: str, number: int, after: dict[str, Any] | None = None, *, id: int = 1) -> ChangeEvent:
+    full = op in "cr"
+    event = change(op, {"id": id}, after, pos=number, full=full, scope=NATIVE, schema=SCHEMA)
+    return msgspec.structs.replace(event, pos=position(number, 0, native=0 if op == "r" else number))
+
+
+def _spans(table: MemoryHistory, id: int = 1) -> list[tuple[Any, ...]]:
+    """Op, values, end op, whether it is current and incomplete, in order."""
+    rows = [row for row in table.rows.values() if row["id"] == id]
+    names = ("_cdc_op", "a", "n", "_cdc_end_op", "_cdc_current", "_cdc_incomplete")
+    return [tuple(row[name] for name in names) for row in sorted(rows, key=lambda r: (r["_cdc_turn"], r["_cdc_pos"]))]
+
+
+def test_every_version_of_a_batch_is_kept() -> None:
+    """Each ends where the next begins; a delete is a version without values, and only what exists is current."""
+    table = _table()
+    events = [
+        change("c", {"id": 1}, {"a": "x", "n": 1}, pos=1, schema=SCHEMA),
+        change("u", {"id": 1}, {"n": None}, pos=2, full=False, schema=SCHEMA),
+        change("d", {"id": 1}, pos=3, schema=SCHEMA),
+        change("c", {"id": 1}, {"a": "y", "n": 2}, pos=4, schema=SCHEMA),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
+    assert (4, 1) == (report.rows, report.commits)
+    assert [
+        ("c", "x", 1, "u", False, False),
+        ("u", "x", None, "d", False, False),
+        ("d", None, None, "c", False, False),
+        ("c", "y", 2, None, True, False),
+    ] == _spans(table)
+    places = sorted((row["_cdc_pos"], row["_cdc_end_pos"]) for row in table.rows.values())
+    assert [end for _, end in places[:-1]] == [start for start, _ in places[1:]]
+
+
+def test_a_late_event_goes_to_its_place() -> None:
+    """What a patch that comes late tells is in its version and in those after it, until it is overwritten."""
+    table = _table()
+    sent = [_native("c", 1, {"a": "x", "n": 1}), _native("u", 5, {"a": "z"}), _native("u", 3, {"a": "y", "n": 3})]
+    for batch, event in enumerate(sent):
+        (report,) = reports(MemoryTables(orders=table), [event], RULES, batch=batch, schemas=[SCHEMA])
+    assert (1, 3) == (report.late, report.rows)
+    assert [
+        ("c", "x", 1, "u", False, False),
+        ("u", "y", 3, "u", False, False),
+        ("u", "z", 3, None, True, False),
+    ] == _spans(table)
+
+
+def test_an_event_that_comes_again_writes_nothing() -> None:
+    """Not even a commit, in whatever batch and however often."""
+    table = _table()
+    events = [_native("c", 1, {"a": "x"}), _native("u", 2, {"a": "y"}), _native("d", 3)]
+    reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
+    (report,) = reports(MemoryTables(orders=table), [*events[1:], events[0]], RULES, batch=1, schemas=[SCHEMA])
+    assert (0, {"duplicate": 3}) == (report.commits, report.stale)
+
+
+def test_an_event_in_quarantine_is_a_gap() -> None:
+    """A version without an operation says that something happened there; the row is incomplete up to the next event
+    that fixes all of it."""
+    table = _table()
+    tables = MemoryTables(orders=table)
+    events = [
+        _native("c", 1, {"a": "x", "n": 1}),
+        _native("u", 2, {"n": 1000}),
+        _native("u", 3, {"a": "y"}),
+        _native("c", 4, {"a": "z"}),
+        _native("u", 5, {"n": 1000}, id=9),
+    ]
+    reports(tables, events, RULES, schemas=[SCHEMA])
+    assert [["VALUE_INVALID", "VALUE_INVALID"]] == [reasons for _, reasons in tables.rejected]
+    assert [
+        ("c", "x", 1, None, False, False),
+        (None, "x", 1, "u", False, True),
+        ("u", "y", 1, "c", False, True),
+        ("c", "z", None, None, True, False),
+    ] == _spans(table)
+    assert [] == _spans(table, 9)
+
+
+def test_times_of_versions() -> None:
+    """Those of the commit at the source, where it is known; else of the raw record."""
+    table = _table()
+    first = msgspec.structs.replace(_native("c", 1, {}), ts_commit_us=7_000_000, ts_origin_us=9_000_000)
+    second = msgspec.structs.replace(_native("u", 2, {}), ts_commit_us=None, ts_origin_us=9_000_000)
+    reports(MemoryTables(orders=table), [first, second], RULES, schemas=[SCHEMA])
+    times = sorted(row["_cdc_start_ts"] for row in table.rows.values())
+    assert [datetime.fromtimestamp(seconds, UTC) for seconds in (7, 9)] == times
+
+
+def test_a_truncate_of_one_of_several_scopes() -> None:
+    """It parks the table, as that of a mirror, or ends what all of them wrote; after a crash it is taken again."""
+    table = _table()
+    tables = MemoryTables(orders=table)
+    events = [
+        change("c", {"id": 1}, {"a": "x"}, pos=1, schema=SCHEMA),
+        change("c", {"id": 2}, {"a": "x"}, pos=9, scope=OTHER_SCOPE, schema=SCHEMA),
+        change("t", None, pos=2, schema=SCHEMA),
+    ]
+    (report,) = reports(tables, events, RULES, schemas=[SCHEMA])
+    assert (1, []) == (report.parked, table.truncates)
+    rules = Rules(all_scopes=True, modes={"*": Mode.HISTORY})
+    for batch in (1, 2):
+        reports(tables, events[2:], rules, batch=batch, schemas=[SCHEMA])
+    assert (1, []) == (len(table.truncates), [row for row in table.rows.values() if row["_cdc_current"]])
+
+
+def test_an_event_from_before_a_truncate_ends_nothing() -> None:
+    """When another scope has written the row since, what lies under the truncate does not come over it."""
+    table = _table()
+    other = msgspec.structs.replace(_native("c", 1, {"a": "new"}), pos_scope="native:shop/other")
+    events = [_native("c", 5, {"a": "x"}, id=2), change("t", None, pos=6, scope=NATIVE), other]
+    events[1] = msgspec.structs.replace(events[1], pos=position(6, 0, native=6))
+    reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
+    late = [_native("c", 3, {"a": "late"})]
+    (report,) = reports(MemoryTables(orders=table), late, RULES, batch=1, schemas=[SCHEMA])
+    assert ({"truncated": 1}, ["new"]) == (report.stale, [row["a"] for row in table.rows.values() if row["id"] == 1])
+
+
+def test_an_unannounced_reload_parks_the_table() -> None:
+    """As it parks a mirror: a snapshot row that has no place among the changes of its row."""
+    table = _table()
+    tables = MemoryTables(orders=table)
+    reports(tables, [_native("r", 1, {"a": "x"}), _native("u", 2, {"a": "y"})], RULES, schemas=[SCHEMA])
+    (report,) = reports(tables, [_native("r", 3, {"a": "z"})], RULES, batch=1, schemas=[SCHEMA])
+    assert 1 == report.parked
+    (report,) = reports(tables, [_native("r", 1, {"a": "x"})], RULES, batch=2, schemas=[SCHEMA])
+    assert {"duplicate": 1} == report.stale
+
+
+@pytest.mark.parametrize("wanted", [Mode.MIRROR, Mode.CHANGELOG])
+def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
+    """A history is turned into nothing else."""
+    event = _native("c", 1, {"a": "x"})
+    (report,) = reports(MemoryTables(orders=_table()), [event], Rules(modes={"*": wanted}), schemas=[SCHEMA])
+    assert "was created as history" in (report.misconfigured or "")

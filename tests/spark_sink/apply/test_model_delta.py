@@ -1,0 +1,76 @@
+"""The model check through real Spark and real Delta tables: many histories at once, each in a table of its own.
+
+`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has; with `DELTA_ENGINE=spark` Spark merges
+them, which costs a hundred times as much.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import zip_longest
+from typing import Any
+
+from deltalake import DeltaTable
+
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.table_spec import Mode
+from tests.spark_sink.apply.test_history_model import difference
+from tests.spark_sink.changes import schema_of, sent
+from tests.spark_sink.histories import History, history
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.oracle import table_after
+
+COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
+ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
+COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
+
+
+def test_any_delivery_gives_the_table(lake: Lake) -> None:
+    """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
+    lake.use(Rules(all_scopes=True, engines=EngineRules({"*": ENGINE})))
+    histories = _delivered(lake, COUNT)
+    wrong = {made.seed for made in histories if not _right(lake, made)}
+    assert set() == wrong
+
+
+def test_any_delivery_gives_the_versions(lake: Lake) -> None:
+    """And what test_history_model.py shows of versions."""
+    lake.use(Rules(all_scopes=True, modes={"*": Mode.HISTORY}))
+    wrong = {}
+    for made in _delivered(lake, -(-COUNT // 4)):
+        path = lake.warehouse / "shop_sales" / made.table
+        rows = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
+        what = difference(made, rows)
+        if what is not None:
+            wrong[made.seed] = what
+    assert {} == wrong
+
+
+def _delivered(lake: Lake, count: int) -> list[History]:
+    """So many histories, each in a table of its own; those of few batches, because what costs here is a batch."""
+    histories = [made for seed in range(50 * count) if len((made := history(seed)).batches) in (2, 3)][:count]
+    assert count == len(histories)
+    for made in histories:
+        lake.announce(schema_of(COLUMNS, table=made.table))
+    for number, batches in enumerate(zip_longest(*(made.batches for made in histories), fillvalue=())):
+        told = [sent(event, made.table) for made, batch in zip(histories, batches, strict=True) for event in batch]
+        lake.apply(number, told)
+    assert [] == lake.quarantine()
+    return histories
+
+
+def _right(lake: Lake, made: History) -> bool:
+    rows, incomplete = table_after(made.events)
+    name = f"shop_sales.{made.table}"
+    if not lake.warehouse.joinpath(*name.split(".")).exists():
+        return not rows
+    stored: list[dict[str, Any]] = DeltaTable(lake.path(name)).to_pyarrow_table().to_pylist()
+    present = [row for row in stored if row["_cdc_deleted_at"] is None]
+    flagged = {row["id"] for row in present if row["_cdc_incomplete"]}
+    found = {row["id"]: {name: row[name] for name in COLUMNS} for row in present}
+    if not made.sure:
+        rows = {id: row for id, row in rows.items() if id not in flagged}
+        found = {id: row for id, row in found.items() if id not in flagged}
+        return rows == found and incomplete <= flagged
+    return (rows, incomplete) == (found, flagged)

@@ -1,0 +1,81 @@
+"""Changes of structure on real Delta tables: what evolve.py plans is what the tables take."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
+from tests.spark_sink.lake import Lake
+
+ODD = ["a b", "", "_cdc_pos", "x", "X", "it's", 'q"', "`", "\n", "a.b", "名", "n;", "back\\slash", "%", "${x}"]
+
+
+def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
+    """C11, C12: events of two schemas, mixed in one batch, each go to the column of their type; a row shows its value
+    in one of them."""
+    old = lake.announce(schema_of({"id": "int64", "n": "int32", "v": "string"}))
+    lake.apply(0, [change("c", {"id": id}, {"n": id, "v": "x"}, pos=id, schema=old) for id in (1, 2, 3)])
+    new = lake.announce(schema_of({"id": "int64", "n": "decimal(20,2)", "v": "string", "w": "int16"}))
+    lake.apply(
+        1,
+        [
+            change("u", {"id": 1}, {"n": "0.25"}, pos=4, full=False, schema=new),
+            change("u", {"id": 2}, {"n": 7}, pos=5, full=False, schema=old),
+            change("u", {"id": 2}, {"n": "9.50", "w": 1}, pos=6, full=False, schema=new),
+            change("c", {"id": 4}, {"n": 8, "v": "old"}, pos=7, schema=old),
+        ],
+    )
+    assert [
+        {"id": 1, "n": None, "v": "x", "n__v2": Decimal("0.25"), "w": None},
+        {"id": 2, "n": None, "v": "x", "n__v2": Decimal("9.50"), "w": 1},
+        {"id": 3, "n": 3, "v": "x", "n__v2": None, "w": None},
+        {"id": 4, "n": None, "v": "old", "n__v2": Decimal("8.00"), "w": None},
+    ] == lake.rows()
+    assert [] == lake.quarantine()
+
+
+def test_any_name_and_many_columns(lake: Lake) -> None:
+    """Columns of any name, the key among them, and a thousand of them, are created, added, written and patched."""
+    many = {f"c{n}": "int32" for n in range(1000)}
+    one = lake.announce(schema_of({"k y": "string", "x": "string"}, ("k y",)))
+    lake.apply(0, [change("c", {"k y": "1"}, {"x": "first"}, pos=1, schema=one)])
+    two = lake.announce(schema_of({"k y": "string"} | dict.fromkeys(ODD, "string") | many, ("k y",)))
+    values = {name: f"{n}" for n, name in enumerate(ODD)}
+    lake.apply(1, [change("c", {"k y": "2"}, values | {"c999": 9}, pos=2, schema=two)])
+    lake.apply(2, [change("u", {"k y": "2"}, {"": "patched", "c0": 1}, pos=3, full=False, schema=two)])
+    assert [] == lake.quarantine()
+    first, second = lake.rows()
+    written = {"k~20~y", "a~20~b", "~~", "~5f~cdc_pos", "X__v2", "it's", "n~3b~", "~60~", "~a~"}
+    assert written <= second.keys()
+    assert (1001 + len(ODD), "first", None) == (len(first), first["x"], first["c999"])
+    assert ("patched", "3", "4", 1, 9) == tuple(second[name] for name in ("~~", "x", "X__v2", "c0", "c999"))
+
+
+def test_a_change_that_the_policy_forbids(lake: Lake) -> None:
+    """A table stops at a change that its policy forbids, or goes on as it is; so at a truncate of one scope."""
+    lake.use(Rules(policies=DEFAULTS | {Change.ADD: Policy.FAIL, Change.WIDEN: Policy.IGNORE}))
+    one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, schema=one)])
+    two = lake.announce(schema_of({"id": "int64", "n": "int64"}))
+    lake.apply(
+        1,
+        [
+            change("u", {"id": 1}, {"n": 2}, pos=2, schema=two),
+            change("u", {"id": 1}, {"n": 2**40}, pos=3, schema=two),
+            change("c", {"id": 2}, {"n": 2}, pos=4, schema=two, scope=OTHER_SCOPE),
+            change("t", None, pos=5),
+            change("c", {"id": 3}, {"n": 3}, pos=6, schema=two),
+        ],
+    )
+    three = lake.announce(schema_of({"id": "int64", "n": "int64", "x": "string"}))
+    lake.apply(2, [change("u", {"id": 1}, {"n": 9, "x": ""}, pos=7, schema=three)])
+    assert [{"id": 1, "n": 2}, {"id": 2, "n": 2}] == lake.rows()
+    assert ["VALUE_INVALID"] == [reason for reason, _, _ in lake.quarantine()]
+    assert [("TRUNCATE_SCOPES", 3), ("TRUNCATE_SCOPES", 4), ("TRUNCATE_SCOPES", 0)] == lake.parked()
+    other = [schema_of({"id": "int64", "n": "int32", name: "string"}, table="other") for name in ("x", "y")]
+    for batch, schema in enumerate(other, 3):
+        lake.announce(schema)
+        lake.apply(batch, [change("c", {"id": batch}, {"n": 1}, pos=batch, table="other", schema=schema)])
+    assert (("SCHEMA_REFUSED", 0), 1) == (lake.parked()[-1], len(lake.rows("shop_sales.other")))

@@ -1,0 +1,95 @@
+"""Mirrors whose deleted rows keep what they were."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+from deltalake import DeltaTable
+
+from spark_sink.apply.table_commits import DAY
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.evolution import evolve
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.apply.test_model import PLAN, SCHEMA, applied, difference
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.histories import History, history
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+from tests.spark_sink.oracle import table_after
+from tests.spark_sink.records import reports
+
+COUNT = int(os.environ.get("HISTORIES", "600"))
+SOFT = Rules(soft_deletes=True, tombstone_days=1)
+
+
+def _gone(made: History) -> dict[int, dict[str, Any]]:
+    """The rows that are deleted in the end, as they were."""
+    gone: dict[int, dict[str, Any]] = {}
+    before: dict[int, dict[str, Any]] = {}
+    for number in range(len(made.events)):
+        after, _ = table_after(made.events[: number + 1])
+        gone |= {key: row for key, row in before.items() if key not in after}
+        gone = {key: row for key, row in gone.items() if key not in after}
+        before = {key: dict(row) for key, row in after.items()}
+    return gone
+
+
+def test_any_delivery() -> None:
+    """The rows that are there are those of any mirror. Where events come in order, those that are deleted are what they
+    were, however they were: by a delete, a truncate, or because the key changed."""
+    wrong = {}
+    for seed in range(COUNT):
+        made = history(seed)
+        table = applied(made, soft=True)
+        what = difference(made, table)
+        deleted = {key[0]: row for key, row in table.stored.items() if table.remembered[key].deleted}
+        if what is not None or (not made.native and deleted != _gone(made)):
+            wrong[seed] = what or f"{_gone(made)} but {deleted}"
+    assert {} == wrong
+
+
+def test_a_value_that_does_not_fit_on_its_way_to_a_delete() -> None:
+    """It goes to quarantine, also where only the deleted row would have shown it."""
+    narrow = schema_of({"id": "int64", "n": "int8"})
+    table = MemoryTable(evolve(None, TableId.of(narrow), [narrow]).shape)
+    events = [
+        change("c", {"id": 1}, {"n": 1}, pos=1, schema=narrow),
+        change("u", {"id": 1}, {"n": 1000}, pos=2, schema=narrow, full=False),
+        change("u", {"id": 2}, {}, pos=3, key_old={"id": 1}, schema=narrow, full=False),
+        change("d", {"id": 2}, pos=4, schema=narrow),
+        change("c", {"id": 1}, {"n": 5}, pos=5, schema=narrow),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, SOFT, schemas=[narrow])
+    assert {"VALUE_INVALID": 1} == report.rejected
+    assert [{"id": 1, "n": 5}, {"id": 2, "n": 1}] == list(table.stored.values())
+
+
+def test_they_stay() -> None:
+    """What is deleted is never forgotten."""
+    table = MemoryTable(PLAN.shape)
+    for batch in range(5):
+        event = msgspec.structs.replace(change("d", {"id": 1}, pos=batch), ts_origin_us=batch * DAY)
+        reports(MemoryTables(orders=table), [event], SOFT, batch=batch, schemas=[SCHEMA])
+    assert [] == table.forgotten
+
+
+def test_in_delta_lake(lake: Lake) -> None:
+    """Through Spark and Delta Lake: a stored row, one that came and went in a batch, a truncate, and a row that comes
+    again without what it was."""
+    lake.use(SOFT)
+    lake.announce(SCHEMA)
+    first = [change("c", {"id": n}, {"a": f"a{n}", "b": "b"}, pos=n, schema=SCHEMA) for n in (1, 2, 3)]
+    lake.apply(0, first)
+    lake.apply(1, [change("d", {"id": 1}, pos=4), *_short_life(4, 5), change("d", {"id": 2}, pos=7)])
+    lake.apply(2, [change("t", None, pos=8), change("u", {"id": 2}, {"a": "again"}, pos=9, full=False)])
+    lake.apply(3, [change("t", None, pos=8), change("d", {"id": 1}, pos=10)])
+    stored = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
+    shown = {row["id"]: (row["a"], row["b"], row["_cdc_deleted_at"] is not None) for row in stored}
+    assert {1: ("a1", "b", True), 2: ("again", None, False), 3: ("a3", "b", True), 4: ("x", None, True)} == shown
+    assert [2] == [row["id"] for row in lake.rows()]
+
+
+def _short_life(id: int, pos: int) -> list[Any]:
+    return [change("c", {"id": id}, {"a": "x"}, pos=pos, schema=SCHEMA), change("d", {"id": id}, pos=pos + 1)]

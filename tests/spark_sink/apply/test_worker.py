@@ -1,0 +1,372 @@
+"""The worker's decisions on one route, without Spark and without tables."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from cdc_core.envelope import ChangeEvent, position
+from spark_sink.apply import worker_memory
+from spark_sink.apply.rejects import MAX_SEGMENTS
+from spark_sink.apply.table_commits import DAY
+from spark_sink.apply.worker import Task
+from spark_sink.config.table_rules import Rules
+from spark_sink.events.latency import NONE
+from spark_sink.events.parking import NOTHING_PARKED, Cause, Parking
+from spark_sink.operations.resume import Replay
+from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.evolution import AddColumns, Column, Create, Shape
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.table_report import Report
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import Changes, Marker
+from spark_sink.tables.spark_operations import Mark
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+
+SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
+RULES = Rules()
+PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
+
+
+def _reports(
+    tables: MemoryTables,
+    events: Sequence[ChangeEvent],
+    batch: int = 0,
+    rules: Rules = RULES,
+    parking: Parking = NOTHING_PARKED,
+    refused: Mapping[str, str] | None = None,
+) -> list[Report]:
+    task = Task(tables, PATTERN, Catalog(), "app", batch, rules, parking, refused or {})
+    return list(task.route(_records(events)))
+
+
+def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") -> pa.Table:
+    names = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after")
+    columns = {name: pa.array([getattr(e, name) for e in events], pa.string()) for name in (*names, "after_state")}
+    columns |= {
+        "schema_id": pa.array([event.schema_id for event in events], pa.string()),
+        "withholds": pa.array([event.unavailable is not None for event in events]),
+        "partition": pa.array([0] * len(events), pa.int32()),
+        "offset": pa.array(range(len(events)), pa.int64()),
+        "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
+        "committed": pa.array([event.ts_commit_us for event in events], pa.int64()),
+        "value": pa.array([b""] * len(events)),
+        "route": pa.array([route] * len(events)),
+        "bucket": pa.array([0] * len(events), pa.int32()),
+    }
+    return pa.table(columns)
+
+
+def _bare(records: pa.Table) -> pa.Table:
+    """As they come where the table has not asked for more."""
+    return records.set_column(records.column_names.index("value"), "value", pa.nulls(len(records), pa.binary()))
+
+
+def test_a_missing_table_is_asked_for() -> None:
+    """Nothing is written, not even to quarantine, before the table is what its events need."""
+    events = [change("c", {"id": "1"}, {"b": "x"}, pos=1), change("c", None, {}, pos=2)]
+    tables = MemoryTables()
+    (report,) = _reports(tables, events)
+    assert isinstance(report.step, Create)
+    tables = MemoryTables(orders=MemoryTable(SHAPE))
+    (report,) = _reports(tables, events)
+    assert AddColumns((Column("b", "string"),)) == report.step
+    assert ([], []) == (tables.rejected, tables.by_name["shop_sales.orders"].commits)
+
+
+def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What this process holds: more with a large thing in it; not known where the system does not tell."""
+    gc.collect()  # what other tests have left is not given back in between
+    pa.default_memory_pool().release_unused()
+    (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
+    held = bytearray(b"x") * (200 * 2**20)
+    (after,) = _reports(MemoryTables(), [change("t", None, pos=1)])
+    assert 150 < after.megabytes - before.megabytes < 250
+    assert len(held)
+    monkeypatch.setattr(worker_memory, "_STATM", tmp_path / "statm")
+    assert 0 == worker_memory.megabytes()
+
+
+def test_a_truncate_makes_no_table() -> None:
+    """A truncate of a table that is not there asks for nothing."""
+    (report,) = _reports(MemoryTables(), [change("t", None, pos=1)])
+    assert (None, None, 0) == (report.step, report.refused, report.commits)
+
+
+def test_commits_are_numbered_within_the_batch() -> None:
+    """Each commit has its own version, and the next batch begins where no commit of this one can reach."""
+    table = MemoryTable(SHAPE)
+    events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
+    _reports(MemoryTables(orders=table), events, batch=2)
+    first = 2 * MAX_SEGMENTS
+    assert [first, first + 1, first + 2] == [marker.version for marker in table.commits]
+
+
+def test_more_commits_than_numbers_are_refused() -> None:
+    """A batch with more truncates of a table than there are numbers is parked whole; no version is reused."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    (report,) = _reports(tables, [change("t", None, pos=pos) for pos in range(MAX_SEGMENTS)])
+    assert report.refused is not None
+    assert [] == table.commits
+    assert [["TABLE_REFUSED"] * MAX_SEGMENTS] == [reasons for _, _, reasons in tables.held]
+
+
+def test_records_are_asked_for() -> None:
+    """A task whose records did not travel writes what needs none of them; where one is put aside it asks, and has put
+    nothing aside; with them it goes on behind what it has written."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)]
+    whole = _records(events)
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES)
+    (asks,) = task.route(_bare(whole))
+    assert (True, True, True, 3, {}) == (asks.wants_records, asks.waits, asks.goes_on, asks.commits, asks.rejected)
+    assert ([], 0) == (tables.rejected, asks.latency.count)
+    (report,) = task.route(whole)
+    assert (False, 2, 0, {"KEY_UNKNOWN": 1}) == (report.waits, report.skipped, report.commits, report.rejected)
+    assert [(Marker("app/shop_sales.orders", 2), ["KEY_UNKNOWN"])] == tables.rejected
+    assert 2 == len(table.commits)
+
+
+def test_a_table_to_be_parked_asks_for_its_records() -> None:
+    """It is not said to be parked before its events are."""
+    tables = MemoryTables(orders=MemoryTable(SHAPE))
+    whole = _records([change("c", {"id": "1"}, {}, pos=1)])
+    tried = {"shop_sales.orders": "it is read-only"}
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused=tried)
+    (asks,), (report,) = task.route(_bare(whole)), task.route(whole)
+    assert ((True, None, 0), (False, 1)) == (
+        (asks.wants_records, asks.refused, asks.parked),
+        (report.wants_records, report.parked),
+    )
+    assert report.refused is not None
+
+
+def test_rejected_before_written() -> None:
+    """Quarantine carries the marker of the commit that leaves the event out, whether or not that commit is made."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    _reports(tables, [change("c", None, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)])
+    assert [
+        (Marker("app/shop_sales.orders", 0), ["KEY_UNKNOWN"]),
+        (Marker("app/shop_sales.orders", 2), ["KEY_UNKNOWN"]),
+    ] == (tables.rejected)
+    assert [] == table.commits
+
+
+def test_broken_events_go_with_their_segment() -> None:
+    """What cannot be read goes to quarantine when its segment is written, or is parked with it."""
+    tables = MemoryTables(orders=MemoryTable(SHAPE))
+    row, broken = change("c", {"id": "1"}, {}, pos=9), change("c", None, {}, pos=9)
+    stops = [change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE), change("t", None, pos=20)]
+    _reports(tables, [row, broken, change("t", None, pos=2), broken, row, broken, *stops, broken, row, broken])
+    app = "app/shop_sales.orders"
+    assert [(Marker(app, 0), ["KEY_UNKNOWN"] * 2), (Marker(app, 2), ["KEY_UNKNOWN"] * 2)] == tables.rejected
+    assert [7, 9, 10] == tables.held[0][1]
+
+
+def test_a_truncate_of_one_of_several_scopes() -> None:
+    """A table that several scopes feed takes no more of a batch after a truncate; or it is emptied of all of them, and
+    what came before does not come back."""
+    first, other = change("c", {"id": "1"}, {}, pos=5), change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE)
+    truncate, after = change("t", None, pos=6), change("c", {"id": "3"}, {}, pos=7)
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    (report,) = _reports(tables, [first, other, truncate, after])
+    assert (1, 2, [2, 3]) == (report.commits, report.parked, tables.held[0][1])
+    assert [("1",), ("2",)] == sorted(table.visible())
+    (report,) = _reports(tables, [truncate, after, other], batch=1, rules=Rules(all_scopes=True))
+    assert (None, {"truncated": 1}) == (report.refused, report.stale)
+    assert [("3",)] == sorted(table.visible())
+    _reports(tables, [change("c", {"id": "2"}, {}, pos=10, scope=OTHER_SCOPE), truncate], batch=2)
+    assert [("2",), ("3",)] == sorted(table.visible())
+
+
+def test_what_is_left_of_a_refused_table() -> None:
+    """What a batch did before the table could not go on stays done, and the rest is parked, broken events of it
+    included."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    reloaded = msgspec.structs.replace(change("r", {"id": "1"}, {}, pos=0), pos_scope="native:shop/t")
+    native = msgspec.structs.replace(change("c", {"id": "1"}, {}, pos=1), pos_scope="native:shop/t")
+    native = msgspec.structs.replace(native, pos=position(0, 0, native=7))
+    (report,) = _reports(tables, [native, change("c", None, {}, pos=2), reloaded])
+    assert [(Marker("app/shop_sales.orders", 0), [0, 1, 2], ["RELOAD_UNANNOUNCED"] * 3)] == tables.held
+    assert ([], {}) == (tables.rejected, report.rejected)
+    truncate = change("t", None, pos=4, scope=OTHER_SCOPE)
+    broken = [change("c", None, {}, pos=pos) for pos in (3, 5)]
+    (report,) = _reports(tables, [change("c", {"id": "2"}, {}, pos=2), broken[0], truncate, broken[1]], batch=1)
+    assert ({"KEY_UNKNOWN": 2}, [2]) == (report.rejected, tables.held[-1][1])
+
+
+def test_a_broken_event_marks_its_row() -> None:
+    """An event that cannot be read leaves its row flagged, as one does whose value does not fit."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    _reports(tables, [change("c", {"id": "1"}, {"a": "x"}, pos=1), change("c", {"id": "2"}, {"a": "x"}, pos=2)])
+    _reports(tables, [change("?", {"id": "1"}, {}, pos=3)], batch=1)
+    assert [True, False] == [table.remembered[key].incomplete for key in sorted(table.remembered)]
+
+
+def test_tombstones_have_a_lifetime() -> None:
+    """Once a day of the events' time, what is remembered of rows deleted long ago goes; never by the first batch."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    for batch, day in enumerate([100, 100, 101, 101, 99, 10**6]):
+        event = msgspec.structs.replace(change("d", {"id": "1"}, pos=batch), ts_origin_us=day * DAY)
+        _reports(tables, [event], batch=batch, rules=Rules(tombstone_days=30))
+    today = time.time_ns() // 1000
+    assert [71 * DAY] == table.forgotten[:1]
+    assert [True] == [before <= today - 30 * DAY for before in table.forgotten[1:]]
+
+
+def test_a_parked_table_takes_nothing() -> None:
+    """All events of a parked table wait, broken ones among them, whether or not the table could take them."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    held = {"shop_sales.orders": Cause("TRUNCATE_SCOPES", "two scopes")}
+    events = [change("c", {"id": "1"}, {}, pos=1), change("c", None, {}, pos=2), change("t", None, pos=3)]
+    (report,) = _reports(tables, events, batch=3, parking=Parking(held=held))
+    assert (3, 0, {}, None) == (report.parked, report.commits, report.rejected, report.refused)
+    assert [(Marker("app/shop_sales.orders", 3 * MAX_SEGMENTS), [0, 1, 2], ["TRUNCATE_SCOPES"] * 3)] == tables.held
+    _reports(tables, [change("c", None, {}, pos=4)], batch=4, parking=Parking(held=held))
+    assert ([], [], 2) == (table.commits, tables.rejected, len(tables.held))
+
+
+def test_a_batch_that_parked_its_table_comes_again() -> None:
+    """Killed between parking and the acknowledgement: nothing is parked twice, nor applied, even if the table was
+    resumed before the batch comes again."""
+    table = MemoryTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [
+        change("c", {"id": "1"}, {}, pos=5),
+        change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE),
+        change("t", None, pos=6),
+        change("c", {"id": "3"}, {}, pos=7),
+    ]
+    _reports(tables, events, batch=1)
+    cause = Cause("TRUNCATE_SCOPES", "two scopes")
+    for parking in (Parking(held={"shop_sales.orders": cause}, again=True), Parking(again=True)):
+        (report,) = _reports(tables, events, batch=1, parking=parking)
+        assert (1, 0, 0) == (report.skipped, report.parked, report.commits)
+        assert table.version == report.version, "the manifest would not know of the commit before"
+    assert ([[2, 3]], [("1",), ("2",)]) == ([places for _, places, _ in tables.held], sorted(table.visible()))
+    _reports(tables, [change("c", {"id": "4"}, {}, pos=8)], batch=2, parking=Parking(again=True))
+    assert [("1",), ("2",), ("4",)] == sorted(table.visible())
+
+
+def test_too_many_broken_events() -> None:
+    """A table of which more events are broken than the configuration allows is parked before they go to quarantine."""
+    few = Rules(park_rejected=1)
+    good, *broken = [change("c", {"id": "1"}, {}, pos=1), *(change("c", None, {}, pos=pos) for pos in (2, 3))]
+    for events, parked, rejected in (([good, broken[0]], 0, 1), ([good, *broken], 3, 0), (broken, 2, 0)):
+        tables = MemoryTables(orders=MemoryTable(SHAPE))
+        (report,) = _reports(tables, events, rules=few)
+        assert (parked, rejected) == (report.parked, sum(report.rejected.values()))
+        assert bool(parked) == (report.refused is not None)
+
+
+def test_a_task_travels() -> None:
+    """It is shipped to the workers with all that it holds, what a table does not take among it."""
+    tables = DeltaTables("warehouse", "app", RULES.engines)
+    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused={"t": "a rule"})
+    there = pickle.loads(pickle.dumps(task))
+    assert (tables, RULES, {"t": "a rule"}) == (there.tables, there.rules, there.refused)
+
+
+class OrderingTable(MemoryTable):
+    """A table that the driver writes: here, when the test does what was ordered."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.ordered: list[tuple[Changes, tuple[Marker, ...]]] = []
+
+    def write(self, changes: Changes, *markers: Marker) -> None:
+        self.orders.append(Mark(markers[0]))
+        self.ordered.append((changes, markers))
+
+    def obey(self) -> None:
+        for changes, markers in self.ordered:
+            super().write(changes, *markers)
+        self.orders, self.ordered = [], []
+
+
+def test_a_table_that_the_driver_writes() -> None:
+    """A run ends with the first commit that is ordered, and the next one goes on behind it."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
+    events = [msgspec.structs.replace(event, ts_commit_us=1) for event in events]
+    other = msgspec.structs.replace(change("c", {"id": "1"}, pos=9, kind="watermark"), ts_commit_us=1)
+    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), [events[0], other])[0].latency.count
+    (report,) = _reports(tables, events, batch=2)
+    assert NONE == report.latency, "nothing is there yet"
+    first = 2 * MAX_SEGMENTS
+    assert ([Mark(Marker("app/shop_sales.orders", first))], True, []) == (report.orders, report.more, table.commits)
+    table.obey()
+    (report,) = _reports(tables, events, batch=2)
+    assert ([Mark(Marker("app/shop_sales.orders", first + 2))], False) == (report.orders, report.more)
+    table.obey()
+    (report,) = _reports(tables, events, batch=2)
+    assert ([], 3, [("2",)]) == (report.orders, report.skipped, sorted(table.visible()))
+
+
+def test_a_commit_that_the_driver_could_not_make() -> None:
+    """Its events are parked with those of later commits; of what is in quarantine already only what leaves a gap."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    events = [
+        change("c", {"id": "1"}, {}, pos=1),
+        change("c", {"id": None}, {}, pos=2),
+        change("u", {"id": "3"}, {"nobody": "knows"}, pos=3, schema=schema_of({"id": "string"})),
+        change("t", None, pos=4),
+        change("c", {"id": "2"}, {}, pos=5),
+        change("c", None, {}, pos=6),
+    ]
+    (report,) = _reports(tables, events)
+    (report,) = _reports(tables, events, refused={report.table: "a rule"})
+    assert ("a rule", [], {}, 5) == (report.refused, report.orders, report.rejected, report.parked)
+    name = "app/shop_sales.orders"
+    assert [(Marker(name, 0), ["KEY_UNKNOWN", "SCHEMA_UNKNOWN"])] == tables.rejected
+    assert [(Marker(name, 0), [0, 2, 3, 4, 5], ["TABLE_REFUSED"] * 5)] == tables.held
+
+
+def test_parked_turns_that_the_driver_writes() -> None:
+    """A replay ends with the first turn of which something is ordered, and goes on behind it; a turn whose commit is
+    refused ends it, too, and nothing is parked once more."""
+    table = OrderingTable(SHAPE)
+    tables = MemoryTables(orders=table)
+    replay = Replay(tables, PATTERN, Catalog(), "parked", 0, RULES)
+    turns = {
+        "3": [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)],
+        "5": [change("c", {"id": "3"}, {}, pos=4)],
+        "6": [change("c", {"id": "4"}, {}, pos=5)],
+    }
+    batches = [batch for turn, events in turns.items() for batch in _records(events, turn).to_batches()]
+
+    def run(refused: Mapping[str, str]) -> list[tuple[str, bool, bool, str | None]]:
+        answers = [row for batch in replace(replay, refused=refused)(batches) for row in batch.column(0).to_pylist()]
+        reports = [msgspec.msgpack.decode(answer, type=Report) for answer in answers]
+        return [(report.route, report.waits, report.more, report.refused) for report in reports]
+
+    assert [("3", True, True, None)] == run({})
+    table.obey()
+    assert [("3", True, False, None)] == run({})
+    table.obey()
+    assert [("3", False, False, None), ("5", True, False, None)] == run({})
+    assert [("3", False, False, None), ("5", False, False, "a rule")] == run({"shop_sales.orders": "a rule"})
+    table.obey()
+    assert ("6", True, False, None) == run({})[-1]
+    table.obey()
+    assert [False] * 3 == [waits for _, waits, _, _ in run({})]
+    assert ([("2",), ("3",), ("4",)], []) == (sorted(table.visible()), tables.held)

@@ -1,0 +1,176 @@
+"""The configuration file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.config.settings import load, parse
+from spark_sink.config.table_rules import Rules
+from spark_sink.errors import ConfigError
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import Form, Mode
+
+SAMPLE = Path(__file__).parents[3] / "docs" / "sink.yaml"
+
+MINIMAL = """
+pipeline: shop
+kafka: {bootstrap_servers: "localhost:9092"}
+tables: {warehouse: warehouse}
+checkpoint: checkpoint
+"""
+
+
+def test_the_sample_is_valid() -> None:
+    """The file that the documentation shows can be used."""
+    assert "cdc.canonical.schemas" == load(SAMPLE, {"KAFKA_PASSWORD": "x"}).input.schemas
+
+
+def test_defaults() -> None:
+    """Four settings are enough."""
+    settings = parse(MINIMAL, {}, "sink.yaml")
+    assert ("cdc.canonical", "cdc.canonical.schemas") == (settings.input.topic, settings.input.schemas)
+    assert {"kafka.bootstrap.servers": "localhost:9092", "kafka.security.protocol": "PLAINTEXT"} == (
+        settings.kafka.spark_options()
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("batches: {trigger_second: 5}", "unknown setting 'trigger_second' (did you mean trigger_seconds?)"),
+        ("chekpoint: x", "unknown setting 'chekpoint' (did you mean checkpoint?)"),
+        ("batches: {max_offsets: 0}", "batches.max_offsets: "),
+        ("batches: {target_seconds: 0, worker_megabytes: 1}", "batches.target_seconds: "),
+        ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
+        ("[", "not YAML"),
+        ("pipeline: other", "line 6: duplicate key 'pipeline', it is in line 2 already"),
+    ],
+)
+def test_mistakes(line: str, said: str) -> None:
+    """A mistake is named with its place, and with the nearest known name."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL + line, {}, "sink.yaml")
+    assert said in str(caught.value)
+
+
+def test_no_error_shows_a_secret(tmp_path: Path) -> None:
+    """An unclosed quote after a password tells where it begins, not what it holds; so does a file of other bytes."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL + 'login: {sasl_password: "correct horse\n', {}, "sink.yaml")
+    assert "a quoted scalar that begins in line 6" in str(caught.value)
+    assert "correct horse" not in str(caught.value)
+    path = tmp_path / "sink.yaml"
+    path.write_bytes(MINIMAL.encode() + b"# \xe4")
+    with pytest.raises(ConfigError, match=rf"^cannot read {path}: byte {len(MINIMAL) + 2} is not utf-8$"):
+        load(path, {})
+
+
+def test_a_column_named_no() -> None:
+    """Names are what they look like: NO is no boolean."""
+    text = MINIMAL.replace("warehouse: warehouse", "warehouse: w, keys: {hr.emp: [NO, ON]}")
+    assert ("NO", "ON") == parse(text, {}, "sink.yaml").tables.rules.form("hr.emp").key
+
+
+def test_rules_of_tables() -> None:
+    """What is not said is the default, which the code has once."""
+    assert Rules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
+    tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
+    rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    assert Rules(True, 30, DEFAULTS | {Change.ADD: Policy.FAIL, Change.KEY: Policy.IGNORE}) == rules
+
+
+def test_engines_of_tables() -> None:
+    """Patterns keep the order of the file, and an engine that is not known is named with those that are."""
+    tables = "warehouse: w, engines: {'*.log': fused, 'shop_*': spark}, fused_megabytes: 5"
+    rules = parse(MINIMAL.replace("warehouse: warehouse", tables), {}, "sink.yaml").tables.rules
+    assert EngineRules({"*.log": Engine.FUSED, "shop_*": Engine.SPARK}, 5) == rules.engines
+    assert ["*.log", "shop_*"] == list(rules.engines.named)
+    with pytest.raises(ConfigError, match=r"tables\.engines\.a: .*'fused' or 'spark'"):
+        parse(MINIMAL.replace("warehouse: warehouse", "warehouse: w, engines: {a: flink}"), {}, "sink.yaml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ("{rename: fail}", "tables.changes.rename"),
+        ("{add: sometimes}", "tables.changes.add"),
+        ("{key: lenient}", "key: allowed are fail and ignore"),
+    ],
+)
+def test_mistakes_in_changes(changes: str, said: str) -> None:
+    """Kinds and policies are closed lists, and a key follows none that would mix two keys."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, changes: {changes}"), {}, "sink.yaml")
+    assert said in str(caught.value)
+
+
+def test_soft_deletes() -> None:
+    """Said for all mirrors, in a word."""
+    tables = "{warehouse: w, deletes: soft}"
+    assert parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules.soft_deletes
+
+
+def test_forms_of_tables() -> None:
+    """A table is what is said of its name, else of the first pattern that fits; case does not tell names apart."""
+    tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
+        keys: {"*.orders": [id, line]}, shared: {"shop_*": ["shop/*"]}}"""
+    rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    named = ("shop_x.orders", "Shop_x.AUDIT", "other.audit", "other.x")
+    shared = Form(shared=True)
+    assert [shared._replace(key=("id", "line")), shared, Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
+    assert [True, False] == [rules.shares("shop_x.orders", table) for table in ("shop/sales//orders", "shop2///orders")]
+
+
+def test_single_tables() -> None:
+    """Names of their own, and what is left out, by patterns of source tables, in which case counts."""
+    tables = "{warehouse: w, rename: {erp/shop//Orders: erp_shop.orders_2}, exclude: [erp/*/audit_*]}"
+    found = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables
+    named = [TableId("erp", "shop", None, name) for name in ("Orders", "orders")]
+    assert ["erp_shop.orders_2", "erp_shop.orders"] == [found.pattern.target(table) for table in named]
+    assert [True, False] == [
+        found.rules.excludes(TableId("erp", "shop", None, name)) for name in ("audit_log", "Audit_log")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: Value error, a table name has letters"),
+        ("rename: {a/b//c: '../x'}", "tables.rename.a/b//c: "),
+        ("rename: {a/b//c: 'x y'}", "tables.rename.a/b//c: "),
+        ("rename: {a/b//c: 'x..y'}", "tables.rename.a/b//c: "),
+        ("rename: {'a/b//[cd]': x}", "tables.rename.a/b//[cd].[key]: "),
+        ("exclude: ['a/b//[cd]']", "tables.exclude.0: "),
+        ("rename: {a/b//c: x, a/b//d: X}", "a/b//c and a/b//d have one name, X; declare it in tables.shared"),
+    ],
+)
+def test_mistakes_in_single_tables(said: str, place: str) -> None:
+    """A name is one that the pattern could have given, and of one table unless it is declared for several."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {said}"), {}, "sink.yaml")
+    assert place in str(caught.value)
+    shared = "warehouse: w, rename: {a/b//c: x, a/b//d: X}, shared: {x: [a/b//c, a/b//d]}"
+    parse(MINIMAL.replace("warehouse: warehouse", shared), {}, "sink.yaml")
+
+
+@pytest.mark.parametrize(("name", "said"), [("modes", "upsert"), ("keys", "[]"), ("keys", "['']")])
+def test_mistakes_in_forms(name: str, said: str) -> None:
+    """Modes are a closed list, and a key has columns."""
+    with pytest.raises(ConfigError) as caught:
+        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {name}: {{x: {said}}}"), {}, "sink.yaml")
+    assert f"tables.{name}.x" in str(caught.value)
+
+
+def test_both_clients_log_in() -> None:
+    """One login reaches Spark's client and librdkafka, whatever the password holds; it is not shown."""
+    login = "{bootstrap_servers: b, security_protocol: SASL_SSL, sasl_mechanism: PLAIN, "
+    login += "sasl_username: u, sasl_password: '${P}'}"
+    text = MINIMAL.replace('{bootstrap_servers: "localhost:9092"}', login)
+    settings = parse(text, {"P": 'a"b\\c'}, "sink.yaml")
+    assert 'a"b\\c' == settings.kafka.client_options()["sasl.password"]
+    assert settings.kafka.spark_options()["kafka.sasl.jaas.config"].endswith(r'username="u" password="a\"b\\c";')
+    assert 'a"b' not in repr(settings)

@@ -1,0 +1,181 @@
+"""The sink's own tables, without Spark: the manifest, what is parked, and where a new checkpoint begins."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from spark_sink.control_tables.batches import BatchBook, Books
+from spark_sink.errors import ConfigError, Reason
+from spark_sink.events.offset_span import NOWHERE, Extent, together
+from spark_sink.events.parking import Parking
+from spark_sink.events.quarantine import Rejected
+from spark_sink.events.starting_offsets import starting_offsets
+from spark_sink.operations import status
+from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.table_report import Report
+from spark_sink.tables.delta import control_tables
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import Marker
+
+TABLE = TableId("shop", "sales", None, "orders")
+
+
+def _report(table: str, version: int | None, extent: Extent) -> Report:
+    return Report(table, table, 0, 1, version=version, extent=extent)
+
+
+def _records(offsets: Sequence[int]) -> pa.Table:
+    columns = {
+        "kind": pa.array(["row"] * len(offsets)),
+        "partition": pa.array([0] * len(offsets), pa.int32()),
+        "offset": pa.array(offsets, pa.int64()),
+        "value": pa.array([b"x"] * len(offsets), pa.binary()),
+    }
+    columns |= {name: pa.array([part] * len(offsets), pa.string()) for name, part in TABLE._asdict().items()}
+    return pa.table(columns)
+
+
+def test_the_manifest(tmp_path: Path) -> None:
+    """A row for every batch, once, with offsets, positions and versions over all of its tables; the offsets reached are
+    those of all checkpoints of a pipeline and topic."""
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    reports = [
+        _report("a", 3, Extent({0: 5, 1: 7}, {0: 10, 1: 8}, {"s": "02", "r": "09"})),
+        _report("b", None, Extent({0: 2}, {0: 12}, {"s": "01"})),
+    ]
+    for _ in range(2):
+        books.batches.write(4, reports)
+    books.batches.write(None, [_report("a", 4, Extent({0: 1}, {0: 99}, {}))])
+    BatchBook(str(tmp_path), "p", "two", "t").write(0, [_report("a", 5, Extent({1: 8}, {1: 20}, {}))])
+    BatchBook(str(tmp_path), "other", "two", "t").write(0, [_report("z", 5, Extent({0: 8}, {0: 50}, {}))], parked=1)
+    assert ({"a"}, {"z"}) == (books.batches.tables(), BatchBook(str(tmp_path), "other", "", "").tables())
+    BatchBook(str(tmp_path), "p", "two", "topic before").write(0, [_report("a", 5, Extent({0: 8}, {0: 60}, {}))])
+    rows = DeltaTable(str(tmp_path / "_cdc" / "batches")).to_pyarrow_table().to_pylist()
+    (row,) = [row for row in rows if row["batch"] == 4]
+    assert [(0, 2), (1, 7)] == row["from_offsets"]
+    assert [(0, 12), (1, 8)] == row["to_offsets"]
+    assert [("r", "09"), ("s", "02")] == row["positions"]
+    assert [("a", 3)] == row["versions"]
+    assert {0: 12, 1: 20} == books.batches.reached()
+
+
+def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once something was parked, every batch names the version at which `_cdc.parked` has what waits behind it; of a
+    table that is told twice the last version stands. Rows have an order even when the clock goes back."""
+    tables, books = DeltaTables(str(tmp_path)), Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    refused = Report("a", "a", 0, 1, refused="cause", parked=2)
+    for batch, reports in enumerate([[_report("a", 1, NOWHERE)], [refused], [_report("b", 1, NOWHERE)]]):
+        parking = books.begin(batch)
+        if refused in reports:
+            rows = parking.rows(_records([3, 4]), TABLE, "a", batch, [Rejected(n, Reason.COMMAND, "") for n in (0, 1)])
+            tables.park(rows, Marker("p/one/a", batch))
+        books.end(batch, reports)
+    books.batches.write(None, [_report("a", 2, NOWHERE), _report("a", 3, NOWHERE), _report("a", None, NOWHERE)])
+    books.parked.remove("a", books.parked.version())
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    books.begin(3)
+    books.end(3, [])
+    Books(str(tmp_path), "p", "two", "t").batches.write(0, [])
+    rows = sorted(books.batches.rows(), key=lambda row: row.ended_at)
+    assert [0, 1, 2, None, 3, 0] == [row.batch for row in rows]
+    waits = {"_cdc.parked": 1}
+    assert [{"a": 1}, waits, {"b": 1, **waits}, {"a": 3}, {"_cdc.parked": 2}, {}] == [row.versions for row in rows]
+    assert ({"a": {0: 3}}, {}) == (books.parked.first_waiting(1), books.parked.first_waiting(2))
+    assert (["a"], []) == (list(books.parked.held(1)), list(books.parked.held(2)))
+    told = status.status(str(tmp_path), "p", TablePattern.parse("{table}"))
+    assert ["a", "b"] == [table["table"] for table in told["tables"]]
+
+
+def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit for every batch does not mean a file for every batch, nor a log that is read from its beginning; no row
+    and no marker goes with the files."""
+    monkeypatch.setattr(control_tables, "TIDY_EVERY", 5)
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    for batch in [*range(20), 19]:
+        books.batches.write(batch, [_report("a", batch, Extent({0: batch}, {0: batch + 1}, {"s": "01"}))])
+    table = DeltaTable(str(tmp_path / "_cdc" / "batches"))
+    assert len(table.file_uris()) < 8
+    assert [f"{19:020}.checkpoint.parquet"] == [path.name for path in tmp_path.glob("_cdc/batches/*/*.checkpoint.*")]
+    rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["batch"])
+    assert [(batch, [("a", batch)]) for batch in range(20)] == [(row["batch"], row["versions"]) for row in rows]
+    assert {0: 20} == books.batches.reached()
+
+
+def test_an_extent_is_that_of_its_parts() -> None:
+    """However records are spread over tasks; other kinds than rows count for their offsets only."""
+    scopes, positions = ["s", "s", None, "r"], ["03", "01", None, "07"]
+    records = pa.table(
+        {
+            "partition": pa.array([0, 0, 1, 1], pa.int32()),
+            "offset": pa.array([4, 9, 0, 1], pa.int64()),
+            "pos_scope": pa.array(scopes, pa.string()),
+            "pos": pa.array(positions, pa.string()),
+        }
+    )
+    whole = Extent.of(records)
+    assert Extent({0: 4, 1: 0}, {0: 10, 1: 2}, {"s": "03", "r": "07"}) == whole
+    assert 6 + 2 == whole.offsets
+    assert whole == together([Extent.of(records.slice(2)), Extent.of(records.slice(0, 2))])
+
+
+def test_where_a_new_checkpoint_begins() -> None:
+    """Behind the manifest before all else, then where the configuration says; what is not named is read from its
+    beginning; an offset that the topic does not have is an error that names it."""
+    ends = {0: 100, 1: 50}
+    assert "latest" == starting_offsets("t", "latest", {}, ends)
+    assert {"t": {"0": 7, "1": -2}} == json.loads(starting_offsets("t", {0: 7}, {}, ends))
+    assert {"t": {"0": 100, "1": -2}} == json.loads(starting_offsets("t", "latest", {0: 100}, ends))
+    with pytest.raises(ConfigError, match=r"input.starting_offsets lie beyond the end of t \(2: 1\)"):
+        starting_offsets("t", {2: 1}, {}, ends)
+    with pytest.raises(ConfigError, match=r"the manifest lie beyond the end of t \(0: 101\)"):
+        starting_offsets("t", "earliest", {0: 101}, ends)
+
+
+def test_what_is_parked(tmp_path: Path) -> None:
+    """Turns rise from batch to batch, also when batches are counted anew; a marker is appended once; a table is held
+    as long as rows of it are there, for the reason of its first turn."""
+    tables = DeltaTables(str(tmp_path))
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    other = Books(str(tmp_path), "another pipeline", "one", "t")
+    turns = []
+    for batch, (app, name) in enumerate([("p/one", "a.b"), ("p/one", "it's"), ("p/two", "a.b"), ("p/two", "a.b")]):
+        parking = books.begin(batch)
+        turns.append(parking.turn)
+        assert not parking.again
+        reason = Reason.COMMAND if batch > 1 else Reason.TABLE_REFUSED
+        rows = parking.rows(_records([batch, batch + 1]), TABLE, name, batch, [Rejected(1, reason, f"cause {batch}")])
+        for _ in range(2):
+            tables.park(rows, Marker(f"{app}/{name}", batch))
+        books.end(batch, [Report(name, name, 0, 1, refused="cause", parked=1)])
+    assert sorted(set(turns)) == turns
+    assert [(turns[0], 1), (turns[2], 1), (turns[3], 1)] == books.parked.turns("a.b")
+    held = books.held()
+    assert ("TABLE_REFUSED", "cause 0", 3) == (held["a.b"].reason, held["a.b"].detail, held["a.b"].events)
+    assert {} == other.held()
+    books.parked.remove("a.b", turns[2])
+    books.parked.remove("it's", turns[2])
+    other.parked.remove("a.b", turns[3])
+    books.changed()
+    assert ["a.b"] == list(books.held())
+    books.end(4, [])
+    assert books.begin(6).again
+
+
+def test_a_parked_table_without_events(tmp_path: Path) -> None:
+    """What a command parks is parked before anything comes, and the count of what waits begins at none."""
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    books.parked.park("a")
+    assert ("COMMAND", 0) == (books.held()["a"].reason, books.held()["a"].events)
+    assert Parking().held == {}

@@ -1,0 +1,84 @@
+"""The queue of commands, without Spark: order, answers, restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.control_tables.requests import Action, Answer, Request, RequestBook, Requests, State
+from spark_sink.errors import FatalError
+
+
+class Script:
+    """Actions that note what they were called with, and answer as they are told."""
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self.called: list[tuple[str, str | None]] = []
+        self._answers = list(answers)
+
+    def __call__(self, target: str, argument: str | None) -> Answer:
+        self.called.append((target, argument))
+        answer = self._answers.pop(0) if self._answers else Answer("done")
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def named(self, *names: str) -> dict[str, Action]:
+        return dict.fromkeys(names, self)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> RequestBook:
+    made = RequestBook(str(tmp_path), "p")
+    made.create()
+    return made
+
+
+def _one(book: RequestBook, id: str) -> Request:
+    return next(request for request in book.requests() if request.id == id)
+
+
+def test_one_after_the_other(book: RequestBook) -> None:
+    """Commands of a table wait for the one before; those of other tables and rounds do not; each is answered once."""
+    script = Script(Answer("some", ended=False), Answer("other"), Answer("rest"))
+    requests = Requests(book, script.named("resume", "park"))
+    assert not requests.run()
+    ids = [book.ask("resume", "a"), book.ask("park", "a"), book.ask("resume", "b", "x")]
+    assert requests.run()
+    assert [("a", None), ("b", "x")] == script.called
+    assert [State.RUNNING, State.QUEUED, State.DONE] == [_one(book, id).state for id in ids]
+    assert not requests.run()
+    assert [("a", None), ("a", None)] == script.called[2:]
+    assert ["rest", "done", "other"] == [_one(book, id).result for id in ids]
+    assert not requests.run()
+    assert 4 == len(script.called)
+
+
+def test_another_process_goes_on(book: RequestBook) -> None:
+    """What was not answered is executed by the next process, what was is not; other pipelines are not asked."""
+    ended, begun = book.ask("resume", "a"), book.ask("resume", "b")
+    Requests(book, Script(Answer("done"), Answer("half", ended=False)).named("resume")).run()
+    script = Script()
+    other = RequestBook(str(Path(book.path).parent.parent), "other")
+    assert not Requests(other, script.named("resume")).run()
+    assert [] == script.called
+    assert not Requests(book, script.named("resume")).run()
+    assert ([("b", None)], "done") == (script.called, _one(book, begun).result)
+    assert State.DONE == _one(book, ended).state
+
+
+def test_a_command_ends_nothing_else(book: RequestBook) -> None:
+    """Whatever goes wrong is the command's answer, and the next one is executed."""
+    script = Script(FatalError("no such thing"), RuntimeError("first line\nsecond line"), Answer("done"))
+    ids = [book.ask("resume", name) for name in "abc"]
+    assert not Requests(book, script.named("resume")).run()
+    told = [(_one(book, id).state, _one(book, id).error) for id in ids]
+    assert [(State.FAILED, "no such thing"), (State.FAILED, "RuntimeError: first line"), (State.DONE, None)] == told
+
+
+def test_without_a_sink(tmp_path: Path) -> None:
+    """A warehouse that no sink has written to takes no command: nobody would execute it."""
+    with pytest.raises(FatalError, match=r"no sink has run on this warehouse: there is no _cdc\.commands"):
+        RequestBook(str(tmp_path), "p").ask("park", "a")
+    assert [] == RequestBook(str(tmp_path), "p").requests()

@@ -1,0 +1,105 @@
+"""Records to events: the short way gives what the plain one gives, and is only taken where it may be; their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.events.grouping import OPERATIONS, _one_table, intake, plain_intake, typed_keys
+from spark_sink.model.row import Event
+from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.table_naming import TableId
+
+SEEDS = range(400)
+
+# What most records of a route are; and, one field at a time, what few are. None stands first where it is usual.
+USUAL: Mapping[str, tuple[Any, ...]] = {
+    "kind": ("row",),
+    "op": (*sorted(OPERATIONS - {"t"}), "t"),
+    "source": ("shop",),
+    "db": ("sales",),
+    "schema": (None,),
+    "table": ("orders",),
+    "pos": ("1", "2"),
+    "pos_scope": ("raw:0@x", "raw:1@x"),
+    "key": ('{"id":1}', '{"id":2}', None),
+    "key_old": (None, '{"id":3}'),
+    "after": ("{}", '{"id":1,"a":"日本"}'),
+    "after_state": ("full", "partial", "none", None),
+    "schema_id": ("s1", None),
+    "withholds": (False, True, None),
+    "ts": (7, -1),
+}
+ODD: Mapping[str, tuple[Any, ...]] = {
+    "kind": (None, "heartbeat"),
+    "op": (None, "x"),
+    "source": ("other", None),
+    "db": (None,),
+    "schema": ("dbo",),
+    "table": (None, "Orders"),
+    "after": (None,),
+}
+TYPES = {"withholds": pa.bool_(), "ts": pa.int64()}
+
+
+def records(seed: int) -> pa.Table:
+    """Of one route: with few odd fields in any record, in one, or in all of them."""
+    random = Random(seed)
+    rows = [{name: random.choice(values) for name, values in USUAL.items()} for _ in range(random.randint(1, 12))]
+    for row in rows:
+        if row["op"] in ("d", "t"):
+            row["after"] = None
+    odd = random.choice(([], [random.choice(rows)], rows))
+    for name in random.sample(sorted(ODD), random.randint(1, 2)):
+        value = random.choice(ODD[name])
+        for row in odd:
+            row[name] = value
+    cut = random.randrange(len(rows))
+    columns = {
+        name: pa.chunked_array(
+            [pa.array([row[name] for row in part], TYPES.get(name, pa.string())) for part in (rows[:cut], rows[cut:])]
+        )
+        for name in USUAL
+    }
+    return pa.table(columns)
+
+
+def test_any_records() -> None:
+    """Tables, events, what is rejected and what is ignored; in the same order."""
+    for seed in SEEDS:
+        came = records(seed)
+        assert plain_intake(came) == intake(came), seed
+        assert list(plain_intake(came)) == list(intake(came)), seed
+
+
+def test_both_ways_are_taken() -> None:
+    """Else the comparison would say nothing."""
+    short = sum(_one_table(records(seed)) is not None for seed in SEEDS)
+    assert 100 < short < len(SEEDS) - 100
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ('{"b":1,"a":"x"}', None),
+        ('{"a":"x"}', "KEY_DIFFERS"),
+        ('{"a":"x","b":1,"c":2}', "KEY_DIFFERS"),
+        ('{"a":"x","c":1}', "KEY_DIFFERS"),
+        ('{"a":null,"b":1,"c":2}', "KEY_DIFFERS"),
+        ('{"a":"x","b":null}', "KEY_UNKNOWN"),
+        ('{"a":"x","b":0.5}', "KEY_INVALID"),
+        ('["x",1]', "KEY_INVALID"),
+    ],
+)
+def test_a_key_has_the_columns_of_the_table(text: str, wrong: str | None) -> None:
+    """All of them, no others, in any order; as the key of an event, and as the one that its row had before."""
+    table = TableId("shop", "sales", None, "orders")
+    shape = Shape(table, (Column("a", "string"), Column("b", "int")), ("a", "b"))
+    for key, key_old in ((text, None), ('{"a":"y","b":2}', text)):
+        event = Event(0, "u", key, key_old, "raw:0@x", "1", b"{}", True, False, None, 0)
+        keys, found = typed_keys([event], shape)
+        assert (keys.get(text), found[text][0].value if found else None) == (None if wrong else ("x", 1), wrong)

@@ -1,0 +1,127 @@
+"""What names a row: its own key, or declared columns."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cdc_core.envelope import ChangeEvent
+from spark_sink.config.table_rules import Rules
+from spark_sink.schema.evolution import Column, Create, Shape
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.changes import change, schema_of, text
+from tests.spark_sink.memory import MemoryTable, MemoryTables
+from tests.spark_sink.records import reports
+
+KEYLESS = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ())
+DECLARED = Rules(keys={"shop_sales.orders": ("id", "line")})
+COLUMNS = (Column("id", "string"), Column("line", "decimal(38,2)"), Column("a", "string"))
+SHAPE = Shape(TableId.of(KEYLESS), COLUMNS, ("id", "line"))
+
+
+def _event(op: str, pos: int, after: dict[str, object] | None, before: dict[str, object] | None = None) -> ChangeEvent:
+    """Of a table without a key."""
+    blank = change(op, None, {} if after is None else after, pos=pos, schema=KEYLESS, full=False)
+    written = None if after is None else text(after)
+    return msgspec.structs.replace(blank, after=written, before=None if before is None else text(before))
+
+
+def test_declared_columns_are_the_key() -> None:
+    """They name the rows of a table whose events name none: of updates, deletes and key changes too."""
+    (report,) = reports(
+        MemoryTables(), [_event("c", 1, {"id": "x", "line": "1.00", "a": "v"})], DECLARED, schemas=[KEYLESS]
+    )
+    assert isinstance(report.step, Create)
+    assert ("id", "line") == report.step.shape.key
+    table = MemoryTable(SHAPE)
+    events = [
+        _event("c", 1, {"id": "x", "line": "1.00", "a": "one"}),
+        _event("c", 2, {"id": "x", "line": "2.00", "a": "two"}),
+        _event("c", 3, {"id": "y", "line": "12345678901234567890123456789012345.67", "a": "three"}),
+        _event("u", 4, {"id": "x", "line": "1.0", "a": "patched"}),
+        _event("d", 5, None, {"id": "x", "line": "2.00", "a": "two"}),
+        _event("u", 6, {"id": "z"}, {"id": "y", "line": "12345678901234567890123456789012345.67"}),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert {} == report.rejected
+    assert {("x", "1.00"): "patched", ("z", "12345678901234567890123456789012345.67"): "three"} == {
+        (key[0], str(key[1])): row["a"] for key, row in table.visible().items()
+    }
+
+
+def test_an_event_without_the_declared_columns() -> None:
+    """It goes to quarantine alone, and says which columns it lacks."""
+    table = MemoryTable(SHAPE)
+    events = [
+        _event("c", 1, {"id": "x", "line": "1.00"}),
+        _event("d", 2, None, {"id": "x"}),
+        _event("u", 3, {"a": "b"}),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert (1, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+
+
+def test_declared_columns_stand_over_the_key_of_events() -> None:
+    """Whatever an event calls its key, the declared columns name its row; a delete may tell them in its key alone."""
+    table = MemoryTable(Shape(TableId.of(KEYLESS), COLUMNS, ("id",)))
+    keyed = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ("line",))
+    events = [
+        change("c", {"line": "1.00"}, {"id": "x", "a": "v"}, pos=1, schema=keyed),
+        change("c", {"line": "2.00"}, {"id": "y", "a": "v"}, pos=2, schema=keyed),
+        change("d", {"id": "y"}, pos=3, schema=keyed),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, Rules(keys={"*": ("id",)}), schemas=[keyed])
+    assert ({}, [("x",)]) == (report.rejected, list(table.visible()))
+
+
+UNIQUE = schema_of({"u": "int64", "a": "string"}, ("u",))
+UNIQUE_SHAPE = Shape(TableId.of(UNIQUE), (Column("u", "bigint"), Column("a", "string")), ("u",))
+
+
+def _of_unique(op: str, pos: int, *, key: int | None, key_old: int | None = None, a: str = "") -> ChangeEvent:
+    """Of a table whose key may hold NULL, as the translator writes it."""
+    key_text, old_text = (None if value is None else {"u": value} for value in (key, key_old))
+    after = None if op == "d" else {"u": key, "a": a}
+    return change(op, key_text, after, pos=pos, key_old=old_text, schema=UNIQUE)
+
+
+def test_a_key_that_becomes_null() -> None:
+    """The row of the key that went is removed; the row without a key goes to quarantine, as all rows without one."""
+    table = MemoryTable(UNIQUE_SHAPE)
+    events = [
+        _of_unique("c", 1, key=5, a="five"),
+        _of_unique("c", 2, key=6, a="six"),
+        _of_unique("u", 3, key=None, key_old=5, a="none"),
+        _of_unique("u", 4, key=None, a="still none"),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, Rules(), schemas=[UNIQUE])
+    assert {(6,): "six"} == {key: row["a"] for key, row in table.visible().items()}
+    assert (2, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+    (report,) = reports(
+        MemoryTables(orders=table), [_of_unique("u", 5, key=7, a="seven")], Rules(), batch=1, schemas=[UNIQUE]
+    )
+    assert {(6,): "six", (7,): "seven"} == {key: row["a"] for key, row in table.visible().items()}
+    assert {} == report.rejected
+
+
+def test_a_key_that_becomes_null_before_there_is_a_table() -> None:
+    """What it had names the key columns, so the table is made."""
+    tables = MemoryTables()
+    (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], Rules(), schemas=[UNIQUE])
+    assert isinstance(report.step, Create)
+    assert ("u",) == report.step.shape.key
+
+
+def test_a_declared_key_that_is_null() -> None:
+    """As with keys of events: the row that went is removed, and the one that came is written."""
+    table = MemoryTable(SHAPE)
+    named, unnamed = {"id": "x", "line": "1.00"}, {"id": "x", "line": None}
+    events = [
+        _event("c", 1, {**named, "a": "one"}),
+        _event("u", 2, {**unnamed, "a": "two"}, named),
+    ]
+    (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
+    assert ({}, {"KEY_UNKNOWN": 1}) == (table.visible(), report.rejected)
+    again = [_event("u", 3, {**named, "a": "three"}, unnamed), _event("c", 4, {**unnamed, "a": "four"})]
+    (report,) = reports(MemoryTables(orders=table), again, DECLARED, batch=1, schemas=[KEYLESS])
+    assert ["three"] == [row["a"] for row in table.visible().values()]
+    assert {"KEY_UNKNOWN": 1} == report.rejected

@@ -1,0 +1,358 @@
+"""Single rules of the fold, each by the history that needs it; test_model.py has the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+import pytest
+
+from cdc_core.envelope import ChangeEvent, position
+from spark_sink.apply.mirror import Settled, gap, settle
+from spark_sink.apply.truncate import truncate
+from spark_sink.errors import Reason, Refused
+from spark_sink.model.row import Event
+from spark_sink.schema.evolution import Plan, evolve
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.protocols import Marker
+from tests.spark_sink.changes import OTHER_SCOPE, change, folding, schema_of
+from tests.spark_sink.memory import MemoryTable
+
+SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string"})
+PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
+
+NATIVE = "native:shop/task"
+
+
+class Stored(MemoryTable):
+    """A table that takes events one batch at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(PLAN.shape)
+
+    def apply(self, *events: Event) -> Settled:
+        numbered = [msgspec.structs.replace(event, index=i) for i, event in enumerate(events)]
+        settled = settle(numbered, self, PLAN)
+        if settled.changes:
+            self.write(settled.changes, Marker("app", 0))
+        return settled
+
+    def told(self) -> list[tuple[int, str | None, str | None]]:
+        """The rows that are there and known, by id."""
+        known = [row for key, row in self.visible().items() if not self.remembered[key].incomplete]
+        return sorted((row["id"], row["a"], row["b"]) for row in known)
+
+    def flagged(self) -> list[tuple[int, str | None, str | None]]:
+        """The rows that are there and incomplete, by id."""
+        unsure = [row for key, row in self.visible().items() if self.remembered[key].incomplete]
+        return sorted((row["id"], row["a"], row["b"]) for row in unsure)
+
+
+def arrived(made: ChangeEvent) -> Event:
+    """An event by its place in the topic."""
+    return folding(made)
+
+
+def native(made: ChangeEvent, *, epoch: int = 0, offset: int = 0) -> Event:
+    """An event by the source's own position, which is its `pos` here; snapshot rows have none."""
+    number = int(made.pos.split(".")[2])
+    at = position(offset, number if made.op == "r" else 0, native=0 if made.op == "r" else number, epoch=epoch)
+    return msgspec.structs.replace(folding(made), pos=at, scope=NATIVE)
+
+
+def insert(id: int, a: str | None, b: str | None, *, pos: int) -> ChangeEvent:
+    return change("c", {"id": id}, {"a": a, "b": b}, pos=pos)
+
+
+def patch(id: int, *, pos: int, **columns: str | None) -> ChangeEvent:
+    return change("u", {"id": id}, columns, pos=pos, full=False)
+
+
+def delete(id: int, *, pos: int) -> ChangeEvent:
+    return change("d", {"id": id}, pos=pos)
+
+
+def test_a_late_change_does_not_bring_a_row_back() -> None:
+    """C4: what is deleted stays deleted when an earlier event comes late, in either order."""
+    for early in (insert(1, "x", "y", pos=1), patch(1, a="x", pos=2)):
+        table = Stored()
+        table.apply(native(delete(1, pos=3)))
+        table.apply(native(early))
+        assert {} == table.visible()
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)), arrived(delete(1, pos=3)))
+    table.apply(arrived(insert(1, "x", "y", pos=1)))
+    assert {} == table.visible()
+
+
+def test_a_late_patch_is_not_lost() -> None:
+    """Under native order an earlier patch writes the columns that nothing later wrote, null among its values."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="late wins", pos=9)))
+    table.apply(native(patch(1, a="loses", b=None, pos=5)))
+    assert [(1, "late wins", None)] == table.told()
+
+
+def test_a_patch_before_its_insert() -> None:
+    """C7: a patch of an unknown row is a flagged row; the insert that was on its way heals it, taking nothing back."""
+    table = Stored()
+    table.apply(native(patch(1, a="x", pos=9)))
+    assert [(1, "x", None)] == table.flagged()
+    table.apply(native(insert(1, "old", "y", pos=5)))
+    assert [(1, "x", "y")] == table.told()
+
+
+def test_an_insert_on_its_way_after_a_delete() -> None:
+    """A patch beyond a delete shows that the row came again; a delete between them takes only what lay before it."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)))
+    table.apply(native(delete(1, pos=5)))
+    assert [(1, "new", None)] == table.flagged()
+    table.apply(native(insert(1, "c", "c", pos=7)))
+    assert [(1, "new", "c")] == table.told()
+    table.apply(native(delete(1, pos=10)))
+    table.apply(native(patch(1, a="again", pos=12)))
+    assert [(1, "again", None)] == table.flagged()
+
+
+def test_reset_with_a_withheld_value_is_incomplete() -> None:
+    """An insert whose value has no faithful form makes a flagged row; a full image heals it."""
+    table = Stored()
+    table.apply(arrived(change("c", {"id": 1}, {"b": "y"}, pos=1, full=False, issues=["a"])))
+    assert [(1, None, "y")] == table.flagged()
+    table.apply(arrived(change("u", {"id": 1}, {"a": "x", "b": "y"}, pos=2, issues=["a"])))
+    assert [(1, "x", "y")] == table.told()
+
+
+def test_a_gap_marks_its_row() -> None:
+    """A row of which an event is in quarantine is flagged until a later full image, whatever comes first."""
+    bad = gap(arrived(patch(1, a="?", pos=2)))
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)), bad)
+    assert [(1, "x", "y")] == table.flagged()
+    table.apply(arrived(insert(1, "z", "z", pos=3)))
+    table.apply(bad)
+    assert [(1, "z", "z")] == table.told()
+    table = Stored()
+    table.apply(native(patch(1, a="x", pos=9)), gap(native(patch(1, a="?", pos=5))))
+    table.apply(native(insert(1, "x", "y", pos=1)))
+    assert [(1, "x", "y")] == table.flagged()
+    table.apply(native(insert(1, "x", "z", pos=6)))
+    assert [(1, "x", "z")] == table.told()
+
+
+def test_a_gap_in_a_move_marks_the_row_that_stays() -> None:
+    """A key change in quarantine flags the row that should have gone."""
+    table = Stored()
+    moved = change("u", {"id": 2}, {"a": "?"}, key_old={"id": 1}, pos=2)
+    table.apply(arrived(insert(1, "x", "y", pos=1)), gap(arrived(moved)))
+    assert ([], [(1, "x", "y")]) == (table.told(), table.flagged())
+
+
+def test_move_onto_a_row_that_went_on() -> None:
+    """Each side of a key change is guarded on its own: the old key's newer row stays, and completes nothing."""
+    table = Stored()
+    table.apply(arrived(insert(1, "newer", "n", pos=9)))
+    table.apply(arrived(change("u", {"id": 2}, {"b": "y"}, key_old={"id": 1}, pos=5, full=False)))
+    assert ([(1, "newer", "n")], [(2, None, "y")]) == (table.told(), table.flagged())
+
+
+def test_a_swap_of_two_keys() -> None:
+    """C9: two rows change their keys with each other over a third, in one batch or in three."""
+    moves = [(1, 3), (2, 1), (3, 2)]
+    for cuts in (False, True):
+        table = Stored()
+        table.apply(arrived(insert(1, "one", None, pos=1)), arrived(insert(2, "two", None, pos=2)))
+        events = [
+            arrived(change("u", {"id": new}, {}, key_old={"id": old}, pos=10 + i, full=False))
+            for i, (old, new) in enumerate(moves)
+        ]
+        for batch in [[event] for event in events] if cuts else [events]:
+            table.apply(*batch)
+        assert [(1, "two", None), (2, "one", None)] == table.told()
+
+
+def test_stale_events_are_counted_by_reason() -> None:
+    """What changes nothing is counted: known already, overtaken by a later reset, or before a truncate."""
+    table = Stored()
+    table.floors = {NATIVE: native(delete(1, pos=3)).pos}
+    settled = table.apply(
+        native(insert(1, "x", "y", pos=6)),
+        native(insert(1, "x", "y", pos=6)),
+        native(patch(1, a="z", pos=9)),
+        native(patch(1, a="z", pos=9)),
+        native(patch(1, b="z", pos=8)),
+        native(patch(1, b="z", pos=8)),
+        native(insert(1, "x", "y", pos=5)),
+        native(insert(1, "x", "y", pos=2)),
+    )
+    assert {"duplicate": 3, "superseded": 1, "truncated": 1} == settled.folded.stale
+    assert 1 == settled.folded.late
+
+
+def test_scope_changes_are_counted() -> None:
+    """Where the order of the topic decided can be seen; a scope that was left takes nothing earlier back."""
+    table = Stored()
+    other = change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1, scope=OTHER_SCOPE)
+    settled = table.apply(arrived(insert(1, "x", "y", pos=5)), arrived(other))
+    assert (1, [(1, "other", "o")]) == (settled.folded.scope_changes, table.told())
+    settled = table.apply(arrived(insert(1, "x", "y", pos=5)))
+    assert ({"duplicate": 1}, [(1, "other", "o")]) == (settled.folded.stale, table.told())
+
+
+def test_untouched_rows_are_not_written() -> None:
+    """A batch of duplicates touches no row, so nothing is committed."""
+    table = Stored()
+    table.apply(arrived(insert(1, "x", "y", pos=1)))
+    assert not table.apply(arrived(insert(1, "x", "y", pos=1))).changes
+
+
+@pytest.mark.parametrize("before", ["row", "deleted", "truncated"])
+def test_an_unannounced_reload_stops_the_table(before: str) -> None:
+    """A snapshot row without a native position meets what changes have written: nothing tells which is newer."""
+    table = Stored()
+    reloaded = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=99), offset=7)
+    if before == "truncated":
+        table.floors = {NATIVE: native(delete(1, pos=3)).pos}
+    else:
+        table.apply(native(insert(1, "x", "y", pos=6)))
+    if before == "deleted":
+        table.apply(native(delete(1, pos=7)))
+    with pytest.raises(Refused, match="epochs") as refused:
+        table.apply(reloaded)
+    assert Reason.RELOAD_UNANNOUNCED == refused.value.reason
+
+
+def test_an_announced_reload() -> None:
+    """In a new epoch a snapshot row stands over all changes before it, and they change nothing when they come again."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=6)))
+    table.apply(native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1), epoch=1))
+    table.apply(native(insert(1, "x", "y", pos=6)), native(patch(1, a="late", pos=8)))
+    assert [(1, "r", "r")] == table.told()
+    table.apply(native(patch(1, a="next", pos=2), epoch=1))
+    table.apply(native(change("r", {"id": 1}, {"a": "old load", "b": "r"}, pos=1)))
+    assert [(1, "next", "r")] == table.told()
+
+
+def test_the_load_that_a_row_began_with_may_come_again() -> None:
+    """A replay of the load is no reload: the row knows the snapshot row that it began with, deleted or not."""
+    table = Stored()
+    load = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1))
+    table.apply(load)
+    table.apply(native(patch(1, a="x", pos=5)))
+    assert {"duplicate": 1} == table.apply(load).folded.stale
+    table.apply(native(delete(1, pos=6)))
+    assert {"duplicate": 1} == table.apply(load).folded.stale
+    assert {} == table.visible()
+
+
+def test_arrival_order_remembers_no_columns() -> None:
+    """What only native order needs is stored for it alone: rows of any other scope have no state."""
+    table = Stored()
+    events: Iterable[ChangeEvent] = (insert(1, "x", "y", pos=1), patch(1, a="z", pos=2))
+    table.apply(*map(arrived, events))
+    (mark,) = table.remembered.values()
+    assert ({}, None) == (mark.memory.columns, mark.memory.reset)
+
+
+@pytest.mark.parametrize("scopes", [(arrived, OTHER_SCOPE), (native, "native:shop/other")])
+def test_positions_of_another_scope_say_nothing(scopes: tuple[Callable[[ChangeEvent], Event], str]) -> None:
+    """A reset of another scope takes all that was there, although its position is the smaller one."""
+    make, other = scopes
+    reset = change("c", {"id": 1}, {"b": "z"}, pos=3, full=False, issues=["a"])
+    first = make(insert(1, "x", "y", pos=1)), make(patch(1, a="late", pos=9))
+    then = msgspec.structs.replace(make(reset), scope=other)
+    for batches in ([[*first, then]], [first, [then]]):
+        table = Stored()
+        for batch in batches:
+            table.apply(*batch)
+        assert [(1, None, "z")] == table.flagged()
+
+
+def test_a_scope_that_comes_back() -> None:
+    """When a scope writes again after another one, what it wrote before its first turn ended stays behind."""
+    table = Stored()
+    first = native(insert(1, "first", "f", pos=5))
+    table.apply(first)
+    other = native(change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1))
+    table.apply(msgspec.structs.replace(other, scope="native:shop/other"))
+    table.apply(native(patch(1, a="again", pos=9)))
+    table.apply(native(patch(1, b="late", pos=4)), first)
+    assert [(1, "again", "o")] == table.told()
+
+
+@pytest.mark.parametrize("make", [arrived, native])
+def test_a_partial_key_change(make: Callable[[ChangeEvent], Event]) -> None:
+    """The new row is completed from the old one; under native order it is flagged, for a change of the old row may
+    still come, and would not reach the new one."""
+    table = Stored()
+    moved = change("u", {"id": 2}, {"b": "z"}, key_old={"id": 1}, pos=5, full=False)
+    table.apply(make(insert(1, "x", "y", pos=1)))
+    table.apply(make(moved))
+    row = [(2, "x", "z")]
+    assert (([], row) if make is native else (row, [])) == (table.told(), table.flagged())
+    table.apply(make(insert(2, "x", "w", pos=9)))
+    assert [(2, "x", "w")] == table.told()
+
+
+def test_a_late_key_change_keeps_what_is_later() -> None:
+    """A partial key change that comes after later patches of its new row takes nothing of them back."""
+    table = Stored()
+    table.apply(native(insert(1, "x", "y", pos=1)), native(patch(2, a="later", pos=9)))
+    table.apply(native(change("u", {"id": 2}, {"a": "m", "b": "m"}, key_old={"id": 1}, pos=5, full=False)))
+    assert ([], [(2, "later", "m")]) == (table.told(), table.flagged())
+
+
+def test_positions_of_columns_end_with_their_turn() -> None:
+    """What a patch of another scope wrote in the same batch holds back no patch of the scope that writes now."""
+    table = Stored()
+    other = "native:shop/other"
+    table.apply(
+        native(insert(1, "x", "y", pos=5)),
+        native(patch(1, a="first", pos=9)),
+        msgspec.structs.replace(native(patch(1, b="second", pos=3)), scope=other),
+    )
+    table.apply(msgspec.structs.replace(native(patch(1, a="third", pos=4)), scope=other))
+    assert [(1, "third", "second")] == table.told()
+
+
+def test_a_late_truncate() -> None:
+    """A truncate between an insert and a patch that came before it leaves what the patch wrote, flagged; met again, it
+    takes nothing."""
+    table = Stored()
+    table.apply(
+        native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)), native(insert(2, "x", "y", pos=2))
+    )
+    late = native(change("t", None, pos=5))
+    for _ in range(2):
+        truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+        assert ([], [(1, "new", None)]) == (table.told(), table.flagged())
+    table.apply(native(insert(1, "c", "c", pos=7)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+    assert [(1, "new", "c")] == table.told()
+
+
+def test_a_truncate_lowers_no_floor() -> None:
+    """A row may know less of another scope than an earlier truncate did: that floor stays where it is."""
+    table = Stored()
+    other = "native:shop/other"
+    floor = native(delete(1, pos=9)).pos
+    table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
+    table.apply(native(patch(1, a="new", pos=20)))
+    table.floors = {other: floor}
+    truncate(native(change("t", None, pos=15)), table, PLAN, Marker("app", 1), all_scopes=True)
+    assert floor == table.floors[other]
+
+
+def test_a_truncate_met_again_spares_a_later_turn() -> None:
+    """What another scope wrote after a truncate lies under a row that the truncate's scope wrote again: it stays."""
+    table = Stored()
+    other = "native:shop/other"
+    late = native(change("t", None, pos=5))
+    table.apply(native(insert(2, "x", "y", pos=1)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
+    table.apply(native(patch(1, a="new", pos=9)))
+    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    assert [(1, "new", "y")] == table.told()

@@ -1,0 +1,61 @@
+"""Which rows a sweep takes by position, and what it does not take for an answer; by time: test_resume.py."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cdc_core.envelope import position
+from spark_sink.errors import FatalError
+from spark_sink.model.row import Mark
+from spark_sink.operations.sweep import sweep
+from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.memory import MemoryTable
+
+SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
+NATIVE = "native:shop/t"
+
+
+def _table(**rows: tuple[str, str]) -> MemoryTable:
+    table = MemoryTable(SHAPE)
+    for id, (scope, pos) in rows.items():
+        table.stored[id,] = {"id": id, "a": "x"}
+        table.remembered[id,] = Mark(scope, pos)
+    return table
+
+
+def _none(_: object) -> None:
+    raise AssertionError("a position needs no past")
+
+
+def test_by_position() -> None:
+    """An epoch means all scopes, a position its own; what is deleted there stays deleted below it."""
+    old, new = position(5, 0, native=7, epoch=1), position(6, 0, epoch=2)
+    table = _table(a=(NATIVE, old), b=("native:shop/u", old), c=(NATIVE, new))
+    assert 2 == sweep(table, "0002", _none)
+    assert [("c",)] == list(table.visible())
+    assert Mark(NATIVE, position(0, 0, epoch=2), deleted=True) == table.remembered["a",]
+    assert 0 == sweep(table, "0002", _none)
+    table = _table(a=("raw:0@t", position(1, 0)), b=("raw:0@t", position(2, 0)))
+    assert 1 == sweep(table, position(2, 0), _none)
+    assert [("b",)] == list(table.visible())
+    assert msgspec.structs.replace(table.remembered["a",], pos="") == Mark("raw:0@t", "", deleted=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "error"),
+    [
+        ("yesterday", "'yesterday' is no position"),
+        ("", "'' is no position"),
+        ("2026-01-31T12:00:00", "is no position, no epoch of four digits, and no time"),
+        ("9999-01-01T00:00:00+00:00", "has not come yet"),
+        (position(1, 0), "several fed the table: raw:0@t, raw:1@t"),
+    ],
+)
+def test_what_says_nothing(before: str, error: str) -> None:
+    """Nothing is deleted when it is not sure what is meant."""
+    table = _table(a=("raw:0@t", position(1, 0)), b=("raw:1@t", position(2, 0)))
+    with pytest.raises(FatalError, match=error):
+        sweep(table, before, _none)
+    assert 2 == len(table.visible())

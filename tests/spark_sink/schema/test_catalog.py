@@ -1,0 +1,140 @@
+"""The catalog of table schemas, and the topic it comes from."""
+
+from __future__ import annotations
+
+import pickle
+import time
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from structlog.testing import capture_logs
+
+from dev.broker import Broker
+from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.schema import catalog
+from spark_sink.schema.catalog import Catalog, SchemaReader
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.changes import announced, schema_of
+
+ORDERS = TableId("shop", "sales", None, "orders")
+ONE = schema_of({"id": "int64"})
+TWO = schema_of({"id": "int64", "n": "int32"})
+
+
+def test_latest_is_the_last_announced() -> None:
+    """Events without a schema take the one that was announced last, be it again."""
+    catalog = Catalog()
+    assert catalog.latest(ORDERS) is None
+    for schema in (ONE, TWO, ONE):
+        catalog.add(schema)
+    assert ONE == catalog.latest(ORDERS)
+    assert TWO == catalog.find(ORDERS, TWO.id)
+    assert catalog.find(ORDERS, "unheard") is None
+
+
+def test_a_catalog_travels() -> None:
+    """With all that it knows, in order, each time; packed anew only when it has changed."""
+    catalog = Catalog()
+    for schema in (ONE, TWO, ONE):
+        catalog.add(schema)
+    joined = catalog.joined(TableId("all", None, None, "orders"), [ORDERS])
+    for known in (catalog, joined):
+        there = pickle.loads(pickle.dumps(known))
+        assert (known.tables(), ONE) == (there.tables(), there.latest(known.tables()[-1]))
+        assert TWO == there.find(known.tables()[-1], TWO.id)
+    packed = catalog.__getstate__()
+    assert packed is catalog.__getstate__()
+    catalog.add(TWO)
+    assert TWO == pickle.loads(pickle.dumps(catalog)).latest(ORDERS)
+
+
+def test_reads_to_the_end_each_time(broker: Broker) -> None:
+    """Each refresh takes in all that was written before it; an unreadable schema and a tombstone harm nothing."""
+    topic = "sink-schemas"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
+    try:
+        assert [] == reader.refresh().tables()
+        _create(broker, topic, 1)
+        producer = Producer({"bootstrap.servers": broker.bootstrap})
+        assert [] == reader.refresh().tables()
+        producer.produce(topic, announced(ONE), ONE.topic_key)
+        producer.flush()
+        assert ONE == reader.refresh().latest(ORDERS)
+        for value in (b"{", None, announced(TWO)):
+            producer.produce(topic, value, TWO.topic_key)
+        producer.flush()
+        assert TWO == reader.refresh().latest(ORDERS)
+        assert TWO == reader.refresh().latest(ORDERS)
+    finally:
+        reader.close()
+
+
+def test_while_no_broker_answers(
+    free_port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It is said once, and once at the end; librdkafka, which would say it many times a second, writes nothing."""
+    monkeypatch.setattr(catalog, "PATIENCE_SECONDS", 3.0)
+    monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
+    kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
+    reader = SchemaReader(kafka.client_options(), "none")
+    refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
+    with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):
+        reader.reach()
+    reader.close()
+    assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs
+    assert ("", "") == capfd.readouterr()
+
+
+def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
+    """Schemas have an order, and only one partition keeps it."""
+    topic = "sink-schemas-wide"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
+    try:
+        _create(broker, topic, 2)
+        _await({0: 0, 1: 0}, reader, topic)  # the broker denies a new topic for a moment
+        with pytest.raises(ConfigError, match="2 partitions"):
+            reader.refresh()
+    finally:
+        reader.close()
+
+
+def test_where_a_topic_ends(broker: Broker) -> None:
+    """By partition, the offset after the last record that may be read: marks of transactions are before it, an open
+    transaction is not, nor are records behind that. A topic that does not exist has no partitions."""
+    topic = "sink-schemas-ends"
+    reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, "none")
+    try:
+        assert {} == reader.ends(topic)
+        _create(broker, topic, 3)
+        _await({0: 0, 1: 0, 2: 0}, reader, topic)
+        plain = Producer({"bootstrap.servers": broker.bootstrap})
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": topic})
+        producer.init_transactions()
+        for end in (producer.commit_transaction, producer.abort_transaction):
+            producer.begin_transaction()
+            for partition in (0, 2, 2):
+                producer.produce(topic, b"x", partition=partition)
+            producer.flush()
+            plain.produce(topic, b"x", partition=0)
+            plain.flush()
+            before = reader.ends(topic)
+            end()
+        assert {0: 3, 1: 0, 2: 3} == before
+        # The broker ends a transaction after it has answered, in one partition before the other.
+        _await({0: 6, 1: 0, 2: 6}, reader, topic)
+    finally:
+        reader.close()
+
+
+def _await(wanted: dict[int, int], reader: SchemaReader, topic: str) -> None:
+    deadline = time.monotonic() + 60
+    while (ends := reader.ends(topic)) != wanted and time.monotonic() < deadline:
+        pass
+    assert wanted == ends
+
+
+def _create(broker: Broker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()

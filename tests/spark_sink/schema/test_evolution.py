@@ -1,0 +1,254 @@
+"""What a table becomes, or why not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_core.envelope import TableSchema
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.column_types import holds, sql_type
+from spark_sink.schema.evolution import (
+    DEFAULTS,
+    AddColumns,
+    Change,
+    Column,
+    Create,
+    Plan,
+    Policies,
+    Policy,
+    Shape,
+    Widen,
+    evolve,
+)
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.changes import schema_of
+
+TABLE = TableId("shop", "sales", None, "orders")
+STORED = Shape(TABLE, (Column("id", "bigint"), Column("n", "int")), ("id",))
+
+
+def evolved(columns: dict[str, str], key: tuple[str, ...] = ("id",), policies: Policies = DEFAULTS) -> Plan:
+    """The stored table under one further schema."""
+    return evolve(STORED, TABLE, [schema_of(columns, key)], policies=policies)
+
+
+def places(plan: Plan, schema: TableSchema) -> dict[str, str | None]:
+    return dict(plan.places[schema.id])
+
+
+def test_no_table_is_created() -> None:
+    """A table that is not there is created with all columns of the schemas and the key in key order."""
+    schema = schema_of({"b": "string", "a": "int32", "n": "decimal(40,2)"}, ("a", "b"))
+    plan = evolve(None, TABLE, [schema])
+    assert Create(plan.shape) == plan.step
+    assert ({"b": "string", "a": "int", "n": "string"}, ("a", "b")) == (plan.shape.types, plan.shape.key)
+
+
+def test_a_table_is_created_by_its_newest_schema() -> None:
+    """What older events carry fits the newer types, so a backlog over a widening makes one column, not two."""
+    old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": "int64", "x": "date"})
+    plan = evolve(None, TABLE, [old, new], new)
+    assert {"id": "bigint", "n": "bigint", "x": "date"} == plan.shape.types
+    assert {"id": "id", "n": "n"} == places(plan, old)
+
+
+def test_new_columns_are_added() -> None:
+    """Columns of any schema of the batch are added; what the newest dropped stays."""
+    plan = evolve(STORED, TABLE, [schema_of({"id": "int64", "x": "date"}), schema_of({"id": "int64", "y": "json"})])
+    assert AddColumns((Column("x", "date"), Column("y", "string"))) == plan.step
+    assert ["id", "n", "x", "y"] == list(plan.shape.types)
+
+
+def test_nothing_to_do() -> None:
+    """A schema that the table holds already asks for nothing, nor do columns that events name without one."""
+    schema = schema_of({"id": "int64", "n": "int32"})
+    plan = evolve(STORED, TABLE, [schema], named=["n"], key=["id"])
+    assert (STORED, None, {}) == (plan.shape, plan.step, plan.versions)
+    assert {"id": "id", "n": "n"} == plan.places[None] == places(plan, schema)
+
+
+def test_without_schema_columns_are_strings() -> None:
+    """Where no schema knows a column it is a string; where the table knows it, it is what it is."""
+    shape = evolve(None, TABLE, [], named=["v"], key=["id"]).shape
+    assert ({"id": "string", "v": "string"}, ("id",)) == (shape.types, shape.key)
+    plan = evolve(STORED, TABLE, [], named=["id", "n", "v"], key=["id"])
+    assert AddColumns((Column("v", "string"),)) == plan.step
+
+
+def test_a_smaller_type_needs_nothing() -> None:
+    """A column that holds every value of the new type takes it."""
+    plan = evolved({"id": "int32", "n": "int16"})
+    assert (None, STORED) == (plan.step, plan.shape)
+
+
+@pytest.mark.parametrize("type", ["int64", "string", "date", "decimal(20,4)", "bytes"])
+def test_another_type_stands_beside(type: str) -> None:
+    """C11, C12: a type that the column does not hold gets a version of its own; old and new events of one batch go
+    each to theirs, and what one writes the other's column does not show."""
+    old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type})
+    plan = evolve(STORED, TABLE, [old, new, old])
+    assert isinstance(plan.step, AddColumns)
+    ((name, sent_as),) = [(column.name, column.sent_as) for column in plan.step.columns]
+    assert ("n__v2", "n") == (name, sent_as)
+    assert "n__v2" == places(plan, new)["n"]
+    assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
+    again = evolve(plan.shape, TABLE, [old, new])
+    assert (None, "n__v2") == (again.step, places(again, new)["n"])
+    # The newest version that holds an old value takes it.
+    assert ("n" if type in ("date", "bytes") else "n__v2") == places(again, old)["n"]
+    third = evolve(again.shape, TABLE, [schema_of({"id": "int64", "n": "geometry"})])
+    assert ("bytes" == type) == (third.step is None)
+
+
+def test_names_that_differ_by_case() -> None:
+    """Delta Lake takes one of them; the other stands beside under a name of its own, and is found again."""
+    schema = schema_of({"id": "int64", "N": "string", "n": "int32"})
+    plan = evolve(STORED, TABLE, [schema])
+    assert {"id": "id", "N": "N__v2", "n": "n"} == places(plan, schema)
+    assert {} == plan.versions
+    assert (None, plan.places) == (evolve(plan.shape, TABLE, [schema]).step, plan.places)
+
+
+def test_names_that_delta_does_not_take() -> None:
+    """Whatever a source calls its columns, the key among them: names that Delta Lake or the sink itself has are
+    written otherwise, and never two alike."""
+    names = ["a b", "", "_cdc_pos", "_CDC_state", "x__v2", "x", "X", "a~20~b", "名", "sélect", "a.b", "`", "\n", "n;"]
+    schema = schema_of(dict.fromkeys(names, "string"), ("a b",))
+    plan = evolve(None, TABLE, [schema], schema)
+    written = [column.name for column in plan.shape.columns]
+    assert len(names) == len({name.lower() for name in written})
+    assert not [name for name in written if name.lower().startswith("_cdc_") or set(name) & set(" ,;{}()\n\t=`")]
+    assert names == [column.sent_as for column in plan.shape.columns]
+    assert (("a~20~b",), ("a b",)) == (plan.shape.key, plan.shape.key_sent_as)
+    again = evolve(plan.shape, TABLE, [schema], schema)
+    assert (None, plan.places) == (again.step, again.places)
+
+
+def test_a_thousand_columns() -> None:
+    """They are laid out, and each finds its place again."""
+    schema = schema_of({f"c{n}": "int32" for n in range(1000)}, ("c7",))
+    wider = schema_of({f"c{n}": "int64" for n in range(1000) if n != 7} | {"c7": "int32"}, ("c7",))
+    plan = evolve(evolve(None, TABLE, [schema]).shape, TABLE, [schema, wider])
+    assert 1999 == len(plan.shape.columns)
+    assert "c999__v2" == places(plan, wider)["c999"]
+
+
+CASES = [
+    (Change.ADD, {"id": "int64", "n": "int32", "x": "date"}, "the column x is not in the table"),
+    (Change.WIDEN, {"id": "int64", "n": "int64"}, "the column n is int, its schema asks for bigint"),
+    (Change.RETYPE, {"id": "int64", "n": "string"}, "the column n is int, its schema asks for string"),
+]
+
+
+@pytest.mark.parametrize(("change", "columns", "message"), CASES)
+def test_policies(change: Change, columns: dict[str, str], message: str) -> None:
+    """`fail` refuses just its kind of change; `ignore` leaves the table as it is; `evolve` does what the engine can."""
+    with pytest.raises(Refused, match=message) as refused:
+        evolved(columns, policies=DEFAULTS | {change: Policy.FAIL})
+    assert Reason.SCHEMA_REFUSED == refused.value.reason
+    others = {other: Policy.FAIL for other in Change if other not in (change, Change.DROP)}
+    assert evolved(columns, policies=DEFAULTS | others).step is not None
+    ignored = evolved(columns, policies=DEFAULTS | {change: Policy.IGNORE})
+    assert (None, STORED) == (ignored.step, ignored.shape)
+    assert {"id": "id", "n": "n"} | ({"x": None} if change is Change.ADD else {}) == places(ignored, schema_of(columns))
+    assert evolved(columns) == evolved(columns, policies=DEFAULTS | {change: Policy.EVOLVE})
+
+
+IN_PLACE = DEFAULTS | {Change.WIDEN: Policy.EVOLVE}
+
+
+@pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
+def test_types_in_place(type: str) -> None:
+    """With the policy `evolve`, where the engine can, a column gets the wider type; what else the table lacks is asked
+    for when that is done."""
+    old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type, "x": "date"})
+    wider = Column("n", sql_type(type))
+    plan = evolve(STORED, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    assert (Widen((wider,)), "n", "n") == (plan.step, places(plan, old)["n"], places(plan, new)["n"])
+    between = Shape(TABLE, (STORED.columns[0], wider), ("id",))
+    then = evolve(between, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    assert (AddColumns((Column("x", "date"),)), "n") == (then.step, places(then, old)["n"])
+
+
+def test_types_that_stand_beside_all_the_same() -> None:
+    """What the engine, or Delta Lake, or the policy does not change in place."""
+    for type in ("decimal(10,1)", "string", "date", "int64"):
+        schema = schema_of({"id": "int64", "n": type})
+        beside = evolve(STORED, TABLE, [schema], policies=IN_PLACE)
+        assert "n__v2" == places(beside, schema)["n"]
+        assert beside == evolve(STORED, TABLE, [schema], in_place=True)
+        assert ("int64" == type) == (beside != evolve(STORED, TABLE, [schema], policies=IN_PLACE, in_place=True))
+
+
+def test_the_key_in_place() -> None:
+    """A key column may get a wider type where its rows keep their keys; under any other policy the table stops."""
+    narrow = Shape(TABLE, (Column("id", "int"), Column("n", "int")), ("id",))
+    schema = schema_of({"id": "int64", "n": "int32"})
+    plan = evolve(narrow, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    assert (Widen((Column("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
+    with pytest.raises(Refused, match="the column id is int"):
+        evolve(narrow, TABLE, [schema], in_place=True)
+
+
+def test_the_last_version_is_widened() -> None:
+    """Of a column with versions the newest goes on."""
+    shape = Shape(TABLE, (*STORED.columns, Column("n__v2", "decimal(10,2)", "n")), ("id",))
+    schema = schema_of({"id": "int64", "n": "decimal(12,4)"})
+    plan = evolve(shape, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    assert (Widen((Column("n__v2", "decimal(12,4)", "n"),)), "n__v2") == (plan.step, places(plan, schema)["n"])
+    assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
+
+
+def test_a_new_table_needs_no_policy() -> None:
+    """No policy stands against the creation of a table."""
+    policies = dict.fromkeys(Change, Policy.FAIL)
+    schema = schema_of({"id": "int64", "n": "int32"})
+    assert evolve(None, TABLE, [schema], schema, policies=policies).step is not None
+
+
+def test_a_dropped_column() -> None:
+    """It stays; with the policy `fail` the table stops when the newest schema lacks it, not when an older one does."""
+    older, newest = schema_of({"id": "int64"}), schema_of({"id": "int64", "n": "int32"})
+    fails = DEFAULTS | {Change.DROP: Policy.FAIL}
+    assert STORED == evolve(STORED, TABLE, [older], newest, policies=fails).shape
+    assert STORED == evolve(STORED, TABLE, [newest], older).shape
+    with pytest.raises(Refused, match="the newest schema has no column n"):
+        evolve(STORED, TABLE, [newest], older, policies=fails)
+
+
+def test_another_key() -> None:
+    """The rows of a table are no rows of another key, so it stops, or with `ignore` keeps its own key; the order of the
+    key columns says nothing, and no column of the key may change into what it does not hold."""
+    with pytest.raises(Refused, match=r"the key changed from \(id\) to \(id, n\)"):
+        evolved({"id": "int64", "n": "int32"}, ("id", "n"))
+    ignored = evolved({"id": "int64", "n": "int32"}, ("id", "n"), DEFAULTS | {Change.KEY: Policy.IGNORE})
+    assert ("id",) == ignored.shape.key
+    two = Shape(TABLE, STORED.columns, ("id", "n"))
+    assert ("id", "n") == evolve(two, TABLE, [schema_of({"id": "int64", "n": "int32"}, ("n", "id"))]).shape.key
+    for policy in Policy:
+        with pytest.raises(Refused, match="the column id is bigint"):
+            evolved({"id": "string"}, policies=DEFAULTS | {Change.RETYPE: policy})
+
+
+def test_no_key_is_refused() -> None:
+    """A table without a key column cannot be a mirror."""
+    with pytest.raises(Refused, match=r"tables\.keys, or .* tables\.modes"):
+        evolve(None, TABLE, [schema_of({"a": "string"}, ())])
+    with pytest.raises(Refused, match="the key column id is not among the columns"):
+        evolve(Shape(TABLE, (), ("id",)), TABLE, [])
+
+
+TYPES = ["int8", "int16", "int32", "int64", "uint64", "decimal(10,2)", "decimal(38,0)", "string", "date", "bytes"]
+
+
+@given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=8))
+def test_every_schema_stays_readable(types: list[str]) -> None:
+    """Whatever a column was in turn, events of each of these schemas find a column that holds their values."""
+    schemas = [schema_of({"id": "int64", "n": type}) for type in types]
+    plan = evolve(evolve(None, TABLE, schemas[:1]).shape, TABLE, schemas)
+    for schema in schemas:
+        place = places(plan, schema)["n"]
+        assert place is not None
+        assert holds(plan.shape.types[place], evolve(None, TABLE, [schema]).shape.types["n"])

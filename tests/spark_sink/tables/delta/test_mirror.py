@@ -1,0 +1,88 @@
+"""Delta tables as the workers see them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from spark_sink.errors import ConfigError, Refused
+from spark_sink.events.quarantine import COLUMNS
+from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.mirror import DeltaMirror
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import Changes, Marker
+from tests.spark_sink.lake import Lake
+
+SHAPE = Shape(TableId("s", "d", None, "t"), (Column("Id", "bigint"), Column("it's", "string")), ("Id",))
+NAME = "s_d.t"
+
+
+def _rows(ids: list[int]) -> Changes:
+    columns = {"Id": pa.array(ids, pa.int64()), "it's": pa.array(["x"] * len(ids))}
+    meta = {"_cdc_scope": "a", "_cdc_pos": "1", "_cdc_incomplete": False}
+    filled = {name: pa.array([value] * len(ids)) for name, value in meta.items()}
+    filled["_cdc_state"] = pa.array([None] * len(ids), pa.string())
+    filled["_cdc_deleted_at"] = pa.array([None] * len(ids), pa.timestamp("us", "UTC"))
+    return Changes(pa.table({**columns, **filled}), {}, inserts_only=True)
+
+
+def test_a_table_is_what_was_created(lake: Lake) -> None:
+    """The shape, with its key and its source, is read back from the table; creating it again changes nothing."""
+    tables = DeltaTables(str(lake.warehouse))
+    assert tables.open(NAME) is None
+    lake.ddl.create(NAME, SHAPE)
+    lake.ddl.create(NAME, SHAPE)
+    opened = tables.open(NAME)
+    assert opened is not None
+    assert SHAPE == opened.shape
+    assert 0 == lake.version(NAME)
+
+
+def test_a_strangers_table_is_refused(lake: Lake) -> None:
+    """Tables that the sink did not make, and those with features that nobody knows to write, are refused at once."""
+    tables = DeltaTables(str(lake.warehouse))
+    DeltaTable.create(lake.path("s_d.other"), pa.schema([("Id", pa.int64())]))
+    with pytest.raises(Refused, match="not created by this sink"):
+        tables.open("s_d.other")
+    lake.ddl.create(NAME, SHAPE)
+    unknown = "'delta.feature.variantType' = 'supported'"
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` SET TBLPROPERTIES ({unknown})")
+    assert tables.open(NAME) is not None
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` ADD COLUMNS (extra variant)")
+    with pytest.raises(Refused, match="variantType"):
+        tables.open(NAME)
+
+
+def test_a_name_that_differs_by_case_is_an_error(lake: Lake) -> None:
+    """A table is not created beside one whose name, or whose folder's, differs only by case."""
+    lake.ddl.create(NAME, SHAPE)
+    for name in ("s_d.T", "S_D.t"):
+        with pytest.raises(ConfigError, match=r"s_d\.t is there already"):
+            lake.ddl.create(name, SHAPE)
+
+
+def test_columns_of_others_are_left_alone(lake: Lake) -> None:
+    """A column that somebody added is no target when no event can write its type, and rows are still written."""
+    lake.ddl.create(NAME, SHAPE)
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` ADD COLUMNS (extra map<string,string>)")
+    opened = DeltaTables(str(lake.warehouse)).open(NAME)
+    assert isinstance(opened, DeltaMirror)
+    assert ["Id", "it's"] == list(opened.shape.types)
+    opened.write(_rows([1, 2]), Marker("app", 1))
+    assert {(1,), (2,)} == opened.marks({(1,), (2,), (3,)}).keys()
+    assert {"Id": 2, "it's": "x"} == opened.rows({(2,)})[(2,)]
+    again = _rows([2, 3])
+    opened.write(again._replace(inserts_only=False), Marker("app", 2))
+    assert 3 == len(opened.marks({(1,), (2,), (3,)}))
+
+
+def test_quarantine_takes_a_batch_once(lake: Lake) -> None:
+    """The quarantine table looks its markers up before it appends, the very first version included."""
+    tables = DeltaTables(str(lake.warehouse))
+    arrow = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
+    row = pa.table({name: pa.array([None], arrow[sql]) for name, sql in COLUMNS.items()})
+    for marker in (Marker("a", 0), Marker("a", 0), Marker("b", 0), Marker("a", 1)):
+        tables.quarantine(row, marker)
+    assert 3 == DeltaTable(lake.path("_cdc.quarantine")).to_pyarrow_table().num_rows

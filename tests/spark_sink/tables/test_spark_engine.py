@@ -1,0 +1,221 @@
+"""Tables that Spark writes: the same batches give the same tables as with deltalake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+import structlog
+from deltalake import DeltaTable
+
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.staged import Staging
+from spark_sink.tables.spark_operations import Order
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.pairs import TABLES, announce, both, present, rules, stored
+
+
+def test_both_engines_give_one_table(lake: Lake) -> None:
+    """Inserts, patches, deletes, moved keys, broken events, a truncate in the middle of a batch and replays leave every
+    column of every row, ours included, as deltalake leaves it."""
+    lake.use(rules())
+    announce(lake, {"id": "int64", "a": "string", "t": "timestamptz", "n": "decimal(38,10)"})
+    far = {"a": "x", "t": "0001-01-01T00:00:00Z", "n": "1234567890123456789012345678.1234567891"}
+    batches = [
+        [change("c", {"id": id}, far, pos=id) for id in range(1, 6)],
+        [
+            change("u", {"id": 1}, {"a": None}, pos=11, full=False),
+            change("u", {"id": 2}, {"t": "9999-12-31T23:59:59.999999Z"}, pos=12, full=False),
+            change("d", {"id": 3}, pos=13),
+            change("u", {"id": 14}, {"a": "moved"}, key_old={"id": 4}, pos=14, full=False),
+            change("c", {"id": 6}, {"a": "new"}, pos=15),
+            change("u", {"id": 5}, {"n": "x"}, pos=16, full=False),
+            change("u", {"id": 7}, {"a": "unknown"}, pos=17, full=False),
+        ],
+        [
+            change("c", {"id": 8}, {"a": "gone"}, pos=21),
+            change("t", None, pos=22),
+            change("c", {"id": 9}, {"a": "y"}, pos=23),
+            change("u", {"id": 1}, {"a": "late"}, pos=19),
+            change("c", {"id": 9}, {"a": "other"}, pos=5, scope=OTHER_SCOPE),
+        ],
+    ]
+    for number, batch in enumerate(batches):
+        reports = lake.apply(number, both(batch))
+        assert TABLES == {r.table.split(".")[1]: r.engine for r in reports}
+        assert stored(lake, "orders") == stored(lake, "merged")
+    versions = lake.version("shop_sales.merged")
+    again = lake.apply(2, both(batches[2]))
+    assert [3, 3] == [report.skipped for report in again]
+    assert versions == lake.version("shop_sales.merged")
+    reasons = [reason for reason, _, _ in lake.quarantine()]
+    assert ["VALUE_INVALID"] * 2 == reasons
+    assert not list(lake.warehouse.glob("_cdc/staging/*/*"))
+
+
+class Killed(BaseException):
+    """What a test does in place of SIGKILL."""
+
+
+class DyingWriter:
+    """Dies before or after it has done what was ordered; `staged` is what lay there."""
+
+    def __init__(self, lake: Lake, writer: DeltaWriter, *, before: bool) -> None:
+        self._lake, self._writer, self._before = lake, writer, before
+        self.staged: dict[str, bytes] = {}
+
+    def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
+        if not orders:  # the table has asked for its records
+            return {}
+        files = self._lake.warehouse.glob("_cdc/staging/*/*/*")
+        self.staged = {path.name: path.read_bytes() for path in files}
+        if not self._before:
+            self._writer.carry_out(orders)
+        raise Killed
+
+    def version(self, table: str) -> int:
+        raise AssertionError("nothing was done")
+
+    def discard(self) -> None:
+        raise AssertionError("nothing was done")
+
+
+def test_killed_around_a_merge(lake: Lake) -> None:
+    """A driver that dies between staging and MERGE stages the same file again, and one that dies after the MERGE makes
+    none again; what lies there goes with the next batch that stages."""
+    lake.use(rules())
+    sent = [change("c", {"id": "1"}, {"a": "x"}, pos=1, table="merged")]
+    lake.apply(0, sent)
+    changed = [
+        change("u", {"id": "1"}, {"a": "y"}, pos=2, table="merged"),
+        change("c", None, {}, pos=3, table="merged"),
+    ]
+    found = []
+    for before in (True, True, False):
+        lake.applier = lake.new_applier("checkpoint-1")
+        writer = DyingWriter(
+            lake, DeltaWriter(lake.spark, Staging(str(lake.warehouse), "test/checkpoint-1")), before=before
+        )
+        lake.applier._writer = writer
+        with pytest.raises(Killed):
+            lake.apply(1, changed)
+        found.append(writer.staged)
+    assert found[0] == found[1] == found[2] != {}
+    version = lake.version("shop_sales.merged")
+    assert ["y"] == [row["a"] for row in stored(lake, "merged")]
+    lake.applier = lake.new_applier("checkpoint-1")
+    (report,) = lake.apply(1, changed)
+    assert (1, 0, version) == (report.skipped, report.commits, lake.version("shop_sales.merged"))
+    assert 1 == len(lake.quarantine())
+    lake.apply(2, [change("d", {"id": "1"}, pos=4, table="merged")])
+    assert ([], []) == (lake.rows("shop_sales.merged"), list(lake.warehouse.glob("_cdc/staging/*/*")))
+
+
+FOREIGN = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
+
+
+def test_features_that_deltalake_does_not_write(lake: Lake) -> None:
+    """A table that somebody gave such features goes on under Spark, which the log explains; what Spark left in its
+    files is read back right."""
+    lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    with structlog.testing.capture_logs() as logs:
+        lake.apply(0, [change("c", {"id": id}, {"n": id}, pos=id) for id in (1, 2, 3)])
+        lake.spark.sql(f"ALTER TABLE delta.`{lake.path()}` SET TBLPROPERTIES ({FOREIGN})")
+        lake.apply(1, [change("u", {"id": 1}, {"n": 10}, pos=4), change("d", {"id": 2}, pos=5)])
+        (report,) = lake.apply(2, [change("u", {"id": 1}, {"n": 0}, pos=3), change("u", {"id": 2}, {"n": 0}, pos=4)])
+    assert {"duplicate": 2} == report.stale
+    assert {1: {"n": 10}, 3: {"n": 3}} == present(lake, "orders")
+    chosen = [(line["engine"], line["reason"]) for line in logs if line["event"] == "engine chosen"]
+    assert [("fused", "spark"), "deltalake does not write: columnMapping, deletionVectors"] == [
+        tuple(engine for engine, _ in chosen),
+        chosen[1][1],
+    ]
+
+
+def test_a_rule_that_somebody_gave_the_table(lake: Lake) -> None:
+    """A row that breaks it parks its table, without its values in the log; other tables go on. When the rule is gone, a
+    resume brings everything back; what was broken by itself, and stands for a gap, is in quarantine twice then."""
+    lake.use(rules())
+    lake.announce(schema_of({"id": "int64", "n": "int32"}, table="merged"))
+    lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, table="merged")])
+    path = lake.path("shop_sales.merged")
+    lake.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT few CHECK (n IS NULL OR n < 12345)")
+    broken = [
+        change("u", {"id": 1}, {"n": 12345}, pos=6, table="merged"),
+        change("c", {"id": 4}, {"n": "x"}, pos=7, table="merged"),
+        change("t", None, pos=8, table="merged"),
+        change("c", {"id": "1"}, {"a": "x"}, pos=9),
+    ]
+    with structlog.testing.capture_logs() as logs:
+        reports = lake.apply(1, broken)
+    assert {"orders": 1, "merged": 0} == {report.table.split(".")[1]: report.commits for report in reports}
+    assert [{"id": "1", "a": "x"}] == lake.rows()
+    assert [("VALUE_INVALID", 1)] == [row[:2] for row in lake.quarantine()]
+    assert [("TABLE_REFUSED", offset) for offset in (0, 1, 2)] == lake.parked()
+    (refusal,) = [line for line in logs if line["event"] == "table parked"]
+    assert refusal["reason"].endswith("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
+    lake.apply(2, [change("u", {"id": 1}, {"n": 12344}, pos=10, table="merged")])
+    failed = lake.command("resume", "shop_sales.merged")
+    assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in (failed.error or "")
+    assert ({1: {"n": 1}}, 4) == (present(lake, "merged"), len(lake.parked()))
+    lake.spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT few")
+    assert "4 events replayed" == lake.command("resume", "shop_sales.merged").result
+    assert ({1: {"n": 12344}}, []) == (present(lake, "merged"), lake.parked())
+    assert [("VALUE_INVALID", 1)] * 2 == [row[:2] for row in lake.quarantine()]
+
+
+def test_what_waits_comes_back(lake: Lake) -> None:
+    """A resume stages and merges turn after turn, truncates in the middle of one among them, and leaves what deltalake
+    leaves; the manifest tells the version that readers see."""
+    lake.use(rules())
+    announce(lake, {"id": "int64", "a": "string"})
+    lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
+    assert lake.version("shop_sales.merged") == _told(lake, "shop_sales.merged")
+    for table in TABLES:
+        assert "parked" == lake.command("park", f"shop_sales.{table}").result
+    lake.apply(1, both([change("u", {"id": 1}, {"a": "y"}, pos=4, full=False), change("d", {"id": 2}, pos=5)]))
+    truncate = [change("c", {"id": 4}, {"a": "x"}, pos=6), change("t", None, pos=7), change("c", {"id": 5}, {}, pos=8)]
+    lake.apply(2, both(truncate))
+    lake.apply(3, both([change("u", {"id": 5}, {"a": "z"}, pos=9, full=False)]))
+    for table in TABLES:
+        assert "6 events replayed" == lake.command("resume", f"shop_sales.{table}").result
+        assert lake.version(f"shop_sales.{table}") == _told(lake, f"shop_sales.{table}")
+    assert stored(lake, "orders") == stored(lake, "merged")
+    assert ([{"id": "5", "a": "z"}], []) == ([{**row, "id": str(row["id"])} for row in lake.rows()], lake.parked())
+    assert not list(lake.warehouse.glob("_cdc/staging/*/*"))
+
+
+def _told(lake: Lake, table: str) -> int:
+    """The greatest version of a table in the manifest."""
+    rows = lake.books.batches.read(["versions"]).column("versions").to_pylist()
+    return max(int(version) for row in rows for name, version in row if name == table)
+
+
+def test_deleted_rows_that_stay(lake: Lake) -> None:
+    """Soft deletes, and a truncate among them, are the same rows under both engines."""
+    lake.use(replace(rules(), soft_deletes=True))
+    announce(lake, {"id": "int64", "a": "string"})
+    lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
+    lake.apply(1, both([change("d", {"id": 1}, pos=4), change("t", None, pos=5), change("c", {"id": 4}, {}, pos=6)]))
+    assert stored(lake, "orders") == stored(lake, "merged")
+    deleted = {row["id"] for row in stored(lake, "merged") if row["_cdc_deleted_at"] is not None}
+    assert {1, 2, 3} == deleted
+
+
+def test_a_sweep(lake: Lake) -> None:
+    """Rows that a reload did not bring again go, in a table whose past and present only Spark's readers know, too."""
+    lake.use(rules())
+    announce(lake, {"id": "int64", "a": "string"})
+    lake.apply(0, both([change("c", {"id": id}, {"a": "old"}, pos=id) for id in (1, 2, 3)]))
+    lake.spark.sql(f"ALTER TABLE delta.`{lake.path('shop_sales.merged')}` SET TBLPROPERTIES ({FOREIGN})")
+    lake.apply(1, both([change("d", {"id": 3}, pos=4)]))
+    times = [DeltaTable(lake.path(f"shop_sales.{table}")).history(1)[0]["timestamp"] for table in TABLES]
+    loaded = datetime.fromtimestamp(max(times) / 1000, UTC).isoformat()
+    lake.apply(2, both([change("r", {"id": 1}, {"a": "new"}, pos=10)]))
+    for table in TABLES:
+        told = [lake.command("sweep", f"shop_sales.{table}", loaded).result for _ in "ab"]
+        assert (["1 rows deleted", "0 rows deleted"], {1: {"a": "new"}}) == (told, present(lake, table))
+    assert not list(lake.warehouse.glob("_cdc/staging/*/*"))

@@ -1,0 +1,93 @@
+"""How Java is started: with the jars that Spark lacks, deaf to SIGTERM, and gone when we are."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dev.broker import Broker
+from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink
+
+pytestmark = pytest.mark.integration
+
+_STARTED = """
+import sys, time
+from pyspark import SparkContext
+from spark_sink import spark_session
+spark_session._start_java({"spark.master": "local[1]"})
+print(SparkContext._gateway.proc.pid, flush=True)
+sys.stdin.readline()
+print(SparkContext._jvm.java.lang.System.getProperty("java.version"), flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
+    """A supervisor may signal every process of the service. Java stays for the running batch, whatever becomes of it;
+    when the sink is killed, Java ends, too."""
+    pipe = subprocess.PIPE
+    sink = subprocess.Popen([sys.executable, "-c", _STARTED], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
+    assert sink.stdin is not None
+    assert sink.stdout is not None
+    with sink:
+        java = int(sink.stdout.readline())
+        os.kill(java, signal.SIGTERM)
+        sink.stdin.write(b"\n")
+        sink.stdin.flush()
+        assert sink.stdout.readline()  # it still answers
+        sink.kill()
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while _is_there(java):
+        assert time.monotonic() < deadline, "Java goes on"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_spark_starts(number: int) -> None:
+    """There is no batch to wait for: exit code 0, and no trace of where it was."""
+    waits = "import time; from spark_sink import signals; signals.end_at_once(); print(flush=True); time.sleep(600)"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", waits], stdout=pipe, stderr=pipe) as starting:
+        assert starting.stdout is not None
+        starting.stdout.readline()
+        starting.send_signal(number)
+        assert (b"", b"") == starting.communicate(timeout=PATIENCE_SECONDS)
+    assert 0 == starting.returncode
+
+
+def _is_there(pid: int) -> bool:
+    told = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(told.strip()) and not told.startswith("Z")
+
+
+def test_without_jars(broker: Broker, tmp_path: Path) -> None:
+    """One line with what is missing and what to do, exit code 2, and nothing of Java."""
+    sink = Sink(broker, tmp_path, "sink-without-jars")
+    (tmp_path / "conf").mkdir()
+    command = [sys.executable, "-m", "spark_sink", "run", "-c", str(sink.config)]
+    environment = {**sink.environment(), "SPARK_CONF_DIR": str(tmp_path / "conf")}  # not the checkout's default
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, env=environment
+    )
+    assert 2 == ended.returncode
+    said = ended.stderr.splitlines()
+    assert said[-1].startswith(
+        "spark-sink: Spark has no jars of: Delta Lake, Spark's Kafka source, Spark's Avro functions"
+    )
+    assert "`make setup`" in said[-1]
+    assert not [line for line in said if "Exception" in line or line.startswith(("\tat ", "Traceback"))]
+
+
+def test_without_java(tmp_path: Path) -> None:
+    """So is a machine without Java."""
+    (tmp_path / "bash").symlink_to("/bin/bash")
+    environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
+    command = [sys.executable, "-c", "from spark_sink import session; spark_session._start_java({})"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert "ConfigError: Java did not start (JAVA_GATEWAY_EXITED)" in ended.stderr.splitlines()[-1]

@@ -1,0 +1,69 @@
+"""What librdkafka complains of: what waiting does not cure, and what it may."""
+
+from __future__ import annotations
+
+import pytest
+from confluent_kafka import KafkaError
+
+from translator.kafka.client_errors import Complaints
+
+# As librdkafka 2.16 says it; the whole of them against a real broker: tests/integration/test_security.py
+LOGIN = "sasl_ssl://b:1/{}: SASL authentication error: Authentication failed: Invalid username or password"
+AWAY = "b:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 3ms in state CONNECT)"
+NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: "
+
+
+def told(*errors: tuple[int, str]) -> Complaints:
+    complaints = Complaints("PLAIN", None)
+    for code, text in errors:
+        complaints(KafkaError(code, text))
+    return complaints
+
+
+def test_a_refused_login_is_a_refusal() -> None:
+    """Whatever else is said around it."""
+    complaints = told(
+        (KafkaError._TRANSPORT, AWAY),
+        (KafkaError._AUTHENTICATION, LOGIN.format("bootstrap")),
+        (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"),
+    )
+    assert "check kafka.sasl_mechanism, sasl_username and sasl_password" in (complaints.refusal(needed=False) or "")
+
+
+def test_a_bootstrap_address_may_refuse() -> None:
+    """Once others have answered, only brokers of the cluster are needed."""
+    assert told((KafkaError._AUTHENTICATION, LOGIN.format("bootstrap"))).refusal(needed=True) is None
+    assert told((KafkaError._AUTHENTICATION, LOGIN.format("7"))).refusal(needed=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        (NO_TOKEN + '{"error": "invalid_client"}', True),
+        (NO_TOKEN + '{"error": "invalid_scope", "error_description": "x"}', True),
+        (NO_TOKEN + "SSL certificate OpenSSL verify result: certificate has expired (10)", True),
+        (NO_TOKEN + '{"error": "temporarily_unavailable"}', False),
+        (NO_TOKEN + "Failed to connect to 10.0.0.1:443 after 0 ms: Could not connect to server", False),
+        (NO_TOKEN + "<html>Bad Gateway</html>", False),
+    ],
+)
+def test_tokens(text: str, refused: bool) -> None:
+    """An endpoint that is away is waited for; one that says no is not."""
+    complaints = told((KafkaError._AUTHENTICATION, text))
+    assert refused == (complaints.refusal(needed=False) is not None)
+    assert refused == (complaints.last is None)
+
+
+@pytest.mark.parametrize(("alert", "refused"), [(42, True), (46, True), (116, True), (80, False), (90, False)])
+def test_alerts(alert: int, refused: bool) -> None:
+    """A broker that is in trouble itself refuses nobody."""
+    text = f"ssl://b:1/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert: SSL alert number {alert}"
+    assert refused == (told((KafkaError._TRANSPORT, text)).refusal(needed=False) is not None)
+
+
+def test_the_reason_stands_before_the_count() -> None:
+    """Why brokers are away is said, not that they are; when nobody says why, the protocol is the likely reason."""
+    down = (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
+    assert AWAY.partition(" (after")[0] == told(down, (KafkaError._TRANSPORT, AWAY), down).last
+    assert "kafka.security_protocol" in (told(down).last or "")
+    assert told().last is None

@@ -1,0 +1,39 @@
+"""Parts of a partition that somebody asks for."""
+
+import pytest
+
+from translator.errors import ConfigError
+from translator.kafka.offset_ranges import Range, narrowed
+
+WHOLE = Range("raw.canal", 0, 10, 207)
+
+
+@pytest.mark.parametrize(
+    ("first", "end", "expected"),
+    [(None, None, (10, 207)), (20, None, (20, 207)), (None, 20, (10, 20)), (20, 20, (20, 20)), (207, 207, (207, 207))],
+)
+def test_inside(first: int | None, end: int | None, expected: tuple[int, int]) -> None:
+    """What is not asked for is the whole; a part may be empty, also at the end."""
+    found = narrowed(WHOLE, first, end)
+    assert expected == (found.first, found.end)
+
+
+@pytest.mark.parametrize(
+    ("whole", "first", "end", "said"),
+    [
+        (WHOLE, 99999, 100000, "raw.canal/0 has no offset 99999; it has 10 to 206"),
+        (WHOLE, 99999, None, "raw.canal/0 has no offset 99999; it has 10 to 206"),
+        (WHOLE, 207, 208, "raw.canal/0 has no offset 207; it has 10 to 206"),
+        (WHOLE, 9, 10, "raw.canal/0 has no offset 9; it has 10 to 206"),
+        (WHOLE, None, 300, "raw.canal/0 has no offset 299; it has 10 to 206"),
+        (WHOLE, None, 3, "raw.canal/0 has no offset 2; it has 10 to 206"),
+        (WHOLE, 30, 20, "offsets 30 to 20 of raw.canal/0: the end is before the beginning"),
+        (Range("t", 1, 0, 0), 0, 1, "t/1 has no offset 0; it is empty, and the next record will have offset 0"),
+        (Range("t", 1, 7, 7), 3, 4, "t/1 has no offset 3; it is empty, and the next record will have offset 7"),
+    ],
+)
+def test_outside(whole: Range, first: int | None, end: int | None, said: str) -> None:
+    """The offset that is not there is named, and those that are."""
+    with pytest.raises(ConfigError) as caught:
+        narrowed(whole, first, end)
+    assert said == str(caught.value)

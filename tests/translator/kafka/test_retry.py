@@ -1,0 +1,73 @@
+"""Waiting for a service: it is asked again, for as long as was said, and only where that can help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from translator.errors import ConfigError, RetryableError
+from translator.kafka import retry
+from translator.kafka.retry import wait_for
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry, "_FIRST_PAUSE", 0.001)
+
+
+def answering(*answers: Exception | int) -> Callable[[float], int]:
+    """A service that gives these answers one after the other."""
+    left = list(answers)
+
+    def ask(_seconds: float) -> int:
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return ask
+
+
+def test_asked_until_it_answers() -> None:
+    """Each refusal is said, and the first answer counts."""
+    said: list[str] = []
+    service = answering(RetryableError("not yet"), RetryableError("almost"), 7, 8)
+    assert 7 == wait_for("service", service, 60, said.append)
+    assert ["waiting for a service: not yet", "waiting for a service: almost"] == said
+
+
+def test_asked_once() -> None:
+    """Without patience it is asked once; the error says how long was waited, and why in vain."""
+    said: list[str] = []
+    with pytest.raises(RetryableError, match=r"^no service answered within 0 s: not yet$"):
+        wait_for("service", answering(RetryableError("not yet"), 7), 0, said.append)
+    assert [] == said
+
+
+def test_not_for_ever() -> None:
+    """The time is up although it would answer at some time."""
+    with pytest.raises(RetryableError, match=r"^no service answered within 0\.05 s: not yet$"):
+        wait_for("service", answering(*[RetryableError("not yet")] * 1000), 0.05, lambda _: None)
+
+
+def test_other_errors_are_not_waited_for() -> None:
+    """What waiting does not mend is told at once."""
+    said: list[str] = []
+    with pytest.raises(ConfigError, match="wrong"):
+        wait_for("service", answering(ConfigError("wrong"), 7), 60, said.append)
+    assert [] == said
+
+
+def test_the_time_that_is_left_is_told() -> None:
+    """The service may use it as its own limit: never more than all, never nothing."""
+    told: list[float] = []
+
+    def ask(seconds: float) -> int:
+        told.append(seconds)
+        if len(told) < 3:
+            raise RetryableError("not yet")
+        return 7
+
+    assert 7 == wait_for("service", ask, 60, lambda _: None)
+    assert 60 >= told[0] > told[1] > told[2] > 0

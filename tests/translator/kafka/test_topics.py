@@ -1,0 +1,145 @@
+"""Topics on the real broker: created or only checked, described, read to their end; a broker that is not there."""
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from dev.broker import Broker
+from tests.translator.service._said import Said, tell
+from translator.errors import ConfigError, RetryableError
+from translator.kafka import topics as topics_module
+from translator.kafka.topics import Reader, Topics, _note
+from translator.settings import Kafka, Output, Projection, Settings, Source
+from translator.settings import Topics as TopicSettings
+
+
+@pytest.fixture
+def settings(broker: Broker) -> Iterator[Settings]:
+    output = Output(topic=f"topics-{uuid.uuid4().hex[:8]}")
+    yield Settings(
+        kafka=Kafka(bootstrap_servers=broker.bootstrap),
+        output=output,
+        sources=(Source(name="s", dialect="canal", topics=("raw",)),),
+    )
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    made = [name for name in admin.list_topics(timeout=10).topics if name.startswith(output.topic)]
+    if made:
+        for future in admin.delete_topics(made).values():
+            future.result(20)
+
+
+def topics_of(settings: Settings) -> Topics:
+    return Topics({"bootstrap.servers": settings.kafka.bootstrap_servers})
+
+
+def test_what_lies_behind_a_note_may_be_anything() -> None:
+    """librdkafka copies notes without their end: bytes of its memory follow, which need not be text."""
+
+    class Copied:
+        @property
+        def metadata(self) -> str:
+            return b"topic=abc;\xff\xfe".decode()
+
+    assert _note(Copied()).startswith("topic=abc;")  # type: ignore[arg-type]
+    assert "" == _note(TopicPartition("t", 0, 1))
+
+
+def test_missing_topics_are_created_once(settings: Settings) -> None:
+    """Schemas and metadata have one partition and are compacted; a second start changes nothing."""
+    topics = topics_of(settings)
+    topics.ensure(settings)
+    topics.ensure(settings)
+    output = settings.output
+    facts = topics.describe([output.topic, output.dead_letter_topic, output.schemas_topic, output.metadata_topic])
+    assert [4, 4, 1, 1] == [fact.partitions for fact in facts.values()]
+    assert 4 == len({fact.id for fact in facts.values()})
+
+
+def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> None:
+    """A projection has as many partitions as the canonical topic; sizes are told by topic."""
+    projections = (Projection(topic=f"{settings.output.topic}.json", codec="json"),)
+    projected = settings.model_copy(update={"projections": projections})
+    topics = topics_of(projected)
+    topics.ensure(projected)
+    assert [4, 4, 4, 1, 1] == [fact.partitions for fact in topics.describe(projected.written_topics).values()]
+    assert projected.written_topics == list(topics.max_message_bytes(projected.written_topics))
+
+
+def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:
+    """With topics.create false a missing topic is a configuration error that names it."""
+    strict = settings.model_copy(update={"topics": TopicSettings(create=False)})
+    with pytest.raises(ConfigError, match=f"missing topics: {settings.output.topic}, .*topics.create: true"):
+        topics_of(settings).ensure(strict)
+
+
+def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
+    """Raw topics are never created: a missing one is a configuration error, whatever is asked about it."""
+    with pytest.raises(ConfigError, match=r"^topic no-such-topic: "):
+        topics_of(settings).describe(["no-such-topic"])
+    with pytest.raises(ConfigError, match=r"^configuration of topic no-such-topic: "):
+        topics_of(settings).max_message_bytes(["no-such-topic"])
+
+
+def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
+    """`to_end` gives what is there and ends, also on an empty partition; `poll` gives what comes after."""
+    topics = topics_of(settings)
+    topics.ensure(settings)
+    name = settings.output.topic
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers})
+    for number in range(5):
+        producer.produce(name, b"%d" % number, partition=number % 3)
+    producer.flush(20)
+    reader = Reader({"bootstrap.servers": settings.kafka.bootstrap_servers}, topics.describe([name]))
+    assert [b"0", b"1", b"2", b"3", b"4"] == sorted(record.value() for record in reader.to_end())
+    producer.produce(name, b"later", partition=3)
+    producer.flush(20)
+    later = next(values for _ in range(40) if (values := [record.value() for record in reader.poll(0.5)]))
+    assert [b"later"] == later
+    reader.close()
+
+
+def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) -> None:
+    """The start says that it waits, and gives up with a retryable error after the time."""
+    topics = Topics({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
+    with pytest.raises(Said, match=r"^waiting for a broker: "):
+        topics.wait_for_broker(60, tell)
+    with pytest.raises(RetryableError, match="no broker answered within 1 s"):
+        topics.wait_for_broker(1, lambda _: None)
+
+
+NOBODY_ANSWERS: dict[str, Callable[[Topics, Settings], object]] = {
+    "names": lambda topics, _: topics.names(),
+    "ensure": lambda topics, settings: topics.ensure(settings),
+    "created": lambda topics, settings: topics._wait_for_topics({settings.output.topic}),
+    "describe": lambda topics, _: topics.describe(["raw"]),
+    "ids": lambda topics, _: topics.ids(["raw"]),
+    "committed": lambda topics, _: topics.committed("group", [("raw", 0)]),
+    "offsets": lambda topics, _: topics.offsets([("raw", 0)], "latest"),
+    "sizes": lambda topics, _: topics.max_message_bytes(["raw"]),
+    "compacted": lambda topics, _: topics.is_compacted("raw"),
+}
+
+
+@pytest.fixture
+def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Topics, Settings]:
+    """The client of a broker that is gone; it does not wait long."""
+    monkeypatch.setattr(topics_module, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(topics_module, "_SOON", 0.5)
+    kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
+    settings = Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
+    return Topics({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}), settings
+
+
+@pytest.mark.parametrize("asked", NOBODY_ANSWERS)
+def test_a_broker_that_is_lost(lost: tuple[Topics, Settings], asked: str) -> None:
+    """Whatever is asked, it is an error of ours that says so, none of the library's, and no mistake of the operator."""
+    with pytest.raises(RetryableError):
+        NOBODY_ANSWERS[asked](*lost)
+
+
+def test_the_group_is_not_judged_while_the_broker_is_lost(lost: tuple[Topics, Settings]) -> None:
+    """Nobody can tell yet; joining it will."""
+    lost[0].check_group("group")

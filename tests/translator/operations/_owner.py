@@ -1,0 +1,94 @@
+"""An owner of the partitions of a yard: everything of the service but Faust, at work while something else happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.translator.operations._replay import Read, Yard
+from translator.service.bootstrap import World, follow, prepare
+from translator.settings import Settings
+
+
+class Owner:
+    """Reads partitions of the raw topic from where it is told to where they end."""
+
+    def __init__(self, yard: Yard, world: World, begin: int) -> None:
+        self.world = world
+        self.tasks: list[asyncio.Task[None]] = []
+        self._yard = yard
+        self._next: Counter[int] = Counter()
+        self._begin = begin
+
+    async def reap(self) -> None:
+        while True:
+            self.world.delivery.reap()
+            await asyncio.sleep(0.005)
+
+    def follow(self) -> None:
+        """From now on takes in what others write."""
+        self.tasks.append(asyncio.create_task(self._follow()))
+
+    async def _follow(self) -> None:
+        while True:
+            follow(self.world, await asyncio.to_thread(lambda: list(self.world.reader.poll(0.1))))
+
+    async def informed(self) -> None:
+        """Returns when it has taken in all that others have written by now."""
+        await self.world.journal.synced()
+
+    async def read(self, *partitions: int) -> None:
+        """Translates what came, and returns when all of it is delivered."""
+        for partition in partitions:
+            begin = self._next[partition] or self._begin
+            records = [Read.of(record) for record in await asyncio.to_thread(self._yard.raw_records, partition, begin)]
+            if not records:
+                continue
+            done = asyncio.Event()
+            await self.world.pipeline.process(self._yard.raw, partition, records, done.set)
+            self._next[partition] = records[-1].offset + 1
+            await done.wait()
+
+
+@asynccontextmanager
+async def owner(yard: Yard, settings: Settings, begin: int = 0, *, follows: bool = True) -> AsyncIterator[Owner]:
+    """A process that has just been given the partitions.
+
+    Args:
+        begin: the offset that was committed.
+        follows: it takes in what others write; else only when it is told to.
+    """
+    found = Owner(yard, await asyncio.to_thread(prepare, settings), begin)
+    found.tasks.append(asyncio.create_task(found.reap()))
+    if follows:
+        found.follow()
+    try:
+        yield found
+    finally:
+        for task in found.tasks:
+            task.cancel()
+        ended = await asyncio.gather(*found.tasks, return_exceptions=True)
+        assert [] == [error for error in ended if not isinstance(error, asyncio.CancelledError)]
+
+
+def offsets(records: Iterable[Any], partition: int = 0) -> list[int]:
+    """Raw offsets of events, in the order in which they lie."""
+    places = [dict(record.headers())["cdc-id"].decode().split("/")[2:4] for record in records]
+    return [int(offset) for of, offset in places if int(of) == partition]
+
+
+def in_order(found: Iterable[int]) -> list[int]:
+    """What a reader takes that leaves out what it has seen.
+
+    Raises:
+        AssertionError: an event comes after a later one and was never seen before: the reader would lose it.
+    """
+    taken: list[int] = []
+    for offset in found:
+        if not taken or offset > taken[-1]:
+            taken.append(offset)
+        assert offset in taken, f"offset {offset} comes after {taken[-1]}"
+    return taken

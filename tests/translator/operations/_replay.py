@@ -1,0 +1,184 @@
+"""A raw topic, what the service makes of it, and what a replay adds: over real topics, without Faust between."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from translator.codecs.record import Record
+from translator.kafka.topics import Reader, Topics
+from translator.operations.dlq.reader import Dead, Wanted, look
+from translator.operations.dlq.replay import Report, replay
+from translator.service.bootstrap import prepare
+from translator.settings import Settings
+
+AMBIGUOUS = {"profile": "auto"}
+CLEAR = {"profile": "oss"}
+
+
+def update(row: int, *, both: bool = True, name: str = "new", table: str = "t") -> bytes:
+    """A Canal update. With both images whole, `auto` cannot tell which of them is the row before."""
+    old = {"id": str(row), "name": "old"} if both else {"name": "old"}
+    message = {
+        "data": [{"id": str(row), "name": name}],
+        "old": [old],
+        "database": "shop",
+        "table": table,
+        "type": "UPDATE",
+        "isDdl": False,
+        "sql": "",
+        "es": 1_700_000_000_000 + 1000 * row,
+        "ts": 1_700_000_000_001 + 1000 * row,
+        "id": row,
+        "mysqlType": {"id": "bigint", "name": "varchar(10)"},
+        "pkNames": ["id"],
+    }
+    return json.dumps(message).encode()
+
+
+@dataclass
+class Read:
+    """What the pipeline reads of a consumer record."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+    @classmethod
+    def of(cls, record: Any) -> Read:
+        return cls(record.offset(), record.timestamp()[1], record.key(), record.value(), record.headers() or [])
+
+
+class Yard:
+    """A raw topic of three partitions, and as many outputs as configurations ask for."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.name = f"replay-{uuid.uuid4().hex[:8]}"
+        self.raw = f"{self.name}-raw"
+        self.said: list[str] = []
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.make_raw()
+
+    def make_raw(self) -> None:
+        self.make(self.raw, 3)
+
+    def make(self, topic: str, partitions: int, max_bytes: int = 1_000_000) -> None:
+        """A topic; the largest batch that it takes."""
+        new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(max_bytes)})
+        for future in self._admin.create_topics([new]).values():
+            future.result(20)
+
+    def allow(self, topic: str, max_bytes: int) -> None:
+        """Lets a topic take larger batches."""
+        entry = ConfigEntry("max.message.bytes", str(max_bytes), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        for future in self._admin.incremental_alter_configs([resource]).values():
+            future.result(20)
+        topics = Topics({"bootstrap.servers": self.bootstrap})
+        while topics.max_message_bytes([topic])[topic] != max_bytes:
+            time.sleep(0.1)
+
+    def write(self, topic: str, records: Sequence[Record]) -> None:
+        """Records into partition 0 of a topic."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for record in records:
+            producer.produce(topic, record.value, record.key, 0, headers=record.headers)
+        assert 0 == producer.flush(20)
+
+    def make_raw_again(self) -> None:
+        """Another incarnation under the same name."""
+        for future in self._admin.delete_topics([self.raw]).values():
+            future.result(20)
+        while self.raw in self._admin.list_topics(timeout=10).topics:
+            time.sleep(0.1)
+        self.make_raw()
+
+    def settings(self, options: Mapping[str, Any], dialect: str = "canal", **changes: Any) -> Settings:
+        """A configuration that writes to `out`, or to the output topic among the changes."""
+        document = {
+            "kafka": {"bootstrap_servers": self.bootstrap},
+            "output": {"topic": f"{self.name}-out"},
+            "sources": [{"name": "shop", "dialect": dialect, "topics": [self.raw], "options": dict(options)}],
+            "timing": {"metadata_wait": 0, "broker_wait": 20},
+        }
+        return Settings.model_validate({**document, **changes})
+
+    def feed(self, partition: int, *values: bytes | None, headers: Sequence[tuple[str, bytes]] = ()) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for number, value in enumerate(values):
+            key = b"k%d" % number
+            producer.produce(self.raw, value, key, partition, timestamp=1_710_000_000_000 + number, headers=[*headers])
+        assert 0 == producer.flush(20)
+
+    def translate(self, settings: Settings) -> None:
+        """All of the raw topic, as the service does it."""
+        asyncio.run(self._translate(settings))
+
+    async def _translate(self, settings: Settings) -> None:
+        world = prepare(settings)
+        found: dict[int, list[Read]] = defaultdict(list)
+        for record in self._all(self.raw):
+            found[record.partition()].append(Read.of(record))
+        done: list[int] = []
+        for partition, records in found.items():
+            await world.pipeline.process(self.raw, partition, records, lambda: done.append(1))
+        while len(done) < len(found):
+            world.delivery.reap()
+            await asyncio.sleep(0.005)
+        world.reader.close()
+
+    def replay(self, settings: Settings, wanted: Wanted | None = None, *, execute: bool = True) -> Report:
+        return replay(settings, wanted or Wanted(), self.said.append, execute=execute)
+
+    def look(self, settings: Settings, wanted: Wanted | None = None, *, pending: bool = False) -> Dead:
+        return look(settings, wanted or Wanted(), self.said.append, pending=pending)
+
+    def raw_records(self, partition: int, begin: int) -> list[Any]:
+        """What lies in a partition of the raw topic from an offset on."""
+        return [
+            record for record in self._all(self.raw) if record.partition() == partition and record.offset() >= begin
+        ]
+
+    def read(self, topic: str) -> list[Any]:
+        """Its records; each partition in order."""
+        return self._all(topic)
+
+    def _all(self, topic: str) -> list[Any]:
+        client = {"bootstrap.servers": self.bootstrap}
+        reader = Reader(client, Topics(client).describe([topic]))
+        records = list(reader.to_end())
+        reader.close()
+        return records
+
+    def close(self) -> None:
+        made = [name for name in self._admin.list_topics(timeout=10).topics if self.name in name]
+        for future in self._admin.delete_topics(made).values():
+            future.result(20)
+
+
+def content(record: Any) -> tuple[Any, ...]:
+    """All of a record but its place among the others: bytes, and the partition that it is in."""
+    return record.partition(), record.key(), record.value(), tuple(record.headers() or ())
+
+
+def identity(record: Any) -> str:
+    return str(dict(record.headers())["cdc-id"].decode())

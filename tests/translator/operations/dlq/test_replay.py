@@ -1,0 +1,219 @@
+"""Replay on the real broker: what was poison becomes the events that it would have been, once, in order."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from dev.broker import Broker
+from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, content, identity, update
+from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
+from translator.codecs.record import Record
+from translator.errors import ErrorCode
+from translator.message import Message
+from translator.operations.dlq.reader import Wanted, mark_key
+from translator.translation.dead_letter import DeadLetter, dead_letter_record
+
+
+@pytest.fixture
+def yard(broker: Broker) -> Iterator[Yard]:
+    yard = Yard(broker.bootstrap)
+    yield yard
+    yard.close()
+
+
+@pytest.fixture
+def poisoned(yard: Yard) -> Yard:
+    """Two partitions with poison among what can be read; translated by the wrong configuration."""
+    of_old = [("h", b"\xff"), ("cdc-error-output", b"a projection of old")]
+    yard.feed(0, update(1), update(2, both=False), update(3), b"{]", headers=of_old)
+    yard.feed(2, *(update(row) for row in range(10, 30)))
+    yard.translate(yard.settings(AMBIGUOUS))
+    return yard
+
+
+def test_the_events_are_those_of_a_run_from_scratch(poisoned: Yard) -> None:
+    """Same bytes, key, headers and partition as if the configuration had been right, in the order of their offsets."""
+    before = poisoned.read(f"{poisoned.name}-out")
+    report = poisoned.replay(poisoned.settings(CLEAR))
+    scratch = poisoned.settings(CLEAR, output={"topic": f"{poisoned.name}-scratch"})
+    poisoned.translate(scratch)
+    known = {identity(record) for record in before}
+    added = [record for record in poisoned.read(f"{poisoned.name}-out") if identity(record) not in known]
+    wanted = [record for record in poisoned.read(f"{poisoned.name}-scratch") if identity(record) not in known]
+    assert 22 == len(added)
+    for partition in range(4):
+        mine = [content(record) for record in added if record.partition() == partition]
+        assert [content(record) for record in wanted if record.partition() == partition] == mine
+    group = report.groups["shop", "AMBIGUOUS_VARIANT"]
+    assert (22, 22, 22, 0) == (group.letters, group.translated, group.events, group.dead)
+
+
+def test_twice_writes_once(poisoned: Yard) -> None:
+    """The second run knows what the first has delivered, and leaves it."""
+    settings = poisoned.settings(CLEAR)
+    poisoned.replay(settings)
+    events = len(poisoned.read(settings.output.topic))
+    again = poisoned.replay(settings)
+    assert events == len(poisoned.read(settings.output.topic))
+    assert (22, [("shop", "MALFORMED_JSON")]) == (again.before, list(again.groups))
+
+
+def test_after_a_crash_before_the_marks(poisoned: Yard) -> None:
+    """Letters whose marks were not written are replayed again: the same bytes, in the same order."""
+    settings = poisoned.settings(CLEAR)
+    before = len(poisoned.read(settings.output.topic))
+    poisoned.replay(settings)
+    marks = [record.key() for record in poisoned.read(settings.output.metadata_topic)]
+    poisoned.write(settings.output.metadata_topic, [Record(key, None, []) for key in marks])
+    poisoned.replay(settings)
+    events: dict[int, list[object]] = defaultdict(list)
+    for record in poisoned.read(settings.output.topic):
+        events[record.partition()].append(content(record))
+    assert before + 44 == sum(map(len, events.values()))
+    for written in events.values():
+        again = [event for place, event in enumerate(written) if event in written[:place]]
+        assert again == written[-len(again) :]
+        assert again == written[-2 * len(again) : -len(again)]
+
+
+def test_a_dry_run_writes_nothing(poisoned: Yard) -> None:
+    """It counts what would be, and changes no topic."""
+    settings = poisoned.settings(CLEAR)
+    before = {topic: len(poisoned.read(topic)) for topic in settings.written_topics}
+    report = poisoned.replay(settings, execute=False)
+    assert before == {topic: len(poisoned.read(topic)) for topic in settings.written_topics}
+    assert (22, 22) == (
+        report.groups["shop", "AMBIGUOUS_VARIANT"].letters,
+        report.groups["shop", "AMBIGUOUS_VARIANT"].events,
+    )
+
+
+def test_what_stays_dead_lies_there_once(poisoned: Yard) -> None:
+    """A letter that is still poison is neither written again nor marked, and the code it would have now is said."""
+    settings = poisoned.settings(AMBIGUOUS)
+    report = poisoned.replay(settings)
+    assert {("shop", code, code): count for code, count in (("AMBIGUOUS_VARIANT", 22), ("MALFORMED_JSON", 1))} == dict(
+        report.still
+    )
+    dead = poisoned.look(settings)
+    assert (23, False) == (len(dead.letters), any(found.replayed for found in dead.letters))
+
+
+def test_a_part_of_them(poisoned: Yard) -> None:
+    """Filters choose; `limit` takes the first in the order of replay and goes on where the last run ended."""
+    settings = poisoned.settings(CLEAR)
+    few = Wanted(codes=["AMBIGUOUS_VARIANT"], limit=3)
+    before = {identity(record) for record in poisoned.read(settings.output.topic)}
+    written = []
+    for _ in range(2):
+        poisoned.replay(settings, few)
+        events = poisoned.read(settings.output.topic)
+        written.append(
+            sorted(
+                identity(record).removeprefix(f"shop/{poisoned.raw}/")
+                for record in events
+                if identity(record) not in before
+            )
+        )
+        before |= {identity(record) for record in events}
+    assert [["0/0/0", "0/2/0", "2/0/0"], ["2/1/0", "2/2/0", "2/3/0"]] == written
+
+
+def test_letters_of_two_incarnations(yard: Yard) -> None:
+    """A topic that is made again has the same offsets: each letter keeps the scope of its own topic."""
+    for row in (1, 2):
+        yard.feed(0, update(row))
+        yard.translate(yard.settings(AMBIGUOUS))
+        if row == 1:
+            yard.make_raw_again()
+    scopes = [found.letter.message.topic_id for found in yard.look(yard.settings(CLEAR)).letters]
+    yard.replay(yard.settings(CLEAR, output={"topic": f"{yard.name}-out", "codec": "json"}))
+    events = yard.read(f"{yard.name}-out")
+    assert 2 == len(set(scopes)) == len(events)
+    assert [True, True] == [scope.encode() in event.value() for scope, event in zip(scopes, events, strict=True)]
+
+
+def test_a_letter_that_was_written_twice(poisoned: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a crash a letter may lie there twice: its message is replayed once, and both are done."""
+    monkeypatch.setattr("translator.operations.dlq.replay.AT_ONCE", 5)
+    poisoned.translate(poisoned.settings(AMBIGUOUS))
+    settings = poisoned.settings(CLEAR)
+    events = len(poisoned.read(settings.output.topic))
+    report = poisoned.replay(settings)
+    assert events + 22 == len(poisoned.read(settings.output.topic))
+    assert 22 == report.groups["shop", "AMBIGUOUS_VARIANT"].repeated
+    assert ["MALFORMED_JSON"] * 2 == [found.letter.code for found in poisoned.look(settings, pending=True).letters]
+
+
+def test_a_letter_of_a_projection(yard: Yard) -> None:
+    """What only a projection lacks goes there alone; what was dead as a whole and is refused there is a new letter."""
+    out, shown = f"{yard.name}-out", f"{yard.name}-shown"
+    yard.make(shown, 1, 3_000)
+    yard.feed(0, update(1, both=False, name="x" * 5_000), update(2, name="x" * 5_000))
+    clear = yard.settings(CLEAR, projections=[{"topic": shown, "codec": "json"}])
+    yard.translate(yard.settings(AMBIGUOUS, projections=[{"topic": shown, "codec": "json"}]))
+    first = yard.replay(clear)
+    assert {(shown, "TOO_LARGE"): 1} == dict(first.refused)
+    assert [(0, shown), (1, shown)] == [
+        (found.letter.message.offset, found.letter.output) for found in yard.look(clear, pending=True).letters
+    ]
+    yard.allow(shown, 1_000_000)
+    yard.replay(clear)
+    assert [2, 2] == [len(yard.read(topic)) for topic in (out, shown)]
+    assert [identity(event) for event in yard.read(out)] == [identity(event) for event in yard.read(shown)]
+    assert [] == yard.look(clear, pending=True).letters
+
+
+def test_metadata_that_came_later(yard: Yard) -> None:
+    """Rows that nobody could read are replayed by the metadata that the topic holds now, and not waited for without."""
+    settings = yard.settings({}, "qlik", timing={"metadata_wait": 0, "broker_wait": 20, "delivery": 20})
+    yard.feed(0, json.dumps(QLIK_ROW).encode())
+    yard.translate(settings)
+    patient = settings.model_copy(update={"timing": settings.timing.model_copy(update={"metadata_wait": 3_600.0})})
+    assert {("shop", "SCHEMA_MISSING", "SCHEMA_MISSING"): 1} == dict(yard.replay(patient).still)
+    yard.feed(1, json.dumps(METADATA).encode())
+    yard.translate(settings)
+    assert 1 == yard.replay(patient).groups["shop", "SCHEMA_MISSING"].translated
+
+
+def test_what_cannot_be_replayed(yard: Yard) -> None:
+    """A letter without its body, of a source or a projection that is gone, or of a topic without id: each by name."""
+    settings = yard.settings(CLEAR)
+    yard.translate(settings)
+    message = Message(yard.raw, 0, 90, 1, None, b"x" * 9_000, (), "id")
+    dead = DeadLetter(ErrorCode.FRAMING, "reason")
+    letters = [
+        dead_letter_record(message, dead, "shop", "0", 2_000),
+        dead_letter_record(message, dead, "gone", "0", 100_000),
+        dead_letter_record(message, dead, "shop", "0", 100_000, "gone"),
+        dead_letter_record(msgspec.structs.replace(message, topic_id="-"), dead, "shop", "0", 100_000),
+    ]
+    yard.write(settings.output.dead_letter_topic, letters)
+    yard.write(settings.output.dead_letter_topic, [Record(None, b"something else", [])])
+    said = sorted(reason for _, reason in yard.replay(settings).impossible)
+    reasons = ["it does not name the id", "its body of 9000 bytes did not fit", "unknown output", "unknown source"]
+    assert [True] * 4 == [text.startswith(reason) for text, reason in zip(said, reasons, strict=True)]
+    assert (4, 1) == (len(yard.look(settings).letters), yard.look(settings).foreign)
+
+
+def test_marks_of_letters_that_are_gone(poisoned: Yard) -> None:
+    """They are taken back, so that the metadata topic does not grow with every letter there ever was."""
+    settings = poisoned.settings(CLEAR)
+    poisoned.write(settings.output.metadata_topic, [Record(mark_key("another", 0, 0).encode(), b"{}", [])])
+    poisoned.replay(settings, Wanted(limit=1))
+    marks = {record.key(): record.value() for record in poisoned.read(settings.output.metadata_topic)}
+    assert None is marks.pop(b"!replayed/another/0/0")
+    assert [True] == [value is not None for value in marks.values()]
+    assert [] == poisoned.look(settings).expired
+
+
+def test_letters_are_no_evidence_against_each_other(yard: Yard) -> None:
+    """Between two letters others lay: a guard that held one against the other would stop over nothing."""
+    legacy = {"profile": "dts", "instance": {"created": "2023-01-01T00:00:00+08:00"}}
+    yard.feed(0, update(1, name="a"), update(1, name="b"))
+    yard.translate(yard.settings(AMBIGUOUS))
+    report = yard.replay(yard.settings(legacy))
+    assert 2 == report.groups["shop", "AMBIGUOUS_VARIANT"].translated

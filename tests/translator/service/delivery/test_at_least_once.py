@@ -1,0 +1,357 @@
+"""Delivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
+
+import asyncio
+import os
+import socket
+import socketserver
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.service.delivery.at_least_once import Delivery, failure, open_delivery, producer_config
+from translator.service.metrics import Tally
+from translator.settings import Bounds
+
+
+@pytest.fixture
+def topic(broker: Broker) -> Iterator[str]:
+    """A fresh topic of two partitions."""
+    name = f"delivery-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    yield name
+    admin.delete_topics([name])[name].result(20)
+
+
+@pytest.fixture
+def accounted() -> list[Tally]:
+    return []
+
+
+@pytest.fixture
+def delivery(broker: Broker, accounted: list[Tally]) -> Delivery:
+    return delivering(broker, accounted, 60)
+
+
+def delivering(broker: Broker, accounted: list[Tally], seconds: float) -> Delivery:
+    """A delivery whose producer gives a record up after that time."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, seconds, limits=[1_000_000])
+    return Delivery(Producer(config), accounted.append)
+
+
+def record(number: int) -> Record:
+    return Record(b"k", b"%d" % number, [("h", b"v")])
+
+
+async def reap_until(delivery: Delivery, done: list[str], count: int) -> None:
+    for _ in range(12_000):
+        delivery.reap()
+        if len(done) >= count:
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError(f"{len(done)} of {count} batches acknowledged")
+
+
+def test_a_batch_is_acknowledged_after_its_records_are_there(
+    topic: str, delivery: Delivery, accounted: list[Tally], broker: Broker
+) -> None:
+    """When a batch is acknowledged, the broker has all its records, and it is accounted for."""
+    done: list[str] = []
+
+    async def scenario() -> None:
+        tally = Tally("s", "raw", 0, records=3)
+        batch = delivery.begin(tally, lambda: done.append("first"))
+        await delivery.send(batch, topic, 1, [record(number) for number in range(3)])
+        delivery.reap()
+        assert done == [], "the batch is still open"
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+        assert accounted == [tally]
+
+    asyncio.run(scenario())
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    assert reader.get_watermark_offsets(TopicPartition(topic, 1), timeout=10) == (0, 3)
+    reader.close()
+
+
+def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> None:
+    """A later batch of a partition waits for an earlier one; other partitions do not."""
+    done: list[str] = []
+
+    async def scenario() -> None:
+        slow = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("slow"))
+        fast = delivery.begin(Tally("s", "raw", 0, records=0), lambda: done.append("fast"))
+        other = delivery.begin(Tally("s", "raw", 1, records=0), lambda: done.append("other"))
+        fast.closed = other.closed = True
+        delivery.reap()
+        assert done == ["other"]
+        await delivery.send(slow, topic, 0, [record(0)])
+        slow.closed = True
+        await reap_until(delivery, done, 3)
+
+    asyncio.run(scenario())
+    assert done == ["other", "slow", "fast"]
+
+
+def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[Tally]) -> None:
+    """A record that the broker does not take stops the process; its batch is never acknowledged."""
+    delivery = delivering(broker, accounted, 5)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, "no-such-topic", 0, [record(0)])
+        batch.closed = True
+        with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
+            await reap_until(delivery, done, 1)
+        delivery.die()
+        delivery.reap()
+
+    asyncio.run(scenario())
+    assert done == []
+    assert accounted == []
+
+
+def unreached(port: int, seconds: float) -> Delivery:
+    """A delivery whose broker is at a port of this machine where nobody listens yet."""
+    address = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}
+    connection = address | {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
+    return open_delivery(connection, [1_000_000], lambda _: None, Bounds(), seconds)
+
+
+@contextmanager
+def way_to(broker: Broker, port: int) -> Iterator[None]:
+    """Connects a port with the broker, for clients that ask there for brokers; they go on to its own port."""
+    host, _, number = broker.bootstrap.partition(":")
+
+    def pump(source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    class Forward(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection((host, int(number))) as there:
+                back = threading.Thread(target=pump, args=(there, self.request))
+                back.start()
+                pump(self.request, there)
+                back.join()
+
+    class Way(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True  # the port is reserved, see `free_port`
+        daemon_threads = True
+        block_on_close = False
+
+    with Way(("127.0.0.1", port), Forward) as way:
+        thread = threading.Thread(target=way.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            way.shutdown()
+            thread.join()
+
+
+def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_port: int, broker: Broker) -> None:
+    """It is not dropped while a later one is still sent, however late the process looks.
+
+    The next process begins with what was not written: it would stand behind the later record, out of order.
+    """
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    reader.assign([TopicPartition(topic, 0, 0)])
+
+    async def scenario() -> None:
+        delivery = unreached(free_port, 4)
+        batch = delivery.begin(Tally("s", "raw", 0, records=2), lambda: None)
+        await delivery.send(batch, topic, 0, [record(0)])
+        time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
+        await delivery.send(batch, topic, 0, [record(1)])
+        time.sleep(2.5)  # noqa: ASYNC251  the time of the first is over, that of the second is not
+        with way_to(broker, free_port):
+            first = reader.poll(30)
+        assert first is not None
+        assert first.value() == b"0"
+        delivery.die()
+
+    asyncio.run(scenario())
+    reader.close()
+
+
+def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> None:
+    """The error names the topic and where to look, for a batch and for what is confirmed."""
+    delivery = unreached(free_port, 1)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, "out", 0, [record(0)])
+        batch.closed = True
+        said = "a batch of raw: cannot write to out: not acknowledged within timing.delivery: .* min.insync.replicas"
+        with pytest.raises(FatalError, match=said):
+            await reap_until(delivery, done, 1)
+        with pytest.raises(FatalError, match="cannot write to out: not acknowledged within"):
+            await delivery.confirm("out", record(1))
+        delivery.die()
+
+    asyncio.run(scenario())
+    assert done == []
+
+
+def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> None:
+    """Time counts while reports are to come: a message may wait for its metadata as long as it likes."""
+    delivery = unreached(free_port, 0.2)
+
+    async def scenario() -> None:
+        delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        delivery.reap()
+        await asyncio.sleep(0.3)
+        delivery.reap()
+
+    asyncio.run(scenario())
+
+
+def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, broker: Broker) -> None:
+    """After `confirm` the record is readable."""
+    asyncio.run(delivery.confirm(topic, record(1)))
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 1)
+    reader.close()
+
+
+def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[Tally]) -> None:
+    """A schema that cannot be written stops the process: its rows must not be written either."""
+    delivery = delivering(broker, accounted, 5)
+    with pytest.raises(FatalError, match="cannot write to no-such-topic"):
+        asyncio.run(delivery.confirm("no-such-topic", record(1)))
+
+
+class Counting(Producer):
+    """The real producer, which counts how often reports are asked for."""
+
+    polls = 0
+
+    def poll(self, timeout: float = -1) -> int:
+        self.polls += 1
+        return super().poll(timeout)
+
+
+def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[Tally]) -> None:
+    """With room for two records in the producer, many are delivered nevertheless, and confirmed ones too."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000])
+    delivery = Delivery(Producer(config | {"queue.buffering.max.messages": 2}), accounted.append)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=9), lambda: done.append("batch"))
+        await delivery.send(batch, topic, 1, [record(number) for number in range(9)])
+        await delivery.confirm(topic, record(9))
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+
+    asyncio.run(scenario())
+    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    found = [reader.get_watermark_offsets(TopicPartition(topic, number), timeout=10) for number in (0, 1)]
+    assert [(0, 1), (0, 9)] == found
+    reader.close()
+
+
+def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> None:
+    """Who waits for a report, or wants to write, waits for the end of the process without asking again and again."""
+    producer = Counting({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
+    delivery = Delivery(producer, lambda _: None)
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        tasks = [asyncio.create_task(delivery.confirm("t", record(1)))]
+        await asyncio.sleep(0.05)
+        delivery.die()
+        tasks.append(asyncio.create_task(delivery.confirm("t", record(2))))
+        tasks.append(asyncio.create_task(delivery.send(batch, "t", 0, [record(3)])))
+        await asyncio.sleep(0.05)
+        polls = producer.polls
+        assert polls > 0
+        await asyncio.sleep(0.1)
+        assert polls == producer.polls
+        assert not any(task.done() for task in tasks)
+
+    asyncio.run(scenario())
+    producer.poll(0)  # the report about the record that was purged
+    assert 0 == len(producer), "nothing was produced after the end"
+
+
+def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, accounted: list[Tally]) -> None:
+    """The broker refuses a batch that is larger than its topic allows, however small the records in it."""
+    names = small, large = [f"size-{size}-{uuid.uuid4().hex[:8]}" for size in ("small", "large")]
+    limits = {small: 10_000, large: 900_000}
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    wanted = [NewTopic(name, 1, 1, config={"max.message.bytes": str(limits[name])}) for name in names]
+    for future in admin.create_topics(wanted).values():
+        future.result(20)
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, limits.values())
+    delivery = Delivery(Producer(config), accounted.append)
+    done: list[str] = []
+
+    async def scenario() -> None:
+        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        await delivery.send(batch, small, 0, [Record(None, os.urandom(900), []) for _ in range(500)])
+        await delivery.send(batch, large, 0, [Record(None, os.urandom(800_000), [])])
+        batch.closed = True
+        await reap_until(delivery, done, 1)
+
+    asyncio.run(scenario())
+    for future in admin.delete_topics(names).values():
+        future.result(20)
+
+
+@pytest.mark.parametrize("bounds", [Bounds(batches=2), Bounds(events=2)], ids=["batches", "events"])
+def test_there_is_room_again_when_something_was_delivered(
+    topic: str, broker: Broker, accounted: list[Tally], bounds: Bounds
+) -> None:
+    """At a bound nothing is taken on; a delivery makes room."""
+    config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 600, [1_000_000], bounds)
+    # It keeps records until it is flushed, however long this process or the machine pauses before that.
+    producer = Producer(config | {"linger.ms": 300_000})
+    delivery = Delivery(producer, accounted.append, bounds)
+
+    async def scenario() -> None:
+        await asyncio.wait_for(delivery.room(), 60)
+        batches = [delivery.begin(Tally("s", "raw", number, records=1), lambda: None) for number in range(2)]
+        for batch in batches:
+            await delivery.send(batch, topic, 0, [record(1)])
+        room = asyncio.create_task(delivery.room())
+        await asyncio.sleep(0.01)
+        assert (False, 2, 2) == (room.done(), delivery.batches, delivery.events)
+        assert delivery.moved is not None
+        for batch in batches:
+            batch.closed = True
+        assert 0 == await asyncio.to_thread(producer.flush, 60)
+        await asyncio.wait_for(room, 60)
+
+    asyncio.run(scenario())
+    assert delivery.batches < bounds.batches
+
+
+def test_one_record_of_the_largest_size_always_has_room() -> None:
+    """A producer whose queue is smaller than a record would never take it."""
+    config = producer_config({}, 20, [10_000, 5_000_000], Bounds(bytes=1024))
+    assert config["queue.buffering.max.kbytes"] * 1024 > 5_000_000 + 10_000
+    assert 100_000 == config["queue.buffering.max.messages"]
+
+
+def test_the_reason_names_topic_and_cause() -> None:
+    """What an operator looks at, beside the library's own words; an error without a known cause stands alone."""
+    said = failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    assert said.startswith("cannot write to cdc.canonical: ")
+    assert said.endswith(" (the user may not write there)")
+    unknown = KafkaError(KafkaError.INVALID_TIMESTAMP)
+    assert f"cannot write to t: {unknown.str()}" == failure("t", unknown)

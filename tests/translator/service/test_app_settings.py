@@ -1,0 +1,185 @@
+"""What Faust and the clients are told."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+
+import faust
+import pytest
+from aiokafka.errors import KafkaConnectionError
+
+from dev.certificates import Authority
+from dev.identity import TokenEndpoint
+from translator.kafka.client_config import librdkafka, ssl_context
+from translator.kafka.oauth import Tokens
+from translator.service.app import _checked, _faust_settings
+from translator.service.bootstrap import transactional_id
+from translator.service.delivery.at_least_once import producer_config
+from translator.service.delivery.exactly_once import transactional_config
+from translator.service.start_offsets import places_patience
+from translator.settings import Kafka, Settings, Source, Timing, Web
+
+PLAIN = Kafka(bootstrap_servers="a:1,b:2")
+SASL = Kafka(
+    bootstrap_servers="a:1",
+    security_protocol="SASL_SSL",
+    sasl_mechanism="SCRAM-SHA-512",
+    sasl_username="user",
+    sasl_password="secret",
+)
+
+
+def settings(kafka: Kafka) -> Settings:
+    return Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
+
+
+def test_faust_waits_longer_for_places_than_they_take() -> None:
+    """It goes on without them after `broker_request_timeout`, and a place may take `timing.delivery`."""
+    slow = Timing(delivery=300, rebalance=400)
+    for delivery in ("at_least_once", "exactly_once"):
+        for timing in (Timing(), slow):
+            given = settings(PLAIN).model_copy(update={"delivery": delivery, "timing": timing})
+            assert _faust_settings(given, "unused")["broker_request_timeout"] > places_patience(given)
+    assert places_patience(given) > 300 + 10, "the broker's timeout of a transaction, and how often it looks"
+
+
+def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:
+    """The same in the same place, another beside it."""
+    here = settings(PLAIN)
+    beside = here.model_copy(update={"web": Web(port=8081)})
+    assert transactional_id(here) == transactional_id(here) != transactional_id(beside)
+    assert transactional_id(here).startswith("cdc-translator-")
+
+
+def test_a_transaction_outlives_its_records() -> None:
+    """librdkafka wants its timeout to be at least that of a record."""
+    config = transactional_config(producer_config(librdkafka(PLAIN), 40, [1_000_000]), "id", 40)
+    assert config["transaction.timeout.ms"] >= config["delivery.timeout.ms"]
+    assert config["enable.idempotence"]
+
+
+def test_every_faust_setting_exists() -> None:
+    """Faust ignores a misspelt setting without a word; here it is an error."""
+    _checked(_faust_settings(settings(PLAIN), "unused"))
+    with pytest.raises(TypeError, match="brokr"):
+        _checked({"brokr": "x"})
+
+
+def test_the_environment_does_not_reach_faust(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """A variable that Kubernetes injects for a Service called `web` changes nothing."""
+    monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
+    monkeypatch.setenv("BROKER_REQUEST_TIMEOUT", "7")
+    app = faust.App("t", **_checked(_faust_settings(settings(PLAIN), str(tmp_path))))
+    assert 8080 == app.conf.web_port
+    assert 60.0 == app.conf.broker_request_timeout
+
+
+def test_all_brokers_reach_both_clients() -> None:
+    """Both libraries get every bootstrap server."""
+    assert ["kafka://a:1", "kafka://b:2"] == _faust_settings(settings(PLAIN), "unused")["broker"]
+    assert "a:1,b:2" == librdkafka(PLAIN)["bootstrap.servers"]
+
+
+def test_login_reaches_both_clients() -> None:
+    """SASL settings of one configuration reach librdkafka and aiokafka alike."""
+    config = librdkafka(SASL)
+    assert ("SASL_SSL", "SCRAM-SHA-512", "user", "secret") == (
+        config["security.protocol"],
+        config["sasl.mechanism"],
+        config["sasl.username"],
+        config["sasl.password"],
+    )
+    credentials = _faust_settings(settings(SASL), "unused")["broker_credentials"]
+    assert ("user", "secret") == (credentials.username, credentials.password)
+    assert "SASL_SSL" == credentials.protocol.value
+    assert "SCRAM-SHA-512" == credentials.mechanism.value
+    assert credentials.ssl_context is not None
+
+
+def test_every_setting_reaches_librdkafka(tmp_path: Path) -> None:
+    """None of the block is left out of the table; secrets arrive as they are."""
+    files = Authority(tmp_path, "ca").issue("client", password="k")
+    kafka = Kafka(
+        bootstrap_servers="a:1",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="OAUTHBEARER",
+        oauth_token_url="https://identity/token",
+        oauth_client_id="c",
+        oauth_client_secret="s",
+        oauth_scope="o",
+        oauth_ca_file=tmp_path / "ca.pem",
+        ssl_ca_file=tmp_path / "ca.pem",
+        ssl_certificate_file=files[0],
+        ssl_key_file=files[1],
+        ssl_key_password="k",
+    )
+    config = librdkafka(kafka)
+    own = {"logger", "error_cb"}
+    assert {
+        "bootstrap.servers": "a:1",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": "https://identity/token",
+        "sasl.oauthbearer.client.id": "c",
+        "sasl.oauthbearer.client.secret": "s",
+        "sasl.oauthbearer.scope": "o",
+        "https.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.certificate.location": str(files[0]),
+        "ssl.key.location": str(files[1]),
+        "ssl.key.password": "k",
+    } == {name: value for name, value in config.items() if name not in own}
+    assert set(Kafka.model_fields) - {"sasl_username", "sasl_password"} == kafka.model_fields_set
+
+
+def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
+    """One token for many connections, and another before its end."""
+    for seconds, asked in ((300, 1), (30, 3)):  # a minute before the end is the end
+        with closing(TokenEndpoint(tmp_path, "client", "secret", seconds=seconds)) as endpoint:
+            endpoint.start()
+            kafka = Kafka(
+                bootstrap_servers="a:1",
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="OAUTHBEARER",
+                oauth_token_url=endpoint.url,
+                oauth_client_id="client",
+                oauth_client_secret="secret",
+            )
+            credentials = _faust_settings(settings(kafka), "unused")["broker_credentials"]
+            assert ("SASL_PLAINTEXT", "OAUTHBEARER") == (credentials.protocol.value, credentials.mechanism.value)
+            tokens = [asyncio.run(credentials.oauth_cb.token()) for _ in range(3)]
+            assert all(token.count(".") == 2 for token in tokens)
+            assert asked == endpoint.asked
+
+
+def test_no_token() -> None:
+    """aiokafka is told that it has no connection, which it tries again; the secret is not in it."""
+    kafka = Kafka(
+        bootstrap_servers="a:1",
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        oauth_token_url="http://127.0.0.1:1/token",
+        oauth_client_id="client",
+        oauth_client_secret="correct horse",
+    )
+    with pytest.raises(KafkaConnectionError, match=r"no token of kafka\.oauth_token_url") as caught:
+        asyncio.run(Tokens(kafka).token())
+    assert "correct horse" not in str(caught.value)
+
+
+def test_a_plain_connection_has_no_context() -> None:
+    """Without TLS there are no credentials and no context."""
+    assert ssl_context(PLAIN) is None
+    assert _faust_settings(settings(PLAIN), "unused")["broker_credentials"] is None
+
+
+def test_the_producer_cannot_lose_or_reorder() -> None:
+    """Idempotent, all replicas, and a delivery timeout that is ours."""
+    config = producer_config(librdkafka(PLAIN), 40, [1_000_000])
+    assert (True, "all", 40_000, "murmur2_random") == (
+        config["enable.idempotence"],
+        config["acks"],
+        config["delivery.timeout.ms"],
+        config["partitioner"],
+    )

@@ -1,0 +1,62 @@
+"""Records that come at the wrong moment of a rebalance: none is left out. The moment cannot be hit from outside."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from faust.types import TP
+
+from translator.service.faust_transport import BatchConsumer
+from translator.service.start_offsets import Found
+
+FIRST, SECOND = TP("raw", 0), TP("raw", 1)
+
+
+class Positions:
+    """The group has committed nothing of one partition, and something of the other."""
+
+    async def find(self, _: object) -> Found:
+        return Found({("raw", 0): 0, ("raw", 1): 7}, {})
+
+
+class Consumer(BatchConsumer):
+    """One whose client answers a fetch after the partitions were placed, and before the flow goes on."""
+
+    def __init__(self) -> None:
+        self.flow_active = False
+        self.positions: Any = Positions()
+        self.offsets = None
+        self.sought: list[Mapping[TP, int]] = []
+        self._placed = {}
+        self._placings = 0
+
+    def assignment(self) -> set[TP]:
+        return {FIRST, SECOND}
+
+    def _get_active_partitions(self) -> set[TP]:
+        return {FIRST, SECOND}
+
+    async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109  upstream's
+        return {FIRST: [object()]}, {FIRST}
+
+    async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
+        self.sought.append(dict(partitions))
+
+    class app:  # noqa: N801  an attribute of upstream's consumer
+        consumer_generation_id = 1
+
+    @property
+    def should_stop(self) -> bool:
+        return False
+
+
+def test_what_is_fetched_before_the_flow_goes_on_is_fetched_again() -> None:
+    """From offset 0 too: the records of a fresh partition were lost when two workers started together."""
+
+    async def run() -> Consumer:
+        consumer = Consumer()
+        await consumer.perform_seek()
+        assert [] == [batch async for batch in consumer.getmany(1.0)]
+        return consumer
+
+    assert [{FIRST: 0, SECOND: 7}] * 2 == asyncio.run(run()).sought

@@ -1,0 +1,248 @@
+"""Messages that need what is not there: how they wait, in a pipeline on the real broker, and how the wait ends."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from dev.broker import Broker
+from tests.translator.service._lessons import BUG, HOSTILE, Lessons
+from tests.translator.service._pipeline import PARTITION, Bench, Record, record, soon
+from translator.errors import ConfigError, RetryableError
+from translator.service import metadata_wait
+
+OTHER = (6 + 4) % 4
+"""The canonical partition of raw partition 4."""
+
+
+class Registry:
+    """Answers for schema ids, one after the other; the last one is given for ever."""
+
+    def __init__(self, *answers: str | Exception | None) -> None:
+        self._answers = list(answers)
+        self.asked: list[int] = []
+
+    def __call__(self, schema_id: int) -> str | None:
+        self.asked.append(schema_id)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def make(broker: Broker) -> Iterator[Callable[..., Bench]]:
+    made: list[Bench] = []
+
+    def bench(registry: Registry | None = None) -> Bench:
+        made.append(Bench(broker.bootstrap, Lessons, fetch=registry))
+        return made[-1]
+
+    yield bench
+    for each in made:
+        each.close()
+
+
+def need(offset: int, key: str = "k", schema_id: int | None = None) -> Record:
+    return record(offset, {"need": key} if schema_id is None else {"need": key, "id": schema_id})
+
+
+def teach(offset: int, text: str = "text", key: str = "k", **more: str) -> Record:
+    return record(offset, {"teach": key, "text": text, **more})
+
+
+def written(bench: Bench, partition: int = PARTITION) -> list[tuple[int, Any]]:
+    """Raw offset and learned text of the rows in a canonical partition."""
+    bench.producer.flush(20)
+    events = [json.loads(event.value()) for event in bench.read(bench.output.topic, partition)]
+    return [(event["origin"]["offset"], event["after"]["by"]) for event in events]
+
+
+def letters(bench: Bench) -> list[tuple[str, str]]:
+    """Codes and reasons of the dead letters."""
+    bench.producer.flush(20)
+    found = [dict(letter.headers()) for letter in bench.read(bench.output.dead_letter_topic, PARTITION)]
+    return [(head["cdc-error-code"].decode(), head["cdc-error-message"].decode()) for head in found]
+
+
+def scenario(steps: Callable[[], Awaitable[None]]) -> None:
+    async def run() -> None:
+        await steps()
+
+    asyncio.run(run())
+
+
+class TestGivenAway:
+    def test_a_wait_ends(self, make: Callable[..., Bench]) -> None:
+        """A partition that is given away gives its batch back, unacknowledged, and those behind it; others finish."""
+        bench = make()
+        bench.waits._seconds = 600  # nobody is to wait for that long
+
+        async def steps() -> None:
+            first = asyncio.create_task(bench.process(3, [teach(0, key="other"), need(1, "other"), need(2), need(3)]))
+            await soon(lambda: bench.waits.waiting == 1)
+            bench.pipeline.leave()
+            assert not await asyncio.wait_for(first, 60)
+            assert not await bench.process(3, [need(4, "other")])
+            assert await bench.process(4, [need(0, "other")])
+            await bench.acknowledged(1)
+
+        scenario(steps)
+        assert [(1, "text")] == written(bench)
+        assert [(0, "text")] == written(bench, OTHER)
+        assert [] == letters(bench)
+        assert [1] == [tally.records for tally in bench.accounted]
+        assert 0 == bench.delivery.batches
+
+    def test_the_next_owner_begins_anew(self, make: Callable[..., Bench]) -> None:
+        """What was given back is read again, and what was written of it has the same bytes."""
+        bench = make()
+        bench.waits._seconds = 600
+        batch = [teach(0, key="other"), need(1, "other"), need(2)]
+
+        async def steps() -> None:
+            first = asyncio.create_task(bench.process(3, batch))
+            await soon(lambda: bench.waits.waiting == 1)
+            bench.pipeline.leave()
+            assert not await first
+            bench.pipeline.forget()
+            again = asyncio.create_task(bench.run(batch))
+            await bench.process(4, [teach(0)])
+            await again
+
+        scenario(steps)
+        assert [(1, "text"), (1, "text"), (2, "text")] == written(bench)
+        events = bench.read(bench.output.topic, PARTITION)
+        assert events[0].value() == events[1].value()
+
+    def test_while_the_registry_is_asked(self, make: Callable[..., Bench]) -> None:
+        """A registry that takes its time, or is down, does not hold a partition that is to be given away."""
+        bench = make(Registry(RetryableError("down")))
+
+        async def steps() -> None:
+            waiting = asyncio.create_task(bench.process(3, [need(0, "7", 7)]))
+            await soon(lambda: len(bench.said) > 0)
+            bench.pipeline.leave()
+            assert not await asyncio.wait_for(waiting, 60)
+
+        scenario(steps)
+        assert [] == letters(bench)
+
+
+class TestGivenUp:
+    def test_until_it_is_learned(self, make: Callable[..., Bench]) -> None:
+        """After one wait in vain no message waits, until the metadata comes; then they are read again."""
+        bench = make()
+        scenario(lambda: bench.run([need(0), need(1), teach(2), need(3)]))
+        assert ["SCHEMA_MISSING"] * 2 == [code for code, _ in letters(bench)]
+        assert [(3, "text")] == written(bench)
+
+    def test_other_partitions_go_on(self, make: Callable[..., Bench]) -> None:
+        """A wait holds its own partition only."""
+        bench = make()
+        bench.waits._seconds = 600
+
+        async def steps() -> None:
+            waiting = asyncio.create_task(bench.process(3, [need(0)]))
+            await soon(lambda: bench.waits.waiting == 1)
+            await bench.process(4, [teach(0, key="other"), need(1, "other")])
+            await bench.acknowledged(1)
+            assert not waiting.done()
+            await bench.process(5, [teach(0)])
+            assert await waiting
+
+        scenario(steps)
+
+
+class TestRegistry:
+    def test_asked_once(self, make: Callable[..., Bench]) -> None:
+        """The text that the registry has teaches; no message asks again, from whatever partition."""
+        registry = Registry("text")
+        bench = make(registry)
+
+        async def steps() -> None:
+            await asyncio.gather(bench.process(3, [need(0, "7", 7)]), bench.process(4, [need(0, "7", 7)]))
+            await bench.run([need(1, "7", 7), need(2, "7", 7)])
+
+        scenario(steps)
+        assert [7] == registry.asked
+        assert [(0, "text"), (1, "text"), (2, "text")] == written(bench)
+        assert [] == bench.read(bench.output.metadata_topic, 0), "the registry keeps it"
+
+    def test_down(self, make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+        """While it does not answer, messages wait beyond the time, and it is said; none becomes a dead letter."""
+        monkeypatch.setattr(metadata_wait, "_FIRST_PAUSE", 0.4)
+        bench = make(Registry(*[RetryableError("Connection refused")] * 3, "text"))
+        scenario(lambda: bench.run([need(0, "7", 7)]))
+        assert [(0, "text")] == written(bench)
+        assert [] == letters(bench)
+        assert 3 == len(bench.said)
+        assert "waiting for the schema registry, which is asked for schema 7: Connection refused" == bench.said[0]
+
+    def test_registered_in_time(self, make: Callable[..., Bench]) -> None:
+        """An id that it does not know at first is asked for again while its message waits."""
+        registry = Registry(None, "text")
+        bench = make(registry)
+        bench.waits._seconds = 600
+        scenario(lambda: bench.run([need(0, "7", 7)]))
+        assert [7, 7] == registry.asked
+        assert [(0, "text")] == written(bench)
+
+    def test_unknown(self, make: Callable[..., Bench]) -> None:
+        """An id that it does not know within the time is a dead letter; it is not asked again for each message."""
+        registry = Registry(None)
+        bench = make(registry)
+        scenario(lambda: bench.run([need(offset, "7", 7) for offset in range(50)]))
+        assert len(registry.asked) <= 5
+        assert 50 == len(letters(bench))
+        code, reason = letters(bench)[0]
+        assert "SCHEMA_MISSING" == code
+        assert "lessons: schema 7 is not in the schema registry; is registry.url the one of the writer?" in reason
+
+    def test_registered_late(self, make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+        """After a wait in vain it is asked now and then, without a wait, so that no restart is needed."""
+        monkeypatch.setattr(metadata_wait, "ASK_AGAIN", 0)
+        registry = Registry(*[None] * 4, "text")
+        bench = make(registry)
+        bench.waits._seconds = 0
+        scenario(lambda: bench.run([need(offset, "7", 7) for offset in range(5)]))
+        assert [(4, "text")] == written(bench)
+        assert [7] * 5 == registry.asked
+
+    def test_hostile(self, make: Callable[..., Bench]) -> None:
+        """A schema that the dialect refuses is the dead letter of every message that needs it, asked for once."""
+        registry = Registry(HOSTILE)
+        bench = make(registry)
+        scenario(lambda: bench.run([need(0, "7", 7), need(1, "7", 7)]))
+        assert [7] == registry.asked
+        assert [HOSTILE] == bench.dialect.read  # type: ignore[attr-defined]  # ours
+        (first, _) = letters(bench)
+        assert "LIMIT_EXCEEDED" == first[0]
+        assert "nested too deep" in first[1]
+
+    def test_unforeseen(self, make: Callable[..., Bench]) -> None:
+        """A schema over which we stumble is our bug, and no reason to stop: INTERNAL, without the exception's text."""
+        bench = make(Registry(BUG))
+        scenario(lambda: bench.run([need(0, "7", 7)]))
+        ((code, reason),) = letters(bench)
+        assert "INTERNAL" == code
+        assert "ValueError in catalog.py:" in reason
+        assert BUG not in reason
+
+    def test_refused(self, make: Callable[..., Bench]) -> None:
+        """A login that is wrong is the operator's to mend: the process stops, and no message is dead."""
+        bench = make(Registry(ConfigError("status 401")))
+        with pytest.raises(ConfigError, match="status 401"):
+            scenario(lambda: bench.run([need(0, "7", 7)]))
+        assert [] == letters(bench)
+
+    def test_none(self, make: Callable[..., Bench]) -> None:
+        """Without a registry the message is dead at once, and the reason names the setting."""
+        bench = make(None)
+        bench.waits._seconds = 600
+        scenario(lambda: bench.run([need(0, "7", 7)]))
+        ((code, reason),) = letters(bench)
+        assert "SCHEMA_MISSING" == code
+        assert "schema 7 is in a schema registry, and none is configured: set registry.url" in reason

@@ -1,0 +1,64 @@
+"""`on_error`: by code, whether a message that cannot be translated becomes a dead letter or stops the process."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dev.broker import Broker
+from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
+from translator.errors import ConfigError, FatalError
+from translator.settings import parse
+
+
+@pytest.fixture
+def yard(broker: Broker) -> Iterator[Yard]:
+    yard = Yard(broker.bootstrap)
+    yield yard
+    yard.close()
+
+
+def test_stop(yard: Yard) -> None:
+    """The code that is named stops before its message is written anywhere, and names the record; others do not."""
+    yard.feed(0, b"{]", update(1), update(2, both=False))
+    settings = yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "stop", "MALFORMED_JSON": "dead_letter"})
+    with pytest.raises(FatalError) as stopped:
+        yard.translate(settings)
+    assert f"(topic {yard.raw}, partition 0, offset 1)" in str(stopped.value)
+    assert str(stopped.value).startswith("AMBIGUOUS_VARIANT: ")
+    letters = [found.letter.code for found in yard.look(settings).letters]
+    assert ([], True) == (yard.read(settings.output.topic), "AMBIGUOUS_VARIANT" not in letters)
+
+
+def test_a_replay_does_not_stop(yard: Yard) -> None:
+    """A letter that stays dead is said, whatever its code."""
+    yard.feed(0, update(1))
+    yard.translate(yard.settings(AMBIGUOUS))
+    report = yard.replay(yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "stop"}))
+    assert 1 == report.groups["shop", "AMBIGUOUS_VARIANT"].dead
+
+
+def test_stop_at_a_projection(yard: Yard) -> None:
+    """What a projection alone refuses stops as well, before the canonical topic gets it."""
+    shown = f"{yard.name}-shown"
+    yard.make(shown, 1, 3_000)
+    yard.feed(0, update(1, both=False, name="x" * 5_000))
+    settings = yard.settings(CLEAR, projections=[{"topic": shown, "codec": "json"}], on_error={"TOO_LARGE": "stop"})
+    with pytest.raises(FatalError, match=r"^TOO_LARGE: .*\(max\.message\.bytes\)"):
+        yard.translate(settings)
+    assert [] == yard.read(settings.output.topic)
+
+
+def test_what_is_held_has_no_policy() -> None:
+    """It is what `hold_table` makes of messages that could be translated."""
+    text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\non_error: {HELD: stop}"
+    with pytest.raises(ConfigError, match="HELD has no policy of its own"):
+        parse(text, {}, "file")
+
+
+@pytest.mark.parametrize("policy", [{"MALFORMED": "stop"}, {"INTERNAL": "halt"}])
+def test_what_is_not_known(policy: Any) -> None:
+    """A code or a policy outside the lists is refused, and the list is named."""
+    text = f"kafka: {{bootstrap_servers: b:1}}\nsources: [{{name: s, dialect: canal, topics: [t]}}]\non_error: {policy}"
+    with pytest.raises(ConfigError, match=r"on_error\.(MALFORMED|INTERNAL).*Input should be '(FRAMING|dead_letter)'"):
+        parse(text, {}, "file")

@@ -1,0 +1,177 @@
+"""The service as a process: exit codes, what it says, and that it can be stopped while it starts."""
+
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker, hold_port
+from dev.stack import wait_until
+from tests.stopped import MOMENTS, stopped_while_it_imports
+
+PROGRAM = Path(sys.executable).with_name("translator")
+PATIENCE_SECONDS = 180  # a start takes two on a quiet machine
+
+
+def start(directory: Path, bootstrap: str, **more: object) -> subprocess.Popen[str]:
+    """The service with one Canal source; `more` is merged into its settings."""
+    settings = {
+        "kafka": {"bootstrap_servers": bootstrap},
+        "output": {"topic": "process-test"},
+        "topics": {"create": False},
+        "sources": [{"name": "s", "dialect": "canal", "topics": ["process-raw"]}],
+        **more,
+    }
+    config = directory / "translator.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    return subprocess.Popen([PROGRAM, "run", "-c", config], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_without_a_broker_it_says_so_and_ends_with_1(tmp_path: Path, free_port: int) -> None:
+    """A broker that does not answer within `timing.broker_wait` is a failure, not a configuration error."""
+    process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 1})
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert 1 == process.returncode
+    assert "no broker answered within 1 s" in output.splitlines()[-1]
+
+
+def test_missing_topics_end_it_with_2(tmp_path: Path, broker: Broker) -> None:
+    """Topics that may not be created are named, and the exit code says: configuration."""
+    process = start(tmp_path, broker.bootstrap)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert 2 == process.returncode
+    assert "missing topics: process-test" in output
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"sources": [{"name": "s", "dialect": "canla", "topics": ["t"]}]}, "did you mean canal?"),
+        ({"sources": [{"name": "s", "dialect": "canal", "topics": ["t"], "options": {"profil": "oss"}}]}, "profile"),
+        ({"webb": {"port": 1}}, "did you mean web?"),
+    ],
+)
+def test_a_wrong_name_in_the_configuration_ends_it_with_2(tmp_path: Path, more: dict[str, object], said: str) -> None:
+    """A misspelt name is found before anything is connected to, with the nearest known one."""
+    process = start(tmp_path, "127.0.0.1:1", **more)
+    output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    assert 2 == process.returncode
+    assert said in output
+
+
+def test_it_can_be_stopped_while_it_waits_for_a_broker(tmp_path: Path, free_port: int) -> None:
+    """SIGTERM during the start ends it in order, also as process 1 of a container."""
+    process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 300}, web={"port": free_port})
+    assert process.stdout is not None
+    try:
+        assert any("waiting for a broker" in line for line in process.stdout)
+        with pytest.raises(ConnectionRefusedError):  # not ready before the catalog is loaded: nobody answers
+            socket.create_connection(("127.0.0.1", free_port), 5)
+        process.send_signal(signal.SIGTERM)
+        assert 0 == process.wait(PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+class Group:
+    """Processes of one group that read a raw topic of one partition."""
+
+    def __init__(self, broker: Broker, directory: Path) -> None:
+        self._broker, self._directory = broker, directory
+        self._name = f"process-{uuid.uuid4().hex[:8]}"
+        self._processes: list[subprocess.Popen[str]] = []
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        admin.create_topics([NewTopic(f"{self._name}-raw", 1, 1)])[f"{self._name}-raw"].result(30)
+
+    def start(self, port: int) -> subprocess.Popen[str]:
+        directory = self._directory / str(port)
+        directory.mkdir()
+        process = start(
+            directory,
+            self._broker.bootstrap,
+            group=self._name,
+            output={"topic": self._name},
+            topics={"create": True, "partitions": 1},
+            web={"port": port},
+            sources=[{"name": "s", "dialect": "canal", "topics": [f"{self._name}-raw"]}],
+        )
+        self._processes.append(process)
+        return process
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+
+@pytest.fixture
+def group(broker: Broker, tmp_path: Path) -> Iterator[Group]:
+    made = Group(broker, tmp_path)
+    yield made
+    made.close()
+
+
+def asked(port: int, path: str) -> tuple[int, str]:
+    """Status and text of a page; 0 while nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def gauge(port: int, name: str) -> float | None:
+    """A gauge without labels as /metrics tells it; None while nobody answers."""
+    lines = asked(port, "/metrics")[1].splitlines()
+    return next((float(line.split()[1]) for line in lines if line.startswith(f"{name} ")), None)
+
+
+def is_ready(port: int) -> bool:
+    return asked(port, "/readyz")[0] == 200
+
+
+def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
+    """Nobody asks /readyz, and yet the gauges are right."""
+    group.start(free_port)
+    wait_until("a partition is assigned", PATIENCE_SECONDS, lambda: gauge(free_port, "cdc_partitions_assigned") == 1)
+    assert 1 == gauge(free_port, "cdc_topics_subscribed")
+
+
+def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, free_port: int) -> None:
+    """Not before the first assignment has come; with more processes than partitions, one is ready and owns nothing."""
+    with hold_port() as reserved:
+        ports = free_port, reserved.getsockname()[1]
+        first = group.start(ports[0])
+        wait_until("the first is ready", PATIENCE_SECONDS, lambda: is_ready(ports[0]))
+        assert 1 == gauge(ports[0], "cdc_partitions_assigned"), "the only process owns the only partition"
+        group.start(ports[1])
+
+        def owned() -> list[float | None]:
+            return sorted((gauge(port, "cdc_partitions_assigned") for port in ports), key=lambda value: value or 0)
+
+        wait_until("both are ready", PATIENCE_SECONDS, lambda: all(map(is_ready, ports)) and owned() == [0, 1])
+        first.terminate()
+        wait_until("the other owns it", PATIENCE_SECONDS, lambda: gauge(ports[1], "cdc_partitions_assigned") == 1)
+        assert is_ready(ports[1])
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_it_can_be_stopped_while_it_imports(tmp_path: Path, free_port: int, moment: str) -> None:
+    """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
+    source = {"name": "s", "dialect": "canal", "topics": ["raw"]}
+    settings = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "sources": [source]}
+    ran = stopped_while_it_imports(tmp_path, "translator", settings, "translator.service.app", moment)
+    assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)

@@ -1,0 +1,136 @@
+"""Where a partition is read on: what is a gap, what is a beginning, and what is written before reading."""
+
+import asyncio
+import uuid
+
+import msgspec
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from dev.broker import Broker
+from tests.integration._workers import commit_noted
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.kafka.topics import TopicFacts, Topics
+from translator.service.metrics import Metrics
+from translator.service.start_offsets import GapError, Known, Positions
+
+
+class Bench:
+    """Positions over a fresh topic of two partitions with 20 records each, and what was confirmed."""
+
+    def __init__(self, broker: Broker, *, accept_gap: bool = False, start: str = "earliest") -> None:
+        self.topic = f"positions-{uuid.uuid4().hex[:8]}"
+        self.group = f"group-{self.topic}"
+        self.bootstrap = broker.bootstrap
+        self.client = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+        self.admin = AdminClient(self.client)
+        self.admin.create_topics([NewTopic(self.topic, 2, 1)])[self.topic].result(20)
+        producer = Producer(self.client)
+        for number in range(40):
+            producer.produce(self.topic, b"x", partition=number % 2)
+        assert 0 == producer.flush(20)
+        self.confirmed: list[Record] = []
+        self.metrics = Metrics("test")
+        topics = Topics(self.client)
+        self.positions = Positions(topics, self.group, self.metrics, self._confirm, accept_gap=accept_gap)
+        (self.facts,) = topics.describe([self.topic]).values()
+        self.positions.add(self.topic, Known("s", self.facts, start))  # type: ignore[arg-type]
+
+    async def _confirm(self, record: Record) -> None:
+        self.confirmed.append(record)
+
+    def commit(self, partition: int, offset: int, note: str | None = None) -> None:
+        said = self.positions.note(self.topic) if note is None else note
+        asyncio.run(commit_noted(self.bootstrap, self.group, self.topic, partition, offset, said))
+
+    def delete_before(self, partition: int, offset: int) -> None:
+        for future in self.admin.delete_records([TopicPartition(self.topic, partition, offset)]).values():
+            future.result(20)
+
+    def find(self, *partitions: int) -> tuple[dict[int, int], dict[int, int]]:
+        found = asyncio.run(self.positions.find((self.topic, number) for number in partitions or (0, 1)))
+        offsets, new = ({place[1]: offset for place, offset in which.items()} for which in (found.offsets, found.new))
+        return offsets, new
+
+
+def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
+    """Committed offsets stand, also 0 and the end; what was never committed begins, and is to be committed."""
+    bench = Bench(broker)
+    bench.commit(0, 20)
+    bench.delete_before(1, 5)
+    assert ({0: 20, 1: 5}, {1: 5}) == bench.find()
+    fresh = Bench(broker, start="latest")
+    fresh.commit(0, 0)
+    assert ({0: 0, 1: 20}, {1: 20}) == fresh.find()
+
+
+@pytest.mark.parametrize(
+    ("offset", "note", "said"),
+    [
+        (
+            3,
+            None,
+            "deleted before they were read; committed offset 3, earliest offset there is 8, end 20: 5 records",
+        ),
+        (3, "", "5 records are missing"),
+        (21, None, "the topic ends before the committed offset"),
+        (10, "topic=another;", "was deleted and made again (topic=another, now "),
+        (10, "topic=another\0", "was deleted and made again (topic=another, now "),
+    ],
+    ids=["deleted", "without a note", "beyond the end", "another topic's", "another topic's, as it was noted before"],
+)
+def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None:
+    """It is refused with all numbers; accepted, it is written down first and reading begins at the earliest offset."""
+    bench = Bench(broker)
+    bench.delete_before(0, 8)
+    bench.commit(0, offset, note)
+    with pytest.raises(GapError) as caught:
+        bench.find(0)
+    assert said in str(caught.value)
+    assert "--accept-gap" in str(caught.value)
+    assert [] == bench.confirmed
+    bench.positions._accept_gap = True
+    assert ({0: 8}, {0: 8}) == bench.find(0)
+    (mark,) = bench.confirmed
+    assert f"!gap/{bench.topic}/0/{bench.facts.id}/{offset}" == (mark.key or b"").decode()
+    assert 8 == msgspec.json.decode(mark.value or b"")["earliest"]
+    assert "cdc_gaps_accepted_total" in bench.metrics.exposition().decode()
+
+
+@pytest.mark.parametrize("offset", [8, 20])
+def test_the_edges_are_no_gap(broker: Broker, offset: int) -> None:
+    """The earliest offset and the end are places."""
+    bench = Bench(broker)
+    bench.delete_before(0, 8)
+    bench.commit(0, offset)
+    assert ({0: offset}, {}) == bench.find(0)
+
+
+def test_a_partition_that_came_later_is_read_from_its_beginning(broker: Broker) -> None:
+    """Whatever `start` says: the group was there before it."""
+    bench = Bench(broker, start="latest")
+    bench.admin.create_partitions([NewPartitions(bench.topic, 3)])[bench.topic].result(20)
+    producer = Producer(bench.client)
+    producer.produce(bench.topic, b"x", partition=2)
+    assert 0 == producer.flush(20)
+    assert ({0: 20, 1: 20, 2: 0}, {0: 20, 1: 20, 2: 0}) == bench.find(0, 1, 2)
+
+
+def test_a_topic_with_another_id(broker: Broker) -> None:
+    """It is not read under the id of the start, neither at an assignment nor at a look."""
+    bench = Bench(broker)
+    bench.positions.add(bench.topic, Known("s", TopicFacts("before", 2), "earliest"))
+    with pytest.raises(FatalError, match="deleted and made again since the start: its id was before and is "):
+        bench.find()
+    with pytest.raises(FatalError, match="deleted and made again since the start"):
+        bench.positions.look()
+
+
+def test_notes_of_many_partitions_are_read_whole(broker: Broker) -> None:
+    """What was noted is no gap, however often and with whatever in memory it is read: the end of a note is in it."""
+    bench = Bench(broker)
+    for number in range(50):
+        bench.commit(number % 2, number % 20)
+        bench.find(number % 2)

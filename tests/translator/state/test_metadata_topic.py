@@ -1,0 +1,28 @@
+"""What the metadata topic holds beside marks: documents, found again under the source and key that wrote them."""
+
+import pytest
+
+from translator.state.contradiction_marks import PREFIX
+from translator.state.metadata_topic import Document, document_of, document_record
+
+
+class Read:
+    """As much of a record of the consumer library as is asked for."""
+
+    def __init__(self, key: bytes | None, value: bytes | None) -> None:
+        self.key = lambda: key
+        self.value = lambda: value
+
+
+def test_a_document() -> None:
+    """Its key may hold the sign between source and key."""
+    record = document_record("erp", "a/b", b"{}")
+    assert Document("erp", "a/b", b"{}") == document_of(Read(record.key, record.value), {"erp"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(b"erp/a", None), (b"shop/a", b"{}"), (PREFIX.encode() + b"erp", b"{}"), (None, b"{}")]
+)
+def test_none(key: bytes | None, value: bytes | None) -> None:
+    """A tombstone, a source that is not asked about, a mark of ours, a record without a key."""
+    assert None is document_of(Read(key, value), {"erp"})

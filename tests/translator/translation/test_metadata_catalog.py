@@ -1,0 +1,133 @@
+"""What the process knows beside the messages."""
+
+import pytest
+
+from cdc_core.envelope import TableSchema
+from tests.translator.service._lessons import Lesson, Lessons
+from translator.errors import ErrorCode, MessageError
+from translator.message import Message, Outcome, Setup, Skip
+from translator.translation.metadata_catalog import REMEMBERED, Catalog
+
+
+class Reader:
+    """A dialect whose metadata documents are text."""
+
+    name = "reader"
+
+    def decode(self, message: Message) -> Outcome:
+        return Skip("nothing")
+
+    def learn(self, key: str, document: bytes) -> object:
+        return document.decode()
+
+
+@pytest.fixture
+def catalog() -> Catalog:
+    """A catalog that knows nothing."""
+    return Catalog()
+
+
+class TestSchemas:
+    def test_announced(self, catalog: Catalog) -> None:
+        """A row may name a schema only after the schemas topic holds it."""
+        schema = TableSchema.of("shop", "shop", None, "orders", [], "none")
+        assert not catalog.is_announced(schema)
+        catalog.announced(schema.topic_key)
+        assert catalog.is_announced(schema)
+
+    def test_of_its_table(self, catalog: Catalog) -> None:
+        """Equal columns in another table, or another source, are announced for themselves."""
+        catalog.announced(TableSchema.of("shop", "shop", None, "orders", [], "none").topic_key)
+        for source, table in (("till", "orders"), ("shop", "copies")):
+            assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none"))
+
+    def test_equal_objects(self, catalog: Catalog) -> None:
+        """It is the schema that is announced, not the object: another one of the same content is known too."""
+        one, other = (TableSchema.of("shop", "shop", None, "orders", [], "none") for _ in range(2))
+        catalog.announced(one.topic_key)
+        assert [True] * 4 == [catalog.is_announced(schema) for schema in (one, other, one, other)]
+
+
+class TestMetadata:
+    def test_look_up(self, catalog: Catalog) -> None:
+        """A look-up made before learning finds what is learned later; until then it finds nothing."""
+        look_up = catalog.lookup("shop")
+        assert None is look_up("8FB9")
+        catalog.learn("shop", "8FB9", b"columns", Reader())
+        assert "columns" == look_up("8FB9")
+
+    def test_of_its_source(self, catalog: Catalog) -> None:
+        """The same id in two sources means two things."""
+        catalog.learn("shop", "1", b"orders", Reader())
+        catalog.learn("till", "1", b"receipts", Reader())
+        assert ["orders", "receipts"] == [catalog.lookup(source)("1") for source in ("shop", "till")]
+
+    def test_learned_again(self, catalog: Catalog) -> None:
+        """Learning the same document again changes nothing."""
+        for _ in range(2):
+            catalog.learn("shop", "1", b"orders", Reader())
+        assert "orders" == catalog.lookup("shop")("1")
+
+    def test_given_up(self, catalog: Catalog) -> None:
+        """After one wait in vain no message waits again, in this source, until the metadata has come."""
+        catalog.give_up("shop", "1")
+        assert [True, False, False] == [
+            catalog.is_given_up(*key) for key in (("shop", "1"), ("shop", "2"), ("till", "1"))
+        ]
+        catalog.learn("shop", "1", b"orders", Reader())
+        assert not catalog.is_given_up("shop", "1")
+
+
+class TestConflicts:
+    @pytest.mark.parametrize("documents", ["old newest older", "newest older old", "older old newest"])
+    def test_the_newest_stands(self, documents: str) -> None:
+        """In whatever order the documents of an id come, each that differs is told, and the newest one stands."""
+        order, told = documents.split(), list[tuple[str, str]]()
+        catalog = Catalog(lambda source, key: told.append((source, key)))
+        kept = [catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop"))) for text in order]
+        assert Lesson("newest") == catalog.lookup("shop")("1")
+        assert b"newest" == catalog.document("shop", "1")
+        assert [("shop", "1")] * 2 == told
+        assert kept[order.index("newest")]
+        assert not any(kept[order.index("newest") + 1 :])
+
+    def test_published_again(self) -> None:
+        """A later publication of what rows are read by alike is no conflict."""
+        told: list[str] = []
+        catalog = Catalog(lambda source, key: told.append(key))
+        for text in ("text#monday", "text#wednesday"):
+            assert catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop")))
+        assert [] == told
+
+    def test_without_versions(self, catalog: Catalog) -> None:
+        """A dialect whose metadata have none: the last one stands."""
+        for text in (b"longer", b"last"):
+            assert catalog.learn("shop", "1", text, Reader())
+        assert "last" == catalog.lookup("shop")("1")
+
+    def test_other_ids(self) -> None:
+        """All ids are kept: older ones are needed when their rows are read again."""
+        told: list[str] = []
+        catalog = Catalog(lambda source, key: told.append(key))
+        for key in ("1", "2"):
+            catalog.learn("shop", key, key.encode(), Lessons(Setup("shop")))
+        assert [Lesson("1"), Lesson("2")] == [catalog.lookup("shop")(key) for key in ("1", "2")]
+        assert [] == told
+
+
+class TestRefused:
+    def test_until_it_is_learned(self, catalog: Catalog) -> None:
+        """A refusal is remembered, of its source, until the document can be read."""
+        reason = MessageError(ErrorCode.LIMIT_EXCEEDED, "too deep")
+        catalog.refuse("shop", "7", reason)
+        assert [reason, None, None] == [
+            catalog.refusal(*name) for name in (("shop", "7"), ("till", "7"), ("shop", "8"))
+        ]
+        catalog.learn("shop", "7", b"flat", Reader())
+        assert None is catalog.refusal("shop", "7")
+
+    def test_bounded(self, catalog: Catalog) -> None:
+        """Messages name keys as they like: the oldest are forgotten."""
+        for number in range(REMEMBERED + 5):
+            catalog.give_up("shop", str(number))
+        assert [False, True] == [catalog.is_given_up("shop", str(number)) for number in (4, 5)]

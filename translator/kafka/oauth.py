@@ -1,0 +1,45 @@
+"""Tokens of OAuth for aiokafka; librdkafka asks for its own."""
+
+from __future__ import annotations
+
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.errors import KafkaConnectionError
+from authlib.integrations.base_client import OAuthError
+from authlib.integrations.httpx_client import AsyncOAuth2Client
+from httpx2 import HTTPError
+
+from translator.kafka.client_config import trusting
+from translator.settings import Kafka
+
+_TIMEOUT = 10.0
+
+
+class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
+    """Asks for a token by client credentials, and keeps it until a minute before its end."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self._verify = trusting(kafka.oauth_ca_file, "oauth_ca_file")
+        self._token: dict[str, object] | None = None
+
+    async def token(self) -> str:
+        """A token that is valid.
+
+        Raises:
+            KafkaConnectionError: there is none; aiokafka tries to connect again.
+        """
+        kafka = self._kafka
+        async with AsyncOAuth2Client(
+            kafka.oauth_client_id,
+            None if kafka.oauth_client_secret is None else kafka.oauth_client_secret.get_secret_value(),
+            scope=kafka.oauth_scope,
+            token=self._token,
+            verify=self._verify,
+            timeout=_TIMEOUT,
+        ) as client:
+            if client.token is None or client.token.is_expired():
+                try:
+                    self._token = await client.fetch_token(kafka.oauth_token_url, grant_type="client_credentials")
+                except (OAuthError, HTTPError, ValueError) as error:
+                    raise KafkaConnectionError(f"no token of kafka.oauth_token_url: {error}") from None
+            return str(client.token["access_token"])

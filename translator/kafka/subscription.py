@@ -1,0 +1,87 @@
+"""Which raw topics there are: the names and patterns of the sources, held against what the brokers have."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TypeAlias
+
+from translator.errors import ConfigError, RetryableError
+from translator.kafka.retry import wait_for
+from translator.settings import Settings, Source, is_pattern, matches
+
+Subscribed: TypeAlias = dict[str, Source]
+"""Raw topics by name, each with its source."""
+
+INTERNAL = "__"
+"""What the names of Kafka's own topics begin with: no pattern means them."""
+
+
+def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
+    """The topics that the sources read, and a sentence for each that more than one source claims.
+
+    A name stands for itself, there or not; a pattern for every topic there is, but for Kafka's own and those that we
+    write. A topic that two sources claim could be read in two ways: it is in neither.
+    """
+    ours = set(settings.written_topics)
+    open_to_patterns = [topic for topic in there if topic not in ours and not topic.startswith(INTERNAL)]
+    claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
+    for source in settings.sources:
+        for entry in source.topics:
+            for topic in _named_by(entry, open_to_patterns):
+                claims[topic].append((source, entry))
+    subscribed, doubtful = {}, []
+    for topic, claimed in sorted(claims.items()):
+        if len({source.name for source, _ in claimed}) == 1:
+            subscribed[topic] = claimed[0][0]
+        else:
+            who = " and ".join(f"{source.name} ({entry})" for source, entry in claimed)
+            doubtful.append(f"topic {topic} is claimed by more than one source: {who}")
+    return subscribed, doubtful
+
+
+def _named_by(entry: str, there: Iterable[str]) -> list[str]:
+    return [topic for topic in there if matches(topic, entry)] if is_pattern(entry) else [entry]
+
+
+def metadata_topics(source: Source, topics: Iterable[str]) -> list[str]:
+    """Those of a source's topics that carry metadata messages."""
+    return [topic for topic in topics if any(matches(topic, entry) for entry in source.metadata_topics)]
+
+
+def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Callable[[str], None]) -> Subscribed:
+    """The topics to begin with. A pattern without a topic is said; topics that match it later are found later.
+
+    Where that leaves nothing at all to read, it is waited for, as brokers are (`timing.broker_wait`).
+
+    Raises:
+        ConfigError: two sources claim a topic.
+        RetryableError: there is nothing to read.
+    """
+    subscribed = wait_for("raw topic", lambda _: _some(settings, names()), settings.timing.broker_wait, say)
+    for source in settings.sources:
+        for entry in source.topics:
+            if is_pattern(entry) and not any(
+                matches(topic, entry) for topic, owner in subscribed.items() if owner.name == source.name
+            ):
+                say(f"source {source.name}: no topic matches {entry} yet")
+    return subscribed
+
+
+def _some(settings: Settings, there: Collection[str]) -> Subscribed:
+    subscribed, doubtful = resolve(settings, there)
+    if doubtful:
+        raise ConfigError("; ".join(doubtful))
+    if not subscribed:
+        entries = ", ".join(entry for source in settings.sources for entry in source.topics)
+        raise RetryableError(f"no topic matches {entries}")
+    return subscribed
+
+
+def added(settings: Settings, known: Mapping[str, Source], there: Collection[str]) -> tuple[Subscribed, list[str]]:
+    """Topics that came since, and what is doubtful about those that are not taken on.
+
+    What is read stays: that another source's pattern matches it too is a matter for the next start.
+    """
+    subscribed, doubtful = resolve(settings, there)
+    return {topic: source for topic, source in subscribed.items() if topic not in known}, doubtful

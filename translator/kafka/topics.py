@@ -1,0 +1,433 @@
+"""The topics that the translator needs: checked or created at start; compacted ones are read to their end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import closing
+from typing import Any, Literal, TypeVar
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from msgspec import Struct
+
+from translator.errors import ConfigError, FatalError, RetryableError
+from translator.kafka.client_errors import Complaints
+from translator.kafka.retry import wait_for
+from translator.settings import Settings
+
+Answer = TypeVar("Answer")
+
+_TIMEOUT = 20.0
+_ENDS: Mapping[str, OffsetSpec] = {
+    "earliest": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # the library left its type out
+    "latest": OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # as above
+}
+_DENIED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+_AWAY = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._WAIT_COORD,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.NOT_CONTROLLER,
+    }
+)
+"""No broker answers, or not the one that could: the same question may be answered later."""
+_SOON = 5.0  # of what is asked again when it is not answered
+
+
+class TopicFacts(Struct, frozen=True):
+    """What the broker says about a topic."""
+
+    id: str
+    partitions: int
+
+
+class Committed(Struct, frozen=True):
+    """An offset of a group, and what was written beside it."""
+
+    offset: int
+    note: str
+
+
+class Topics:
+    """The admin client and what is asked of it."""
+
+    def __init__(self, connection: Mapping[str, Any]) -> None:
+        self._complaints: Complaints | None = connection.get("error_cb")
+        # We say why no broker is reached; its log would say it ten times a second.
+        self._client = {**connection, "log_level": 0}
+        # A reference is kept: an AdminClient that is collected destroys the futures it gave.
+        self._admin = self._new_admin()
+
+    def _new_admin(self) -> AdminClient:
+        try:
+            return AdminClient(self._client)
+        except KafkaException as error:
+            raise ConfigError(f"kafka: {_reason(error)}") from None
+
+    def wait_for_broker(self, seconds: float, say: Callable[[str], None]) -> None:
+        """Waits until a broker answers, saying so.
+
+        Raises:
+            RetryableError: none did in time.
+            ConfigError: one refuses us, or is not whom we trust; waiting would not help.
+        """
+        wait_for("broker", self._reach, seconds, say)
+
+    def _reach(self, seconds: float) -> None:
+        try:
+            self._admin.list_topics(timeout=min(5.0, seconds))
+        except KafkaException as error:
+            self._admin.poll(0)  # complaints come in
+            complaints = self._complaints
+            if complaints is not None and (refusal := complaints.refusal(needed=False)):
+                raise ConfigError(f"kafka: {refusal}") from None
+            raise RetryableError((complaints and complaints.last) or _reason(error)) from None
+
+    def names(self) -> set[str]:
+        """All topics that this user may see.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        try:
+            return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
+        except KafkaException as error:
+            raise RetryableError(f"no broker says which topics there are: {_reason(error)}") from None
+
+    def ensure(self, settings: Settings) -> None:
+        """Creates the missing output topics, or names them.
+
+        Raises:
+            ConfigError: topics are missing and `topics.create` is false, or our user may not create them.
+            RetryableError: no broker answers.
+            FatalError: the broker does not create one.
+        """
+        there = self.names()
+        wanted = [topic for topic in _output_topics(settings) if topic.topic not in there]
+        if not wanted:
+            return
+        names = ", ".join(topic.topic for topic in wanted)
+        if not settings.topics.create:
+            raise ConfigError(f"missing topics: {names}; create them or set topics.create: true")
+        for name, future in self._admin.create_topics(wanted).items():
+            try:
+                _answer(f"cannot create topic {name}", future)
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in _DENIED:
+                    raise ConfigError(
+                        f"topic {name}: our user may neither see nor create it: give it the right, or create the topic "
+                        "and set topics.create: false"
+                    ) from None
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process of the group may have been faster
+                    raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
+        self._wait_for_topics({topic.topic for topic in wanted})
+
+    def _wait_for_topics(self, names: set[str]) -> None:
+        """Brokers learn of a new topic a moment after it is created, and until then deny that it exists."""
+        deadline = time.monotonic() + _TIMEOUT
+        while absent := names - self.names():
+            if time.monotonic() > deadline:
+                raise FatalError(f"created, but not there after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
+            time.sleep(0.1)
+
+    def describe(self, names: Iterable[str], right: AclOperation = AclOperation.READ) -> dict[str, TopicFacts]:
+        """Facts of topics that must exist.
+
+        Args:
+            right: what our user must be allowed to do there.
+
+        Raises:
+            ConfigError: one does not exist, or the right to it is missing.
+            RetryableError: no broker answers.
+        """
+        facts = {}
+        asked = self._admin.describe_topics(TopicCollection(list(names)), include_authorized_operations=True)
+        for name, future in asked.items():
+            try:
+                described = _answer(f"topic {name}", future)
+            except KafkaException as error:
+                raise ConfigError(f"topic {name}: {_reason(error)}") from None
+            _check_right(f"topic {name}", described.authorized_operations, right)
+            facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
+        return facts
+
+    def check_group(self, group: str) -> None:
+        """Whether our user may be a member of the group. Where nobody can tell yet, joining it will.
+
+        Raises:
+            ConfigError: it may not.
+        """
+        (future,) = self._admin.describe_consumer_groups(
+            [group], include_authorized_operations=True, request_timeout=_SOON
+        ).values()
+        try:
+            described = _answer(f"group {group}", future)
+        except RetryableError:
+            return
+        except KafkaException as error:
+            if error.args[0].code() in _DENIED:
+                raise ConfigError(
+                    f"group {group}: our user may not use it; docs/operations.md lists its rights"
+                ) from None
+            return
+        _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
+
+    def ids(self, names: Iterable[str]) -> dict[str, str]:
+        """Ids of topics; those that do not exist are left out.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        found = {}
+        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_SOON).items():
+            try:
+                found[name] = str(_answer(f"topic {name}", future).topic_id)
+            except RetryableError:
+                # While the broker is away that it took for the controller, this client asks no other (librdkafka 2.16);
+                # a new one does.
+                self._admin = self._new_admin()
+                raise
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise RetryableError(f"topic {name}: {_reason(error)}") from None
+        return found
+
+    def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
+        """What a group has committed, of partitions for which it has; open transactions are waited for.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        asked = [TopicPartition(*where) for where in partitions]
+        found = {}
+        try:
+            # Not by the admin client: when brokers were away its question for the offsets of a group is never answered
+            # again, or ends the process (librdkafka 2.16). A reader of committed records asks for stable offsets.
+            with closing(self._reader(group)) as reader:
+                for place in reader.committed(asked, timeout=_SOON):
+                    if place.error is not None:
+                        raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
+                    if place.offset >= 0:
+                        found[place.topic, place.partition] = Committed(place.offset, _note(place))
+        except KafkaException as error:
+            text = f"offsets of group {group}: {_reason(error)}"
+            raise RetryableError(f"{text}; a transaction that is open holds them up, too") from None
+        return found
+
+    def _reader(self, group: str) -> Consumer:
+        """Knows a group, and is no member of it."""
+        return Consumer(
+            {**self._client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
+        )
+
+    def offsets(
+        self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """Offsets of partitions; -1 for a time after which there is no record.
+
+        Args:
+            at: milliseconds of a time, or one of the ends.
+            stable: `latest` is the end of what a reader of committed records may see by now.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
+        spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
+        asked = {TopicPartition(*where): spec for where in partitions}
+        found = {}
+        admin = AdminClient(self._client)  # one that was there before a leader moved may know its old epoch for ever
+        for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
+            place = f"{where.topic}/{where.partition}"
+            try:
+                offset = int(_answer(place, future).offset)
+            except KafkaException as error:
+                raise RetryableError(f"{place}: {_reason(error)}") from None
+            if offset < -1:  # librdkafka gives OFFSET_INVALID, and no error, while brokers are away
+                raise RetryableError(f"{place}: no broker says its offsets")
+            found[where.topic, where.partition] = offset
+        return found
+
+    def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
+        """`max.message.bytes` of each topic: how large a record batch may be there.
+
+        Raises:
+            ConfigError: a topic's configuration cannot be read.
+            RetryableError: no broker answers.
+        """
+        return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}
+
+    def is_compacted(self, name: str) -> bool:
+        """Whether Kafka may have taken single records out of a topic.
+
+        Raises:
+            ConfigError: the topic's configuration cannot be read.
+            RetryableError: no broker answers.
+        """
+        ((_, settings),) = self._settings([name])
+        return "compact" in settings["cleanup.policy"].value
+
+    def _settings(self, names: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+        for topic, future in self._admin.describe_configs(resources).items():
+            what = f"configuration of topic {topic.name}"
+            try:
+                yield topic.name, _answer(what, future)
+            except KafkaException as error:
+                raise ConfigError(f"{what}: {_reason(error)}") from None
+
+
+def _answer(what: str, future: Future[Answer]) -> Answer:
+    """What a broker answers to the admin client. A refusal of its own is for the caller to judge.
+
+    Raises:
+        RetryableError: none answers.
+        KafkaException: it refuses.
+    """
+    try:
+        return future.result(_TIMEOUT)
+    except TimeoutError:
+        raise RetryableError(f"{what}: no broker answered within {_TIMEOUT:g} s") from None
+    except KafkaException as error:
+        if error.args[0].code() in _AWAY:
+            raise RetryableError(f"{what}: {_reason(error)}") from None
+        raise
+
+
+def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
+    """Brokers that say nothing about rights find out later."""
+    if rights and right not in rights:
+        raise ConfigError(f"{where}: our user lacks the right {right.name}; docs/operations.md lists its rights")
+
+
+def _note(place: TopicPartition) -> str:
+    """What was written beside an offset. Of what librdkafka gives, anything may lie behind its end (see positions)."""
+    try:
+        return place.metadata or ""
+    except UnicodeDecodeError as error:
+        return error.object.decode(errors="replace")
+
+
+def _output_topics(settings: Settings) -> list[NewTopic]:
+    output, topics = settings.output, settings.topics
+    plain: dict[str, str] = {}
+    compact = {"cleanup.policy": "compact"}
+    wanted = [
+        *((topic, topics.partitions, plain) for topic in settings.event_topics),
+        (output.dead_letter_topic, topics.partitions, plain),
+        # One partition: a reader follows them as one ordered log.
+        (output.schemas_topic, 1, compact),
+        (output.metadata_topic, 1, compact),
+    ]
+    return [NewTopic(name, count, topics.replication_factor, config=config) for name, count, config in wanted]
+
+
+def _reason(error: KafkaException) -> str:
+    return str(error.args[0].str()) or str(error.args[0].name())
+
+
+class Reader:
+    """Reads topics from the beginning without a group, and can follow them afterwards.
+
+    Args:
+        after: where to begin instead, for partitions of which a former reader has `reached` that offset.
+    """
+
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        facts: Mapping[str, TopicFacts],
+        after: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
+        self._complaints: Complaints | None = connection.get("error_cb")
+        self._consumer = Consumer(
+            {
+                **connection,
+                "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+            }
+        )
+        self._reached: dict[tuple[str, int], int] = {**(after or {})}
+        self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
+        begin = after or {}
+        self._consumer.assign(
+            [TopicPartition(*place, begin.get(place, OFFSET_BEGINNING)) for place in sorted(self._open)]
+        )
+
+    def to_end(self) -> Iterator[Message]:
+        """Every record there is now, and perhaps some that come meanwhile."""
+        ends = {place: self._end(*place) for place in self._open}
+        while self._open:
+            yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
+            # Of a partition that is written without a pause, the library never reports the end. One that is empty must
+            # have answered, too: we may have no right to read it.
+            self._open = {place for place in self._open if self._reached.get(place, -1) < ends[place]}
+
+    def _end(self, topic: str, partition: int) -> float:
+        """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SOON)[1]
+        except KafkaException:
+            return math.inf
+
+    def reached(self, topic: str, partition: int) -> int:
+        """How far a partition was read: the offset of the next record that comes."""
+        return self._reached.get((topic, partition), 0)
+
+    def poll(self, seconds: float) -> Iterator[Message]:
+        """Records that came since; waits at most that long for the first.
+
+        Raises:
+            FatalError: a topic cannot be read, or brokers refuse us by now.
+        """
+        message: Any  # what it says of its place is never None, whatever its types say
+        for message in self._consumer.consume(1000, seconds):
+            error = message.error()
+            place, offset = (message.topic(), message.partition()), message.offset()
+            if error is None:
+                self._reached[place] = offset + 1
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._reached[place] = offset
+                self._open.discard(place)
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # the library asks for the coordinator of the group that it insists on and nobody joins
+            elif error.fatal() or not error.retriable():
+                kind = ConfigError if error.code() in _DENIED else FatalError
+                raise kind(f"cannot read {message.topic()}: {error.str()}")
+        if self._complaints is not None and (refusal := self._complaints.refusal(needed=True)):
+            raise FatalError(f"kafka: {refusal}")
+
+    def close(self) -> None:
+        self._consumer.close()

@@ -1,0 +1,1 @@
+"""What operators run beside the service; none of it joins its consumer group."""

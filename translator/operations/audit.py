@@ -1,0 +1,313 @@
+"""Raw records held against what was written of them: by ids and origins in the topics, never by counters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+from translator.kafka.offset_ranges import Partitions, Place, Range, message_of, narrowed, places_of
+from translator.kafka.retry import wait_for
+from translator.message import Learned, Skip
+from translator.operations.audit_index import Entry, Found, Ledger, digest, event, letter
+from translator.operations.offline_translator import Again, Answer
+from translator.translation.dead_letter import DeadLetter, read_dead_letter
+
+EXAMPLES = 10
+
+_WHOLE = 2**63 - 1
+
+
+class Finding(Struct, frozen=True):
+    """One raw offset, and what is wrong with it; no row data."""
+
+    offset: int
+    what: str
+
+
+class Findings(Struct):
+    """How many there are, and the first of them."""
+
+    count: int = 0
+    first: list[Finding] = field(default_factory=list)
+
+    def add(self, offset: int, what: str) -> None:
+        self.count += 1
+        if len(self.first) < EXAMPLES:
+            self.first.append(Finding(offset, what))
+
+
+class Account(Struct):
+    """What became of the records of one range: records = translated + dead + skipped + learned + lost."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    records: int = 0
+    translated: int = 0
+    dead: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    learned: int = 0
+    events: int = 0
+    """Different ones."""
+    duplicates: int = 0
+    unequal: int = 0
+    """Events whose copies are not byte for byte the same."""
+    different: int = 0
+    """Events that are not what translating gives now, which another release or configuration explains."""
+    misplaced: int = 0
+    """Records with events in another canonical partition than the present number of partitions gives."""
+    revived: int = 0
+    """Translated, and a dead letter as well: replayed."""
+    compacted: int = 0
+    """Offsets of events of which Kafka's compaction may have taken the raw record away."""
+    lost: Findings = field(default_factory=Findings)
+    invented: Findings = field(default_factory=Findings)
+
+
+class Report(Struct):
+    """The whole audit."""
+
+    accounts: list[Account]
+    foreign: int = 0
+    """Events and dead letters of sources and topics that were not asked about."""
+    nameless: Findings = field(default_factory=Findings)
+    """Records of the written topics that name no raw record at all."""
+    short: list[str] = field(default_factory=list)
+    """Partitions of written topics whose beginning was deleted: what lay there counts as lost."""
+
+    @property
+    def sound(self) -> bool:
+        """Nothing is lost and nothing invented."""
+        wrong = (account.lost.count + account.invented.count for account in self.accounts)
+        return not sum(wrong) and not self.nameless.count
+
+    @property
+    def same(self) -> bool:
+        """Every event is, in all of its copies, what translating gives now."""
+        return not sum(account.different + account.unequal for account in self.accounts)
+
+
+class Origin(Struct, frozen=True):
+    """What a written record says about where it came from. `n` is None for a dead letter."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    n: int | None
+    content: bytes
+    """The digest of an event; the code of a dead letter."""
+    refused: bool = False
+    """A dead letter of a message that only a projection lacks."""
+
+
+Known: TypeAlias = Mapping[tuple[str, str, int], int]
+"""Source, raw topic and partition -> the number of that raw partition in the ledger."""
+
+
+def audit(
+    again: Again,
+    topic: str | None,
+    partition: int | None,
+    first: int | None,
+    end: int | None,
+    say: Callable[[str], None],
+) -> Report:
+    """Checks raw ranges against the canonical topic and the dead letters.
+
+    Args:
+        topic: only this raw topic; likewise only this partition of it, only from this offset, only up to this one.
+            By default every raw partition from its first record to the committed offset of the group.
+
+    Raises:
+        ConfigError: a topic or a range that is not there.
+        FatalError: a topic cannot be read.
+        RetryableError: no broker answers.
+    """
+    settings = again.settings
+    partitions = Partitions(again.client, settings.group)
+    ledger = Ledger()
+    try:
+        ranges = _ranges(again, partitions, topic, partition, first, end, say)
+        report = Report([Account(range_.topic, range_.partition, range_.first, range_.end) for range_ in ranges])
+        known = {(again.raw_topics[range_.topic], *range_.place): number for number, range_ in enumerate(ranges)}
+        output = settings.output
+        for written, origin_of in ((output.topic, _of_event), (output.dead_letter_topic, _of_letter)):
+            for part in _parts(again, partitions, written, ranges, everything=topic is None):
+                say(f"reading {written}/{part.partition}")
+                if part.first:
+                    report.short.append(f"{written}/{part.partition} begins at offset {part.first}")
+                ledger.add(_entries(report, known, partitions.read(part), origin_of))
+        ledger.sort()
+        for number, (range_, account) in enumerate(zip(ranges, report.accounts, strict=True)):
+            say(f"translating {range_.topic}/{range_.partition} again, offsets {range_.first} to {range_.end}")
+            _check(again, partitions, ledger, number, range_, account)
+        return report
+    finally:
+        ledger.close()
+        partitions.close()
+
+
+def _ranges(
+    again: Again,
+    partitions: Partitions,
+    topic: str | None,
+    partition: int | None,
+    first: int | None,
+    end: int | None,
+    say: Callable[[str], None],
+) -> list[Range]:
+    """What is to be checked. An end that is asked for may lie beyond the committed offset."""
+    topics = sorted(again.raw_topics) if topic is None else [topic]
+    places: list[Place] = []
+    for name in topics:
+        again.translator(name)
+        places += places_of(name, again.facts(name), partition)
+    patience = again.settings.timing.broker_wait
+    committed = wait_for("group coordinator", lambda _: partitions.committed(places), patience, say)
+    ranges = []
+    for place in places:
+        whole = partitions.bounds(*place)
+        default = min(max(committed.get(place, whole.first), whole.first), whole.end)
+        ranges.append(narrowed(whole, first, default if end is None else end))
+    return ranges
+
+
+def _parts(
+    again: Again, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
+) -> list[Range]:
+    """The partitions of a written topic in which something of the ranges lies; all of them for the whole audit."""
+    numbers = {again.partition_in(written, *range_.place) for range_ in ranges}
+    if everything:
+        numbers = set(range(again.facts(written).partitions))
+    return [partitions.bounds(written, number) for number in sorted(numbers)]
+
+
+# -- what was written
+
+
+def _entries(
+    report: Report, known: Known, records: Iterable[Any], origin_of: Callable[[Any], Origin | None]
+) -> Iterator[Entry]:
+    """The entries of the raw partitions that are checked; what belongs to none is counted."""
+    for record in records:
+        origin = origin_of(record)
+        if origin is None:
+            report.nameless.add(record.offset(), f"{record.topic()}/{record.partition()} names no raw record")
+            continue
+        raw = known.get((origin.source, origin.topic, origin.partition))
+        if raw is None:
+            report.foreign += 1
+        elif origin.n is not None:
+            yield event(raw, origin.offset, origin.n, origin.content, record.partition())
+        elif not origin.refused:
+            yield letter(raw, origin.offset, origin.content, record.partition())
+
+
+def _of_event(record: Any) -> Origin | None:
+    headers = record.headers() or []
+    try:
+        source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
+        numbers = int(partition), int(offset), int(n)
+    except (KeyError, ValueError):
+        return None
+    return Origin(source, topic, *numbers, digest(record.key(), record.value(), headers))
+
+
+def _of_letter(record: Any) -> Origin | None:
+    found = read_dead_letter(record.key(), record.value(), record.headers() or ())
+    if found is None:
+        return None
+    message, refused = found.message, found.output is not None
+    return Origin(
+        found.source, message.topic, message.partition, message.offset, None, found.code.encode(), refused=refused
+    )
+
+
+# -- what should have been
+
+
+def _check(again: Again, partitions: Partitions, ledger: Ledger, number: int, range_: Range, account: Account) -> None:
+    """Goes through raw records and entries side by side; both come by rising offsets."""
+    place = again.partition_in(again.settings.output.topic, *range_.place)
+    topic_id = again.facts(range_.topic).id
+    without_record = _Orphans(account, compacted=again.topics.is_compacted(range_.topic))
+    entries = ledger.of(number, range_.first, range_.end)
+    ahead = next(entries, None)
+    for record in partitions.read(range_):
+        while ahead is not None and ahead.offset < record.offset():
+            without_record.take(ahead)
+            ahead = next(entries, None)
+        message = message_of(record, topic_id)
+        found = Found(message.offset)
+        if ahead is not None and ahead.offset == message.offset:
+            found, ahead = ahead, next(entries, None)
+        judge(account, again.translate(message), found, place)
+    while ahead is not None:
+        without_record.take(ahead)
+        ahead = next(entries, None)
+    beyond = partitions.bounds(*range_.place).end  # asked last: records came while we were reading
+    for found in ledger.of(number, beyond, _WHOLE):
+        account.invented.add(found.offset, f"it lies beyond the end of the raw partition, {beyond}")
+
+
+class _Orphans:
+    """Takes what names an offset at which no record lies."""
+
+    def __init__(self, account: Account, *, compacted: bool) -> None:
+        self._account = account
+        self._compacted = compacted
+
+    def take(self, found: Found) -> None:
+        if self._compacted:
+            self._account.compacted += 1
+        else:
+            self._account.invented.add(found.offset, "no raw record lies there")
+
+
+def judge(account: Account, answer: Answer, found: Found, place: int) -> None:
+    """Counts one raw record.
+
+    Args:
+        answer: what translating it gives now.
+        place: the canonical partition where its events should be.
+    """
+    account.records += 1
+    events, wanted = found.events, len(answer.records)
+    account.events += len(events)
+    account.duplicates += sum(len(copies) - 1 for copies in events.values())
+    account.unequal += sum(len(set(copies)) > 1 for copies in events.values())
+    account.different += _different(answer, events)
+    account.misplaced += bool(found.partitions - {place})
+    missing = set(range(max(wanted, max(events, default=-1) + 1))) - events.keys()
+    if events and not missing:
+        account.revived += bool(found.letters)
+        if isinstance(answer.outcome, Learned):
+            account.learned += 1
+        else:
+            account.translated += 1
+    elif found.letters:
+        _count(account.dead, found.letters[0])
+    elif events:
+        account.lost.add(found.offset, f"{len(missing)} of its events, the first is n={min(missing)}")
+    elif isinstance(answer.outcome, DeadLetter):
+        account.lost.add(found.offset, f"neither event nor dead letter; now a dead letter {answer.outcome.code}")
+    elif wanted:
+        account.lost.add(found.offset, f"neither event nor dead letter; now it gives {wanted} events")
+    elif isinstance(answer.outcome, Skip):
+        _count(account.skipped, answer.outcome.reason)
+    else:
+        account.learned += 1
+
+
+def _different(answer: Answer, events: Mapping[int, list[bytes]]) -> int:
+    """How many of the events are, in one copy or more, not what translating gives now."""
+    now = [{digest(record.key, record.value, record.headers)} for record in answer.records]
+    return sum(n >= len(now) or set(copies) != now[n] for n, copies in events.items())
+
+
+def _count(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1

@@ -1,0 +1,177 @@
+"""Two topics of events held against each other: what two releases make of the same raw records."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from cdc_core.envelope import ChangeEvent
+from translator.codecs.avro import MARKER, AvroCodec
+from translator.codecs.json import JsonCodec
+from translator.errors import FatalError
+from translator.kafka import client_config
+from translator.kafka.offset_ranges import Partitions, places_of
+from translator.kafka.topics import Topics
+from translator.operations.audit_index import digest
+from translator.settings import Settings
+
+EXAMPLES = 5
+
+_FIELDS = ChangeEvent.__struct_fields__
+_KEY, _HEADERS, _BYTES = "(key of the record)", "(headers of the record)", "(bytes of the value)"
+
+
+class Example(Struct, frozen=True, omit_defaults=True):
+    """One event that differs. The values are row data: None unless they were asked for."""
+
+    id: str
+    values: tuple[str, str] | None = None
+
+
+class Difference(Struct):
+    """How many there are, and the first of them."""
+
+    count: int = 0
+    first: list[Example] = field(default_factory=list)
+
+    def add(self, example: Example) -> None:
+        self.count += 1
+        if len(self.first) < EXAMPLES:
+            self.first.append(example)
+
+
+class Comparison(Struct):
+    """What two topics have in common and what not."""
+
+    a: str
+    b: str
+    equal: int = 0
+    different: int = 0
+    duplicates: tuple[int, int] = (0, 0)
+    """Records with an id that the topic had before; the first one counts."""
+    fields: dict[str, Difference] = field(default_factory=dict)
+    only_a: Difference = field(default_factory=Difference)
+    only_b: Difference = field(default_factory=Difference)
+
+    @property
+    def same(self) -> bool:
+        return not (self.different or self.only_a.count or self.only_b.count)
+
+
+class Form(Struct, frozen=True, array_like=True):
+    """A record of an event, as it is kept in the file."""
+
+    key: bytes | None
+    value: bytes
+    headers: list[tuple[str, bytes | None]]
+    place: str
+
+
+def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, values: bool) -> Comparison:
+    """Pairs the events of two topics by id. The first topic is put into a temporary file, so memory stays small.
+
+    Args:
+        values: whether examples carry them.
+
+    Raises:
+        ConfigError: a topic is not there.
+        FatalError: a topic cannot be read, or holds something else than events.
+        RetryableError: no broker answers.
+    """
+    client = client_config.librdkafka(settings.kafka)
+    topics = Topics(client)
+    topics.wait_for_broker(settings.timing.broker_wait, say)
+    facts = topics.describe({a, b})
+    partitions = Partitions(client, settings.group)
+    # Without a name it is a file of its own in the folder for temporary files, and gone when it is closed.
+    shelf = sqlite3.connect("", isolation_level=None)
+
+    def forms(topic: str) -> Iterator[tuple[str, Form]]:
+        for place in places_of(topic, facts[topic], None):
+            for record in partitions.read(partitions.bounds(*place)):
+                yield _form(record)
+
+    try:
+        shelf.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; BEGIN;")
+        shelf.execute("CREATE TABLE a (id TEXT PRIMARY KEY, form BLOB)")
+        shelf.execute("CREATE TABLE b (id TEXT PRIMARY KEY)")
+        say(f"reading {a}")
+        repeated = _fill(shelf, forms(a))
+        say(f"reading {b}")
+        return _held_against(shelf, Comparison(a, b, duplicates=(repeated, 0)), forms(b), values=values)
+    finally:
+        shelf.close()
+        partitions.close()
+
+
+def _form(record: Any) -> tuple[str, Form]:
+    place = f"{record.topic()}/{record.partition()} at offset {record.offset()}"
+    headers = record.headers() or []
+    identity, value = dict(headers).get("cdc-id"), record.value()
+    if identity is None or value is None:
+        raise FatalError(f"what lies in {place} is no event")
+    return identity.decode(), Form(record.key(), value, headers, place)
+
+
+def _fill(shelf: sqlite3.Connection, forms: Iterator[tuple[str, Form]]) -> int:
+    """Puts the first topic away; returns how many of its records repeat an id."""
+    insert = "INSERT OR IGNORE INTO a VALUES (?, ?)"
+    return sum(1 - shelf.execute(insert, (id_, msgspec.msgpack.encode(form))).rowcount for id_, form in forms)
+
+
+def _held_against(
+    shelf: sqlite3.Connection, found: Comparison, forms: Iterator[tuple[str, Form]], *, values: bool
+) -> Comparison:
+    for id_, form in forms:
+        if not shelf.execute("INSERT OR IGNORE INTO b VALUES (?)", (id_,)).rowcount:
+            found.duplicates = found.duplicates[0], found.duplicates[1] + 1
+            continue
+        row = shelf.execute("SELECT form FROM a WHERE id = ?", (id_,)).fetchone()
+        if row is None:
+            found.only_b.add(Example(id_))
+            continue
+        differing = _differing(msgspec.msgpack.decode(row[0], type=Form), form)
+        found.equal += not differing
+        found.different += bool(differing)
+        for name, pair in differing.items():
+            found.fields.setdefault(name, Difference()).add(Example(id_, pair if values else None))
+    for (id_,) in shelf.execute("SELECT id FROM a WHERE id NOT IN (SELECT id FROM b) ORDER BY rowid"):
+        found.only_a.add(Example(id_))
+    return found
+
+
+def _differing(a: Form, b: Form) -> dict[str, tuple[str, str]]:
+    """The fields in which two records of one event differ, with both values."""
+    if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
+        return {}
+    of_a, of_b = _event(a), _event(b)
+    pairs = {name: (getattr(of_a, name), getattr(of_b, name)) for name in _FIELDS}
+    pairs |= {_KEY: (a.key, b.key), _HEADERS: (a.headers, b.headers)}
+    differing = {name: (repr(left), repr(right)) for name, (left, right) in pairs.items() if left != right}
+    if not differing and a.value[:1] == b.value[:1]:  # one codec, so that equal events have equal bytes
+        differing[_BYTES] = a.value.hex(), b.value.hex()
+    return differing
+
+
+def _event(form: Form) -> ChangeEvent:
+    try:
+        return _decoded(form.value)
+    except (ValueError, msgspec.ValidationError):
+        raise FatalError(f"what lies in {form.place} is no event that this release reads") from None
+
+
+def _decoded(value: bytes) -> ChangeEvent:
+    """The event in a value of either codec, which its first byte names."""
+    if value.startswith(b"{"):
+        return JsonCodec().decode(value)
+    if value.startswith(MARKER):
+        return AvroCodec().decode(value)
+    return AvroCodec(value[:_CONFLUENT]).decode(value)
+
+
+_CONFLUENT = 5
+"""Bytes of the header that names an id of a registry."""

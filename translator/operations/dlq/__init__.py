@@ -1,0 +1,1 @@
+"""Dead letters: reading them, and translating their messages again."""

@@ -1,0 +1,228 @@
+"""Reading the dead-letter topic: which letters lie there, and which of them were replayed. No consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec import Struct, field
+
+from translator.codecs.record import Record
+from translator.kafka import client_config
+from translator.kafka.topics import Reader, Topics
+from translator.message import Message
+from translator.settings import Settings
+from translator.state.table_holds import HELD, HeldTable, Mark, take_in
+from translator.translation.dead_letter import Letter, read_dead_letter
+
+PREFIX = "!replayed/"
+"""Of keys in the metadata topic. No source can be named so that its metadata have it."""
+
+_TABLE_AT: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "canal": (("database",), ("table",)),
+    "shareplex": (("meta", "table"),),
+}
+"""Where the messages of a dialect, as JSON, name their table. Of the others a message alone does not tell."""
+
+Identity: TypeAlias = tuple[str, str, int, int, str | None]
+
+
+class Wanted(Struct, frozen=True):
+    """Which dead letters; what is empty or None asks for nothing."""
+
+    codes: Collection[str] = ()
+    sources: Collection[str] = ()
+    topics: Collection[str] = ()
+    """Raw topics."""
+    tables: Collection[str] = ()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    """Not included. Both are of the time when the letter was written, as its record says."""
+    limit: int | None = None
+    """At most so many, the first in the order of replay."""
+
+
+class Found(Struct, frozen=True):
+    """A dead letter, and where it lies in the dead-letter topic."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    letter: Letter
+    table: str | None
+    """As the message names it, where it does."""
+    replayed: bool
+    wanted: bool = True
+
+    @property
+    def identity(self) -> Identity:
+        """What is missing where: equal for twins, of which a crash or a second reading of the raw topic wrote one."""
+        message = self.letter.message
+        return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
+
+
+class Dead(Struct):
+    """What a look into the topic found."""
+
+    topic_id: str
+    letters: list[Found] = field(default_factory=list)
+    """In the order of replay: by raw topic, partition and offset; of a topic made again, the older one first."""
+    replayed: int = 0
+    """Letters that are wanted, but were left out because they were replayed."""
+    foreign: int = 0
+    """Records that are no dead letters of ours."""
+    expired: list[str] = field(default_factory=list)
+    """Keys of marks whose letters the topic holds no more."""
+    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    """Tables that the service holds; letters of theirs may lie here."""
+    cut: bool = False
+    """There are more letters that are wanted than `limit`."""
+    read: dict[tuple[str, int], int] = field(default_factory=dict)
+    """How far each partition of the topic was read."""
+
+    def mark(self, found: Found, version: str) -> Record:
+        """The record for the metadata topic that says: this letter was replayed."""
+        message = found.letter.message
+        origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+        key = mark_key(self.topic_id, found.partition, found.offset)
+        return Record(key.encode(), msgspec.json.encode({"version": version, "origin": origin}), [])
+
+
+def mark_key(topic_id: str, partition: int, offset: int) -> str:
+    """Names a letter by its place. A dead-letter topic that is made again counts its offsets anew: hence the id."""
+    return f"{PREFIX}{topic_id}/{partition}/{offset}"
+
+
+def look(
+    settings: Settings,
+    wanted: Wanted,
+    say: Callable[[str], None],
+    *,
+    pending: bool = False,
+    beside: Collection[str] = (),
+    before: Dead | None = None,
+) -> Dead:
+    """Reads the dead-letter topic to its end.
+
+    Args:
+        pending: only letters that were not replayed; `limit` counts them alone.
+        beside: codes of letters that are to be found, too, though they are not wanted.
+        before: what a former look found: only letters since then, and none of them is known to be replayed.
+
+    Raises:
+        ConfigError: there is no such topic.
+        RetryableError: no broker answered in time.
+        FatalError: it cannot be read.
+    """
+    client = client_config.librdkafka(settings.kafka)
+    topics = Topics(client)
+    topics.wait_for_broker(settings.timing.broker_wait, say)
+    output = settings.output
+    facts = topics.describe([output.dead_letter_topic, output.metadata_topic])
+    dead = Dead(facts[output.dead_letter_topic].id)
+    marks: set[str] = set()
+    if before is None:
+        marks = _marks(Reader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
+    reader = Reader(client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {})
+    dialects = {source.name: source.dialect for source in settings.sources}
+    born: dict[str, int] = {}  # id of a raw topic -> time of its first letter
+    replayed: set[Identity] = set()
+    for found in _letters(reader, dead, marks, dialects):
+        topic_id = found.letter.message.topic_id
+        born[topic_id] = min(born.get(topic_id, found.timestamp_ms), found.timestamp_ms)
+        if found.replayed:
+            replayed.add(found.identity)
+        if _is_wanted(found, wanted):
+            dead.letters.append(found)
+        elif found.letter.code in beside:
+            dead.letters.append(msgspec.structs.replace(found, wanted=False))
+    parts = range(facts[output.dead_letter_topic].partitions)
+    dead.read = {place: reader.reached(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
+    reader.close()
+    dead.expired = sorted(marks)
+    # A letter is done with its twin.
+    letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
+    dead.letters = [found for found in letters if not (pending and found.replayed)]
+    dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
+    dead.letters.sort(key=lambda found: _order(found, born))
+    if wanted.limit is not None:
+        _cut(dead, wanted.limit)
+    return dead
+
+
+def _cut(dead: Dead, limit: int) -> None:
+    """Keeps the first of the letters that are wanted, and what is beside them."""
+    places = [place for place, found in enumerate(dead.letters) if found.wanted]
+    dead.cut = len(places) > limit
+    if dead.cut:
+        del dead.letters[places[limit] :]
+
+
+def _marks(reader: Reader, dead: Dead) -> set[str]:
+    """Keys of the marks that stand. Holds go into what was found."""
+    marks: set[str] = set()
+    for record in reader.to_end():
+        key = (record.key() or b"").decode()
+        if key.startswith(HELD):
+            take_in(dead.held, key, record.value())
+        elif key.startswith(PREFIX):
+            (marks.discard if record.value() is None else marks.add)(key)
+    reader.close()
+    return marks
+
+
+def _letters(reader: Reader, dead: Dead, marks: set[str], dialects: Mapping[str, str]) -> Iterator[Found]:
+    """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
+    record: Any
+    for record in reader.to_end():
+        letter = read_dead_letter(record.key(), record.value(), record.headers() or ())
+        if letter is None:
+            dead.foreign += 1
+            continue
+        key = mark_key(dead.topic_id, record.partition(), record.offset())
+        replayed = key in marks
+        marks.discard(key)
+        table = _table(letter.message, dialects.get(letter.source, ""))
+        yield Found(record.partition(), record.offset(), record.timestamp()[1], letter, table, replayed)
+
+
+def _is_wanted(found: Found, wanted: Wanted) -> bool:
+    letter = found.letter
+    named = (
+        (wanted.codes, letter.code),
+        (wanted.sources, letter.source),
+        (wanted.topics, letter.message.topic),
+        (wanted.tables, found.table),
+    )
+    if any(names and name not in names for names, name in named):
+        return False
+    late_enough = wanted.since_ms is None or wanted.since_ms <= found.timestamp_ms
+    return late_enough and (wanted.until_ms is None or found.timestamp_ms < wanted.until_ms)
+
+
+def _order(found: Found, born: Mapping[str, int]) -> tuple[Any, ...]:
+    message = found.letter.message
+    incarnation = born[message.topic_id], message.topic_id
+    return message.topic, incarnation, message.partition, message.offset, found.letter.output or "", found.offset
+
+
+def _table(message: Message, dialect: str) -> str | None:
+    """The name of the table, where the message tells it in a fixed place and can be read so far."""
+    places = _TABLE_AT.get(dialect)
+    if places is None or message.value is None:
+        return None
+    try:
+        document = msgspec.json.decode(message.value)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        return None
+    names = [_at(document, path) for path in places]
+    return ".".join(name for name in names if name) or None
+
+
+def _at(document: Any, path: tuple[str, ...]) -> str | None:
+    for name in path:
+        if not isinstance(document, dict):
+            return None
+        document = document.get(name)
+    return document if isinstance(document, str) else None

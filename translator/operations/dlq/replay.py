@@ -1,0 +1,334 @@
+"""Replay: the messages of dead letters, translated again with their original coordinates.
+
+The service's own pipeline does it, into the service's own topics, so that an event is the same whether its message was
+translated at once or later. What differs stands here: a letter that stays dead is not written a second time, and what
+was delivered is marked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from confluent_kafka import Producer
+from msgspec import Struct, field
+
+from translator.codecs.record import Record
+from translator.errors import ErrorCode, unknown
+from translator.operations.dlq.reader import Dead, Found, Identity, Wanted, look
+from translator.operations.dlq.table_order import Blocks
+from translator.service.bootstrap import World, connect, follow
+from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
+from translator.service.faust_transport import positive_murmur2
+from translator.service.metrics import Tally
+from translator.service.pipeline import Pipeline, Route
+from translator.settings import Settings
+from translator.state.table_holds import HeldTable, Holds, Mark, caught_up, ended
+from translator.translation.dead_letter import read_dead_letter
+
+AT_ONCE = 500
+"""Messages that are delivered before marks are written; after a crash at most so many are replayed again."""
+
+SILENCE = 5.0
+"""Seconds that a replay which has caught up waits for what the service does of it."""
+
+_PAUSE = 0.002
+
+
+class Group(Struct):
+    """The letters of one source and one code, and what became of them."""
+
+    letters: int = 0
+    translated: int = 0
+    events: int = 0
+    skipped: int = 0
+    learned: int = 0
+    dead: int = 0
+    impossible: int = 0
+    repeated: int = 0
+    """Further letters of a message that is counted with its first."""
+
+
+class Report(Struct):
+    """A replay, counted; a dry run counts what would be."""
+
+    groups: dict[tuple[str, str], Group] = field(default_factory=dict)
+    still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """Letters that stay dead, by source, code and the code that they would have now."""
+    impossible: list[tuple[Found, str]] = field(default_factory=list)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Translated, but a new dead letter of a projection; by projection and code."""
+    before: int = 0
+    """Letters that an earlier run has replayed."""
+    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    """Tables that are held still."""
+    caught_up: Collection[HeldTable] = ()
+    """Those of which nothing is left to replay."""
+
+    @property
+    def blocked(self) -> dict[HeldTable, Mark]:
+        """Tables that are held, and of which something is left to replay."""
+        return {of: mark for of, mark in self.held.items() if of not in self.caught_up}
+
+    def group(self, found: Found) -> Group:
+        return self.groups.setdefault((found.letter.source, found.letter.code), Group())
+
+
+class _Raw(Struct):
+    """What a pipeline reads of a record of the consumer library."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes]]
+
+
+class _Delivery(Delivery):
+    """Writes what the service would write, but for letters that stay dead: they lie in the topic already.
+
+    A message that was dead as a whole and is now refused by a projection alone is written: that letter is new.
+    """
+
+    def __init__(self, producer: Producer, account: Callable[[Tally], None], dead_letters: str, *, write: bool) -> None:
+        super().__init__(producer, account)
+        self._dead_letters = dead_letters
+        self._write = write
+
+    async def send(
+        self,
+        batch: InFlight,
+        topic: str,
+        partition: int,
+        records: Sequence[Record],
+        seen: Callable[[int], None] | None = None,
+    ) -> None:
+        if topic == self._dead_letters:
+            records = [record for record in records if _names_projection(record)]
+        if self._write:
+            await super().send(batch, topic, partition, records)
+
+    async def confirm(self, topic: str, record: Record) -> None:
+        if self._write:
+            await super().confirm(topic, record)
+
+
+def _names_projection(record: Record) -> bool:
+    headers: list[Any] = record.headers  # those of a dead letter are bytes
+    letter = read_dead_letter(record.key, record.value, headers)
+    return letter is not None and letter.output is not None
+
+
+def replay(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> Report:
+    """Translates dead letters again, with the present configuration and all metadata that the metadata topic holds.
+
+    Without `execute` nothing is written. Letters that were replayed before are left out.
+
+    Raises:
+        ConfigError: the configuration is wrong, or there is no dead-letter topic.
+        RetryableError: no registry or no broker answered in time.
+        ContradictionError: the service stands still, for an earlier process met one.
+        FatalError: something could not be read or written.
+    """
+    # The metadata topic is read to its end first, and nobody follows it while messages are translated: waiting would be
+    # in vain.
+    timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
+    world = connect(settings.model_copy(update={"timing": timing}))
+    replaying = _Replay(world, wanted, say, execute=execute)
+    asyncio.run(replaying.run())
+    world.reader.close()
+    return replaying.report
+
+
+class _Replay:
+    """One run."""
+
+    def __init__(self, world: World, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> None:
+        self.report = Report()
+        self._world = world
+        self._execute = execute
+        target = world.target
+        beside = {*target.holds, ErrorCode.HELD}
+        self._look = partial(look, world.settings, wanted, say, pending=True, beside=beside)
+        self._blocks = Blocks(world.holds.marks, target.holds)
+        self._finished: set[Identity] = set()
+        written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
+        limits = [to.max_bytes for to in written]
+        producer = Producer(producer_config(world.client, world.settings.timing.delivery, limits))
+        self._delivery = _Delivery(producer, self._account, target.dead_letters.topic, write=execute)
+        self._tally = Tally("", "", 0)  # of the letter that is being acknowledged
+        self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
+        self._done: list[Found] = []
+        self._said: list[Record] = []
+
+    async def run(self) -> None:
+        dead = self._look()
+        self.report.before = dead.replayed
+        await self._replay(dead)
+        if self._execute:
+            await self._mark([Record(key.encode(), None, []) for key in dead.expired])
+            if not dead.cut:
+                await self._hand_over(dead)
+        self.report.held = {**self._world.holds.marks}
+
+    async def _replay(self, dead: Dead) -> None:
+        # After the letters, for a hold is written before the first of its letters.
+        self._follow()
+        same = [list(twins) for _, twins in groupby(dead.letters, key=lambda found: found.identity)]
+        for begin in range(0, len(same), AT_ONCE):
+            await self._some(dead, same[begin : begin + AT_ONCE])
+
+    async def _hand_over(self, dead: Dead) -> None:
+        """Tells the owners of partitions how far it has come, and goes on with what they held meanwhile.
+
+        It ends when they have taken all tables back of which nothing is left to replay, or when they are silent.
+        """
+        heard = time.monotonic()
+        while done := self._blocks.may_end():
+            said = [caught_up(of, dead.topic_id, self._read(dead, of)) for of in done]
+            await self._mark([record for record in said if record not in self._said])
+            await self._mark(self._ends_of_former_topics(done))
+            self._said = said
+            if time.monotonic() >= heard + SILENCE:
+                break
+            news = self._look(before=dead)
+            await self._replay(news)
+            if news.letters:
+                heard = time.monotonic()
+            dead = news
+        self.report.caught_up = done
+
+    def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
+        """A topic that is gone, or was made again, has no owner who would end what was held of it."""
+        ids = self._world.topics.ids({of.topic for of in done})
+        return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
+
+    def _read(self, dead: Dead, of: HeldTable) -> int:
+        to = self._world.target.dead_letters
+        return dead.read[to.topic, (positive_murmur2(of.topic) + of.partition) % to.partitions]
+
+    def _follow(self) -> None:
+        """Takes in what the metadata topic holds by now."""
+        world, metadata = self._world, (self._world.target.metadata.topic, 0)
+        end = world.topics.offsets([metadata], "latest", stable=True)[metadata]
+        while world.reader.reached(*metadata) < end:
+            follow(world, world.reader.poll(0.1))
+
+    def _impossible(self, found: Found) -> str | None:
+        """Why a letter cannot be replayed whatever the configuration says of its messages."""
+        letter, translators = found.letter, self._world.translators
+        outputs = [output.to.topic for output in self._world.target.outputs]
+        if letter.body_bytes is not None:
+            return (
+                f"its body of {letter.body_bytes} bytes did not fit the dead-letter topic; it lies at its origin,"
+                " if the raw topic still holds it"
+            )
+        if letter.message.topic_id == "-":
+            return f"it does not name the id of its topic, without which positions differ (release {letter.version})"
+        if letter.source not in translators:
+            return unknown("source", letter.source, translators)
+        if letter.output is not None and letter.output not in outputs:
+            return unknown("output", letter.output, outputs)
+        return None
+
+    async def _some(self, dead: Dead, letters: Iterable[Sequence[Found]]) -> None:
+        """Replays letters in order, each with its twins; when all that came of them was delivered, they are marked."""
+        for twins in letters:
+            await self._delivery.room()
+            await self._any(twins)
+        await self._drain()
+        if self._execute:
+            version = self._world.target.version
+            await self._mark([dead.mark(found, version) for found in self._done])
+        self._finished.update(found.identity for found in self._done)
+        self._done.clear()
+
+    async def _any(self, twins: Sequence[Found]) -> None:
+        """Replays one of the letters of a message, or says why none can be."""
+        possible = []
+        for found in twins:
+            reason = self._impossible(found)
+            if found.wanted:
+                self.report.group(found).letters += 1
+                if reason:
+                    self.report.group(found).impossible += 1
+                    self.report.impossible.append((found, reason))
+            if found.wanted and not reason:
+                possible.append(found)
+        if possible and possible[0].identity in self._finished:
+            self._done += twins  # the service wrote it once more, while this run was at it
+        elif possible:
+            await self._one(possible[0], possible[1:])
+        else:
+            for found in twins:
+                reason = self._impossible(found)
+                translator = None if reason else self._world.translators[found.letter.source]
+                await self._blocks.leave_out(found, translator, impossible=reason is not None)
+
+    async def _one(self, found: Found, twins: Sequence[Found]) -> None:
+        """Translates the message of a letter; `twins` are further letters of it, which are done with it."""
+        for twin in twins:
+            self.report.group(twin).repeated += 1
+        letter, message = found.letter, found.letter.message
+        pipeline = self._pipeline(letter.output, self._blocks.holds(found))
+        translator = self._world.translators[letter.source]
+        # For each letter anew, and so with a guard of its own: what lay between two letters is not known here, so none
+        # is evidence against another.
+        pipeline.add(message.topic, Route(translator, message.topic_id, positive_murmur2(message.topic)))
+        headers: Any = message.headers
+        raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
+        await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins))
+
+    def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
+        """The pipeline to all outputs, or to the one that lacks the message; and what it may not overtake."""
+        if (output, holds) not in self._pipelines:
+            codes = frozenset() if holds is None else self._world.target.holds
+            world, target = self._world, self._world.target
+            outputs = tuple(to for to in target.outputs if output in (None, to.to.topic))
+            self._pipelines[output, holds] = Pipeline(
+                {},
+                # A letter that stays dead lies there already: there is nothing to stop for.
+                msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes),
+                world.catalog,
+                self._delivery,
+                world.contradictions,
+                world.waits,
+                holds,
+            )
+        return self._pipelines[output, holds]
+
+    def _account(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def _count(self, found: Found, twins: Sequence[Found]) -> None:
+        """What became of a letter, of which everything was delivered."""
+        tally, group = self._tally, self.report.group(found)
+        group.translated += tally.translated
+        group.events += tally.events.total()
+        group.skipped += tally.skipped.total()
+        group.learned += tally.learned
+        group.dead += tally.dead.total()
+        self.report.refused.update(tally.refused)
+        for code in tally.dead:
+            self.report.still[found.letter.source, found.letter.code, code] += 1
+        if not tally.dead:
+            self._done += [found, *twins]
+
+    async def _mark(self, marks: Sequence[Record]) -> None:
+        topic = self._world.target.metadata.topic
+        batch = self._delivery.begin(Tally("", topic, 0), lambda: None)
+        await self._delivery.send(batch, topic, 0, marks)
+        batch.closed = True
+        await self._drain()
+
+    async def _drain(self) -> None:
+        self._delivery.reap()
+        while self._delivery.batches:
+            await asyncio.sleep(_PAUSE)
+            self._delivery.reap()

@@ -1,0 +1,70 @@
+"""What a replay may not overtake: of a held table, nothing is written before what came earlier.
+
+The same rules as the service's, for the time of one run: a letter that stays dead under `hold_table`, or that was left
+out, blocks the later letters of its table. Which code blocks, the configuration of the replay says: an operator who
+gives a message up replays with `dead_letter` for its code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from translator.errors import ErrorCode
+from translator.operations.dlq.reader import Found
+from translator.state.table_holds import HeldTable, Holds, Mark
+from translator.translation.translate import Translator
+
+
+class Blocks:
+    """The blocked tables of one run.
+
+    Args:
+        marks: the holds of the service; letters of other partitions block nothing.
+        codes: those with `hold_table`.
+    """
+
+    def __init__(self, marks: Mapping[HeldTable, Mark], codes: Collection[ErrorCode]) -> None:
+        self._marks = marks
+        self._codes = codes
+        self._holds: dict[str, Holds] = {}  # by id of the raw topic: an older incarnation blocks no newer one
+
+    def holds(self, found: Found) -> Holds | None:
+        """What a letter is replayed under; None where its place is in no order that a hold keeps."""
+        message = found.letter.message
+        if found.letter.output is not None:
+            return None  # the canonical topic has its message
+        if not any(mark.since <= message.offset for _, mark in self._of(found)):
+            return None
+        return self._holds.setdefault(message.topic_id, Holds())
+
+    async def leave_out(self, found: Found, translator: Translator | None, *, impossible: bool) -> None:
+        """Blocks what comes after a letter that is not replayed.
+
+        Args:
+            translator: of its message; None where that cannot be read.
+            impossible: it never can be, so that an operator without `hold_table` has given it up.
+        """
+        holds, letter = self.holds(found), found.letter
+        is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)
+        if holds is None or not (is_held or letter.code in self._codes):
+            return
+        tables = translator.tables(letter.message) if translator is not None else None
+        mark = Mark(letter.message.offset, letter.code, letter.source, letter.version)
+        await holds.hold(letter.message, tables, mark, _at_once)
+
+    def may_end(self) -> list[HeldTable]:
+        """Holds of the service of which nothing is left to replay."""
+        return [of for of in self._marks if not self._is_blocked(of)]
+
+    def _is_blocked(self, of: HeldTable) -> bool:
+        holds = self._holds.get(of.topic_id)
+        return holds is not None and holds.blocks((of.topic, of.partition), of.table)
+
+    def _of(self, found: Found) -> Iterator[tuple[HeldTable, Mark]]:
+        message = found.letter.message
+        place = message.topic, message.topic_id, message.partition
+        return ((of, mark) for of, mark in self._marks.items() if (of.topic, of.topic_id, of.partition) == place)
+
+
+async def _at_once() -> None:
+    """Nothing is to be waited for: what the service wrote before its letter is delivered."""

@@ -1,0 +1,141 @@
+"""Raw records translated again, as the service translates them: for commands that check, repeat or explain.
+
+The same core, options, metadata and registry; no group is joined and no topic of the service is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from translator.codecs import Codec
+from translator.codecs.record import Record
+from translator.errors import ConfigError, MessageError, unknown
+from translator.kafka import client_config
+from translator.kafka.subscription import resolve
+from translator.kafka.topics import Reader, TopicFacts, Topics
+from translator.message import Learned, Message, Needs, Skip
+from translator.service.bootstrap import avro_header, build_codecs, build_translators, fetch_schema
+from translator.service.faust_transport import positive_murmur2
+from translator.service.metadata_wait import Waits
+from translator.settings import Settings
+from translator.state.metadata_topic import document_of
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.metadata_catalog import Catalog
+from translator.translation.translate import Events, Translator
+
+
+class Answer(Struct, frozen=True):
+    """What a message is now: its outcome, the events of that, and their records for the canonical topic."""
+
+    outcome: Events | DeadLetter | Skip | Learned
+    events: Events | None
+    records: list[Record]
+
+
+class Again:
+    """The service's translators with all that it has learned.
+
+    Args:
+        say: is told what is waited for, and metadata that disagree.
+
+    Raises:
+        ConfigError: options are wrong, topics are missing, or two sources claim one.
+        RetryableError: no registry or no broker answered in time.
+    """
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self.settings = settings = _registering_nothing(settings)
+        self.catalog = Catalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
+        self._by_source = build_translators(settings, self.catalog)
+        self.client: Mapping[str, Any] = client_config.librdkafka(settings.kafka)
+        self.topics = Topics(self.client)
+        self.topics.wait_for_broker(settings.timing.broker_wait, say)
+        there = self.topics.names()
+        subscribed, doubtful = resolve(settings, there)
+        if doubtful:
+            raise ConfigError("; ".join(doubtful))
+        self.raw_topics = {topic: source.name for topic, source in subscribed.items()}
+        alone = settings.model_copy(update={"projections": ()})
+        self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
+        self._facts: dict[str, TopicFacts] = {}
+        # 0 seconds: what was not learned by now is asked of the registry once, and is missing then.
+        self._waits = Waits(self.catalog, 0, fetch_schema(settings), say)
+        self._loop = asyncio.Runner()
+        self._learn_all()
+
+    def _learn_all(self) -> None:
+        """Reads the metadata topic, into which the service writes whatever it learns."""
+        name = self.settings.output.metadata_topic
+        reader = Reader(self.client, {name: self.facts(name)})
+        for record in reader.to_end():
+            found = document_of(record, self._by_source)
+            if found is None:
+                continue
+            source, key, document = found
+            try:
+                self.catalog.teach(self._by_source[source], key, document)
+            except MessageError as error:
+                self.catalog.refuse(source, key, error)
+        reader.close()
+
+    def facts(self, topic: str) -> TopicFacts:
+        """What the broker says about a topic, asked once.
+
+        Raises:
+            ConfigError: it does not exist.
+        """
+        if topic not in self._facts:
+            self._facts |= self.topics.describe([topic])
+        return self._facts[topic]
+
+    def translator(self, topic: str) -> Translator:
+        """Who translates a raw topic.
+
+        Raises:
+            ConfigError: no source reads it.
+        """
+        if topic not in self.raw_topics:
+            raise ConfigError(unknown("raw topic", topic, self.raw_topics))
+        return self._by_source[self.raw_topics[topic]]
+
+    def partition_in(self, written: str, topic: str, partition: int) -> int:
+        """Where all that comes of a raw partition lies in a topic that is written (design section 4, Partitioning)."""
+        return (positive_murmur2(topic) + partition) % self.facts(written).partitions
+
+    def translate(self, message: Message) -> Answer:
+        """What becomes of a message now; nothing is waited for but the registry."""
+        translator = self.translator(message.topic)
+        result = translator.translate(message)
+        while isinstance(result, Needs):
+            error = self._loop.run(self._waits.settle(translator, result))
+            result = translator.translate(message) if error is None else translator.dead(message, error)
+        events: Events | DeadLetter | None = result if isinstance(result, Events) else None
+        if isinstance(result, Learned):
+            try:
+                self.catalog.teach(translator, result.key, result.document)
+            except MessageError as error:
+                result = translator.dead(message, error)
+            else:
+                events = translator.announcement(message, result) if result.announces else None
+        if isinstance(events, DeadLetter):
+            return Answer(events, None, [])
+        records = translator.encode(self.codec, message, events) if events else []
+        if isinstance(records, DeadLetter):
+            return Answer(records, None, [])
+        return Answer(result, events, records)
+
+    def close(self) -> None:
+        self._loop.close()
+
+
+def _registering_nothing(settings: Settings) -> Settings:
+    """The ids of the registry are looked up, as the service has registered them."""
+    if settings.registry is None:
+        return settings
+    registry = settings.registry.model_copy(update={"auto_register": False})
+    return settings.model_copy(update={"registry": registry})

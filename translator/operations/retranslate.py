@@ -1,0 +1,155 @@
+"""A raw range once more, into a topic beside: the bytes that the service writes, and none of them in its own topics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from typing import Any
+
+from confluent_kafka import KafkaError, Producer
+from msgspec import Struct
+
+from cdc_core.envelope import ChangeEvent
+from translator.codecs.record import Record, record_size
+from translator.errors import ConfigError, FatalError
+from translator.kafka.offset_ranges import Partitions, message_of, narrowed, places_of
+from translator.message import Learned, Message, Skip
+from translator.operations.offline_translator import Again, Answer
+from translator.service.delivery.at_least_once import producer_config
+from translator.settings import Projection, matches
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.partition_guards import Guards
+
+Say = Callable[[str], None]
+Bury = Callable[[Message, DeadLetter], None]
+
+
+class Wanted(Struct, frozen=True):
+    """Which events of which raw records, and where to."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    output: str
+    table: str | None = None
+    """A pattern over `db.schema.table`, as the header `cdc-table` has it; None: all events."""
+
+    def takes(self, event: ChangeEvent) -> bool:
+        name = ".".join(level for level in (event.db, event.schema, event.table) if level)
+        return self.table is None or fnmatchcase(name, self.table)
+
+
+def retranslate(again: Again, wanted: Wanted, say: Say, bury: Bury) -> Counter[str]:
+    """Writes the events of a range to its topic; returns the account.
+
+    Args:
+        bury: is told what cannot be translated, or does not fit.
+
+    Raises:
+        ConfigError: a topic or a range that is not there, or a topic that the service reads or writes.
+        ContradictionError: the service would stop at this message; what came before is written.
+        FatalError: something could not be read or written.
+    """
+    translator = again.translator(wanted.topic)
+    (place,) = places_of(wanted.topic, again.facts(wanted.topic), wanted.partition)
+    _make(again, wanted.output)
+    sizes = again.topics.max_message_bytes([wanted.output, again.settings.output.topic])
+    writer = _Writer(again, wanted, min(sizes.values()))
+    guards = Guards(translator.dialect, say)
+    partitions = Partitions(again.client, again.settings.group)
+    counts: Counter[str] = Counter()
+    try:
+        range_ = narrowed(partitions.bounds(*place), wanted.first, wanted.end)
+        for record in partitions.read(range_):
+            message = message_of(record, again.facts(wanted.topic).id)
+            answer = again.translate(message)
+            guards.inspect(message, answer.outcome)
+            counts["records"] += 1
+            outcome, records = writer.fitting(message, answer)
+            writer.write(records)
+            counts["events"] += len(records)
+            counts[_word(outcome)] += 1
+            if isinstance(outcome, DeadLetter):
+                bury(message, outcome)
+    finally:
+        partitions.close()
+        writer.flush()
+    return counts
+
+
+def _make(again: Again, output: str) -> None:
+    """Creates or checks the topic, as those of the service are."""
+    settings = again.settings
+    if output in settings.written_topics:
+        raise ConfigError(f"topic {output} is written by the service: name another for --output")
+    if any(matches(output, entry) for entry in settings.raw_topics):
+        raise ConfigError(f"topic {output} is one that a source reads: name another for --output")
+    beside = Projection(topic=output, codec=settings.output.codec)
+    again.topics.ensure(settings.model_copy(update={"projections": (beside,)}))
+
+
+def _word(outcome: object) -> str:
+    return next((word for kind, word in _WORDS if isinstance(outcome, kind)), "translated")
+
+
+_WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"), (Learned, "learned"))
+
+
+class _Writer:
+    """The topic beside. Its partitions are filled by the rule of the canonical topic."""
+
+    def __init__(self, again: Again, wanted: Wanted, limit: int) -> None:
+        self._again = again
+        self._wanted = wanted
+        self._limit = limit
+        self._partition = again.partition_in(wanted.output, wanted.topic, wanted.partition)
+        self._errors: list[KafkaError] = []
+        self._producer = Producer(producer_config(again.client, again.settings.timing.delivery, [limit]))
+
+    def fitting(self, message: Message, answer: Answer) -> tuple[object, list[Record]]:
+        """What becomes of a message, and its records that are wanted. One that is too large takes all others along."""
+        if answer.events is None:
+            return answer.outcome, []
+        largest = max(map(record_size, answer.records))
+        if largest > self._limit:
+            translator = self._again.translator(message.topic)
+            return translator.too_large(message, self._wanted.output, largest, self._limit), []
+        pairs = zip(answer.events.events, answer.records, strict=True)
+        return answer.outcome, [record for event, record in pairs if self._wanted.takes(event)]
+
+    def write(self, records: list[Record]) -> None:
+        for record in records:
+            while not self._taken(record):
+                self._producer.poll(0.1)
+            self._producer.poll(0)
+        self._check()
+
+    def _taken(self, record: Record) -> bool:
+        try:
+            self._producer.produce(
+                self._wanted.output,
+                record.value,
+                record.key,
+                self._partition,
+                headers=record.headers,
+                on_delivery=self._report,
+            )
+        except BufferError:
+            return False
+        return True
+
+    def _report(self, error: KafkaError | None, _message: Any) -> None:
+        if error is not None:
+            self._errors.append(error)
+
+    def _check(self) -> None:
+        if self._errors:
+            raise FatalError(f"cannot write to {self._wanted.output}: {self._errors[0].str()}")
+
+    def flush(self) -> None:
+        """Returns when all is delivered."""
+        if self._producer.flush():
+            raise FatalError(f"cannot write to {self._wanted.output}: not delivered")
+        self._check()

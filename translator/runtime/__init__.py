@@ -1,1 +1,0 @@
-"""Kafka: the only part that knows Faust, aiokafka or librdkafka (facts behind each rule: docs/decisions)."""

@@ -1,0 +1,1 @@
+"""How records of events reach their topics, and when offsets are committed."""

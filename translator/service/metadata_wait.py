@@ -1,0 +1,172 @@
+"""Messages that need metadata which has not come: how long they wait, and what becomes of them.
+
+A wait holds its own partition and no other (`lanes`). It ends when the metadata is learned, when the time is over, or
+when the partition is given away: then nothing of the message was written, and whoever reads the partition next waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from translator.errors import ErrorCode, MessageError, RetryableError
+from translator.message import Needs
+from translator.translation.metadata_catalog import Catalog, remember
+from translator.translation.translate import METADATA_MISSING, Translator
+
+T = TypeVar("T")
+
+_POLL = 0.05
+_FIRST_PAUSE = 0.5
+_LONGEST_PAUSE = 10.0
+
+ASK_AGAIN = 10.0
+"""Seconds after which the registry is asked again for a schema that it did not know; no message waits for that."""
+
+FetchSchema = Callable[[int], str | None]
+"""Schema id -> text of an Avro schema; None when the registry does not know it (`SchemaRegistry.schema_text`)."""
+
+NO_REGISTRY = "is in a schema registry, and none is configured: set registry.url"
+NOT_REGISTERED = "is not in the schema registry; is registry.url the one of the writer? Replay when it is there"
+
+
+class Leaving(Exception):
+    """The wait was cut short."""
+
+
+class Waits:
+    """Gets messages what they need: out of other messages, or out of the schema registry.
+
+    Args:
+        seconds: how long a message waits (`timing.metadata_wait`).
+        fetch: asks the registry, in a thread; None where none is configured.
+        say: is told while the registry does not answer.
+    """
+
+    def __init__(
+        self, catalog: Catalog, seconds: float, fetch: FetchSchema | None, say: Callable[[str], object]
+    ) -> None:
+        self._catalog = catalog
+        self._seconds = seconds
+        self._fetch = fetch
+        self._say = say
+        self._leaving = asyncio.Event()
+        self._asking: dict[int, asyncio.Task[str | None]] = {}
+        self._asked: dict[tuple[str, str], float] = {}
+        self.waiting = 0
+
+    def leave(self) -> None:
+        """Cuts every wait short, and those that would begin."""
+        self._leaving.set()
+
+    def stay(self) -> None:
+        """Lets messages wait again."""
+        self._leaving.clear()
+
+    async def settle(self, translator: Translator, needs: Needs) -> MessageError | None:
+        """None as soon as the metadata is learned; else why the message cannot be read.
+
+        Raises:
+            Leaving: neither is known yet.
+        """
+        refusal = self._catalog.refusal(translator.source, needs.key)
+        if refusal is not None:
+            return refusal
+        self.waiting += 1
+        try:
+            if needs.registry_id is None:
+                return await self._announced(translator.source, needs.key)
+            return await self._registered(translator, needs.key, needs.registry_id)
+        finally:
+            self.waiting -= 1
+
+    async def moment(self) -> None:
+        """A short pause.
+
+        Raises:
+            Leaving: the partition is about to be given away.
+        """
+        await self._pause(_POLL)
+
+    # -- by another message
+
+    async def _announced(self, source: str, key: str) -> MessageError | None:
+        found = self._catalog.lookup(source)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._seconds
+        while found(key) is None:
+            if self._over(source, key, deadline):
+                return MessageError(ErrorCode.SCHEMA_MISSING, f"metadata {key!r} {METADATA_MISSING}")
+            await self._pause(_POLL)
+        return None
+
+    def _over(self, source: str, key: str, deadline: float) -> bool:
+        """Whether to wait no longer: later messages of that key do not begin to."""
+        if not self._catalog.is_given_up(source, key):
+            if asyncio.get_running_loop().time() < deadline:
+                return False
+            self._catalog.give_up(source, key)
+        return True
+
+    # -- by the registry
+
+    async def _registered(self, translator: Translator, key: str, registry_id: int) -> MessageError | None:
+        if self._fetch is None:
+            return MessageError(ErrorCode.SCHEMA_MISSING, f"schema {registry_id} {NO_REGISTRY}")
+        source = translator.source
+        found = self._catalog.lookup(source)
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + self._seconds, _FIRST_PAUSE
+        while found(key) is None:
+            given_up = self._catalog.is_given_up(source, key)
+            if given_up and loop.time() < self._asked.get((source, key), 0.0) + ASK_AGAIN:
+                return MessageError(ErrorCode.SCHEMA_MISSING, f"schema {registry_id} {NOT_REGISTERED}")
+            try:
+                text = await self._ask(self._fetch, registry_id)
+                if text is not None:
+                    self._catalog.teach(translator, key, text.encode())
+                    return None
+            except MessageError as refusal:
+                self._catalog.refuse(source, key, refusal)
+                return refusal
+            except RetryableError as error:
+                # That it is down says nothing about the schema: the message waits on, and its time begins anew.
+                self._say(f"waiting for the schema registry, which is asked for schema {registry_id}: {error}")
+                await self._pause(pause)
+                deadline, pause = loop.time() + self._seconds, min(pause * 2, _LONGEST_PAUSE)
+                continue
+            if self._over(source, key, deadline):
+                self._asked.pop((source, key), None)
+                remember(self._asked, (source, key), loop.time())
+                return MessageError(ErrorCode.SCHEMA_MISSING, f"schema {registry_id} {NOT_REGISTERED}")
+            await self._pause(min(_FIRST_PAUSE, max(_POLL, deadline - loop.time())))
+        return None
+
+    async def _ask(self, fetch: FetchSchema, registry_id: int) -> str | None:
+        """Asks in a thread, once for all partitions that want to know."""
+        task = self._asking.get(registry_id)
+        if task is None:
+            task = self._asking[registry_id] = asyncio.create_task(asyncio.to_thread(fetch, registry_id))
+            task.add_done_callback(lambda done: self._asked_once(registry_id, done))
+        await self._until(task)
+        return task.result()
+
+    def _asked_once(self, registry_id: int, done: asyncio.Task[str | None]) -> None:
+        del self._asking[registry_id]
+        if not done.cancelled():
+            done.exception()  # whoever asked may be gone, and asyncio would complain
+
+    # -- pauses that end when the partition is given away
+
+    async def _pause(self, seconds: float) -> None:
+        await self._until(asyncio.create_task(asyncio.sleep(seconds)))
+
+    async def _until(self, task: asyncio.Task[T]) -> None:
+        leaving = asyncio.create_task(self._leaving.wait())
+        try:
+            await asyncio.wait({task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+        if not task.done():
+            raise Leaving

@@ -1,0 +1,173 @@
+"""Every metric with its labels and help text.
+
+The accounting counters advance together when a batch is acknowledged, so at any scrape
+`records_in = translated + dead + skipped + learned` holds per partition.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter as Tallies
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
+
+from cdc_core.envelope import ChangeEvent
+
+PARTITION = ("source", "topic", "partition")
+
+
+class Tally(Struct):
+    """What became of the records of one batch; counted when the batch is acknowledged."""
+
+    source: str
+    topic: str
+    partition: int
+    records: int = 0
+    translated: int = 0
+    learned: int = 0
+    dead: Tallies[str] = field(default_factory=Tallies)
+    skipped: Tallies[str] = field(default_factory=Tallies)
+    changes: Tallies[tuple[str | None, str | None, str | None, str]] = field(default_factory=Tallies)
+    """Events by database, schema, table, and operation, or kind where they are no rows."""
+    newest_us: int | None = None
+    """Commit time of the last event that tells one."""
+    written: Tallies[str] = field(default_factory=Tallies)
+    refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
+    """By projection and code: translated, but without a form there."""
+
+    def count(self, events: Iterable[ChangeEvent]) -> None:
+        """Counts the events of a record."""
+        for event in events:
+            self.changes[event.db, event.schema, event.table, event.op or event.kind] += 1
+            if event.ts_commit_us is not None:
+                self.newest_us = event.ts_commit_us
+
+    @property
+    def events(self) -> Tallies[str]:
+        """Events by operation or kind."""
+        found: Tallies[str] = Tallies()
+        for (*_, op), count in self.changes.items():
+            found[op] += count
+        return found
+
+
+OTHER = "other"
+"""Stands for all tables beyond the cap."""
+
+_NAME = 256
+"""Characters of a table's name in a label; a longer one is among the others."""
+
+
+class Metrics:
+    """The process's metrics in a registry of their own.
+
+    Args:
+        tables: how many tables get a label of their own; those that are met first.
+        configuration: what tells one configuration from another.
+    """
+
+    def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
+        self._room = tables
+        self._tables: set[tuple[str, str]] = set()
+        self.registry = CollectorRegistry()
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(name, text, (*PARTITION, *labels), registry=self.registry)
+
+        self._in = counter("cdc_records_in_total", "Raw records read and accounted for.")
+        self._translated = counter("cdc_records_translated_total", "Raw records that became events.")
+        self._learned = counter("cdc_records_learned_total", "Raw records that taught the catalog metadata.")
+        self._dead = counter("cdc_records_dead_total", "Raw records that became dead letters.", "code")
+        self._skipped = counter("cdc_records_skipped_total", "Raw records that carry nothing by design.", "reason")
+        self._events = counter("cdc_events_out_total", "Events translated, by operation (rows) or kind.", "op")
+        self._changes = Counter(
+            "cdc_table_events_total",
+            "Events translated by table (db.schema.table), as far as metrics.tables allows.",
+            ("source", "table", "op"),
+            registry=self.registry,
+        )
+        self._lag = Gauge(
+            "cdc_source_lag_seconds",
+            "From the commit of the last event at its source to its acknowledgement; absent where no commit time came.",
+            ("source",),
+            registry=self.registry,
+        )
+        self.given_up = Counter(
+            "cdc_rebalances_total", "How often this process gave its partitions up.", registry=self.registry
+        )
+        self._written = counter("cdc_records_out_total", "Records of events written, by topic.", "output")
+        self._refused = counter(
+            "cdc_records_refused_total", "Raw records translated, but dead letters of a projection.", "output", "code"
+        )
+        self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
+        self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
+        self.transactions = Summary(
+            "cdc_transaction_seconds", "Ends of transactions (delivery: exactly_once).", registry=self.registry
+        )
+        self.in_flight = Gauge(
+            "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
+        )
+        self.events_in_flight = Gauge(
+            "cdc_events_in_flight", "Records with the producer, not yet reported on.", registry=self.registry
+        )
+        self.bytes_waiting = Gauge(
+            "cdc_bytes_waiting", "Bytes of raw records read and not yet translated.", registry=self.registry
+        )
+        self.waiting = Gauge(
+            "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
+        )
+        self.held = Gauge(
+            "cdc_tables_held",
+            "Tables of raw partitions that wait for the replay of a dead letter (on_error: hold_table).",
+            registry=self.registry,
+        )
+        self.conflicts = Counter(
+            "cdc_metadata_conflicts_total",
+            "Metadata documents that contradict one of the same id.",
+            ("source",),
+            registry=self.registry,
+        )
+        self.topics = Gauge("cdc_topics_subscribed", "Raw topics this process reads.", registry=self.registry)
+        self.assigned = Gauge("cdc_partitions_assigned", "Partitions this process owns.", registry=self.registry)
+        info = Gauge("cdc_build_info", "Always 1; the version is the label.", ("version",), registry=self.registry)
+        info.labels(version).set(1)
+        config = Gauge("cdc_config_info", "Always 1; the label is a digest.", ("hash",), registry=self.registry)
+        config.labels(configuration).set(1)
+
+    def account(self, tally: Tally) -> None:
+        """Adds an acknowledged batch."""
+        where = (tally.source, tally.topic, str(tally.partition))
+        self._in.labels(*where).inc(tally.records)
+        self._translated.labels(*where).inc(tally.translated)
+        self._learned.labels(*where).inc(tally.learned)
+        for family, tallies in (
+            (self._dead, tally.dead),
+            (self._skipped, tally.skipped),
+            (self._events, tally.events),
+            (self._written, tally.written),
+        ):
+            for label, count in tallies.items():
+                family.labels(*where, label).inc(count)
+        for labels, count in tally.refused.items():
+            self._refused.labels(*where, *labels).inc(count)
+        for (db, schema, table, op), count in tally.changes.items():
+            if table is not None:
+                name = self._label(tally.source, ".".join(part for part in (db, schema, table) if part))
+                self._changes.labels(tally.source, name, op).inc(count)
+        if tally.newest_us is not None:
+            self._lag.labels(tally.source).set(time.time() - tally.newest_us / 1e6)
+
+    def _label(self, source: str, name: str) -> str:
+        """The name of a table, or OTHER: names come out of messages, and each is a series for ever."""
+        table = source, name
+        if table not in self._tables:
+            if len(self._tables) >= self._room or len(name) > _NAME:
+                return OTHER
+            self._tables.add(table)
+        return name
+
+    def exposition(self) -> bytes:
+        """The metrics in Prometheus' text format."""
+        return generate_latest(self.registry)

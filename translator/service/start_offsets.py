@@ -1,0 +1,251 @@
+"""Where the reading of a partition begins: where the group left it, and never anywhere else without a word.
+
+The client library would jump: from a committed offset that is gone to the earliest there is, and, when a topic was made
+again, to whatever lies at the same number. Here both are a gap (design section 6), and end the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import datetime
+from typing import TypeAlias
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from translator.codecs.record import Record
+from translator.errors import FatalError, RetryableError
+from translator.kafka.retry import wait_for
+from translator.kafka.topics import Committed, TopicFacts, Topics
+from translator.service.metrics import Metrics
+from translator.settings import Settings, Start
+
+log = structlog.get_logger("translator")
+
+GAP_PREFIX = "!gap/"
+"""Of keys in the metadata topic: gaps that an operator accepted. No source has such a name."""
+
+_NOTE = "topic="
+# librdkafka copies what is noted beside an offset without its end; whoever reads it there needs one inside. It is
+# no zero byte, as it was in commits of earlier versions: librdkafka, which commits in transactions, cannot write one.
+_NOTE_END = ";"
+_PATIENCE = 20.0
+# Brokers look for transactions that are too old every so often (transaction.abort.timed.out.…interval.ms: 10 s).
+_ABORTED_AFTER = 15.0
+
+Partition: TypeAlias = tuple[str, int]
+
+
+def places_patience(settings: Settings) -> float:
+    """How long the places of partitions are asked for.
+
+    While a transaction of a process that is gone is open, its offsets are not known: that ends with its timeout.
+    """
+    return _PATIENCE if settings.delivery == "at_least_once" else settings.timing.delivery + _ABORTED_AFTER
+
+
+class Known(Struct, frozen=True):
+    """A raw topic as it was when the process took it on. Partitions that it got since are read from their beginning."""
+
+    source: str
+    facts: TopicFacts
+    start: Start
+
+
+class Place(Struct, frozen=True):
+    """What the broker says of a partition: the group's offset with its note, and the offsets there are."""
+
+    committed: Committed | None
+    earliest: int
+    end: int
+    """One past the last record, of open transactions too."""
+
+
+class Gap(Struct, frozen=True):
+    """An offset that is committed and is not there any more, or is another topic's."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    committed: int
+    earliest: int
+    end: int
+    missing: int | None
+    """How many offsets; None where nobody can know."""
+    cause: str
+
+    def __str__(self) -> str:
+        many = "an unknown number of" if self.missing is None else str(self.missing)
+        return (
+            f"topic {self.topic} partition {self.partition}: {self.cause}; committed offset {self.committed}, earliest "
+            f"offset there is {self.earliest}, end {self.end}: {many} records are missing"
+        )
+
+
+class GapError(FatalError):
+    """Records that the group has not read are gone."""
+
+
+class Found(Struct, frozen=True):
+    """Where to read on. `new`: those of the offsets that are not committed yet, and must be before reading."""
+
+    offsets: dict[Partition, int]
+    new: dict[Partition, int]
+
+
+class Positions:
+    """Finds the places of partitions.
+
+    Args:
+        accept_gap: go on from the earliest offset, and record it.
+        confirm: writes a record to the metadata topic.
+        patience: how long one look may take, in seconds.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        group: str,
+        metrics: Metrics,
+        confirm: Callable[[Record], Awaitable[None]],
+        *,
+        accept_gap: bool,
+        patience: float = _PATIENCE,
+    ) -> None:
+        self._topics = topics
+        self._group = group
+        self._metrics = metrics
+        self._confirm = confirm
+        self._accept_gap = accept_gap
+        self._patience = patience
+        self._known: dict[str, Known] = {}
+
+    def add(self, topic: str, known: Known) -> None:
+        """Takes a raw topic on."""
+        self._known[topic] = known
+
+    def note(self, topic: str) -> str:
+        """What is committed beside an offset: which incarnation of the topic it belongs to."""
+        return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
+
+    async def find(self, partitions: Iterable[Partition]) -> Found:
+        """The places of partitions that were just assigned.
+
+        Raises:
+            GapError: there is a gap, and none is to be accepted.
+            FatalError: a topic was made again since the start.
+            RetryableError: no broker answers.
+        """
+        places = await asyncio.to_thread(self._ask, sorted(partitions))
+        gaps = self._gaps(places)
+        if gaps and not self._accept_gap:
+            raise GapError(f"{'; '.join(map(str, gaps))}. {_REMEDY}")
+        for gap in gaps:
+            await self._accept(gap)
+        beyond = {(gap.topic, gap.partition): gap.earliest for gap in gaps}
+        fresh = [partition for partition, place in places.items() if place.committed is None]
+        new = {**beyond, **await asyncio.to_thread(self._starts, fresh, places)}
+        left = {partition: place.committed.offset for partition, place in places.items() if place.committed is not None}
+        return Found({**left, **new}, new)
+
+    async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
+        """Why a position that was good when it was found is not there any more. It is never accepted while running."""
+        try:
+            places = await asyncio.to_thread(self._ask, sorted(partitions))
+        except (FatalError, RetryableError) as error:
+            return FatalError(f"{said}: {error}")
+        gaps = self._gaps(places)
+        return GapError(f"{'; '.join(map(str, gaps)) or said}. {_REMEDY}")
+
+    def look(self) -> None:
+        """Looks whether the topics are still those that were taken on; blocks. A topic that is gone is no news.
+
+        Raises:
+            FatalError: one was made again.
+            RetryableError: no broker answers.
+        """
+        self._same(self._topics.ids(self._known))
+
+    def _same(self, ids: Mapping[str, str]) -> None:
+        for topic, topic_id in ids.items():
+            if topic_id != self._known[topic].facts.id:
+                raise FatalError(
+                    f"topic {topic} was deleted and made again since the start: its id was "
+                    f"{self._known[topic].facts.id} and is {topic_id}. What was not read of the old one is missing; "
+                    "the next start reads the new one"
+                )
+
+    def _ask(self, partitions: list[Partition]) -> dict[Partition, Place]:
+        return wait_for("broker", lambda _: self._places(partitions), self._patience, log.warning)
+
+    def _places(self, partitions: list[Partition]) -> dict[Partition, Place]:
+        names = {topic for topic, _ in partitions}
+        ids = self._topics.ids(names)
+        if absent := names - ids.keys():
+            raise RetryableError(f"the broker does not know {', '.join(sorted(absent))}")
+        self._same(ids)
+        committed = self._topics.committed(self._group, partitions)
+        # The end first: what comes in between may not look as if it were committed beyond it.
+        end = self._topics.offsets(partitions, "latest")
+        earliest = self._topics.offsets(partitions, "earliest")
+        return {where: Place(committed.get(where), earliest[where], end[where]) for where in partitions}
+
+    def _gaps(self, places: Mapping[Partition, Place]) -> list[Gap]:
+        found = []
+        for (topic, partition), place in places.items():
+            committed = place.committed
+            if committed is None:
+                continue
+            topic_id, offset = self._known[topic].facts.id, committed.offset
+            note, _, _ = committed.note.partition(_NOTE_END)
+            missing = None
+            if note.startswith(_NOTE) and note != f"{_NOTE}{topic_id}":
+                cause = f"the topic was deleted and made again ({note}, now {topic_id})"
+            elif offset > place.end:
+                cause = "the topic ends before the committed offset: it was made again, or lost records"
+            elif offset < place.earliest:
+                cause, missing = "records were deleted before they were read", place.earliest - offset
+            else:
+                continue
+            found.append(Gap(topic, topic_id, partition, offset, place.earliest, place.end, missing, cause))
+        return found
+
+    async def _accept(self, gap: Gap) -> None:
+        """Records a gap where it stays: one record for each, in the metadata topic."""
+        key = f"{GAP_PREFIX}{gap.topic}/{gap.partition}/{gap.topic_id}/{gap.committed}"
+        await self._confirm(Record(key.encode(), msgspec.json.encode(gap), []))
+        where = (self._known[gap.topic].source, gap.topic, str(gap.partition))
+        self._metrics.gaps.labels(*where).inc()
+        self._metrics.missing.labels(*where).inc(gap.missing or 0)
+        log.error("gap accepted; reading goes on from the earliest offset", gap=str(gap))
+
+    def _starts(self, partitions: list[Partition], places: Mapping[Partition, Place]) -> dict[Partition, int]:
+        """Where partitions begin that the group never committed."""
+        starts = {}
+        for where in partitions:
+            known = self._known[where[0]]
+            start: Start = known.start if where[1] < known.facts.partitions else "earliest"
+            if isinstance(start, datetime):
+                starts[where] = self._at(where, start)
+            else:
+                starts[where] = places[where].earliest if start == "earliest" else self._stable_end(where)
+            log.info("partition without a committed offset", topic=where[0], partition=where[1], start=starts[where])
+        return starts
+
+    def _at(self, where: Partition, time: datetime) -> int:
+        """The first record of that time or later; where there is none yet, the next to come."""
+        end = self._stable_end(where)  # asked before, or a record that comes in between would be left out
+        found = self._topics.offsets([where], int(time.timestamp() * 1000))[where]
+        return found if found >= 0 else end
+
+    def _stable_end(self, where: Partition) -> int:
+        """Not beyond the records of open transactions: they become readable later."""
+        return self._topics.offsets([where], "latest", stable=True)[where]
+
+
+_REMEDY = (
+    "Events of these records were never written: load the tables anew, or repair the target in another way. Then start "
+    "once with `translator run --accept-gap`, which goes on from the earliest offset and records the gap"
+)

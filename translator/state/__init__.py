@@ -1,0 +1,1 @@
+"""What the consumer group remembers in compacted topics."""

@@ -1,0 +1,78 @@
+"""The journal of holds in the metadata topic (`holds.Journal`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from translator.codecs.record import Record
+from translator.kafka.retry import wait_for
+from translator.kafka.topics import Topics
+
+log = structlog.get_logger("translator")
+
+_PATIENCE = 20.0
+
+
+class TopicJournal:
+    """Writes to the metadata topic; somebody else reads it and says how far (`follow`).
+
+    Args:
+        letters_id: of the dead-letter topic.
+        confirm: writes a record to the metadata topic.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        metadata: str,
+        letters: str,
+        letters_id: str,
+        confirm: Callable[[Record], Awaitable[None]],
+    ) -> None:
+        self.letters_id = letters_id
+        self._reached = 0
+        self._moved = asyncio.Event()
+        self._topics = topics
+        self._metadata = metadata
+        self._letters = letters
+        self._confirm = confirm
+
+    def follow(self, reached: int) -> None:
+        """All records of the metadata topic before this offset were taken in."""
+        self._reached = reached
+        self._moved.set()
+
+    async def confirm(self, record: Record) -> None:
+        """Returns when the metadata topic holds the record.
+
+        Raises:
+            FatalError: it was not delivered.
+        """
+        await self._confirm(record)
+
+    async def synced(self) -> None:
+        """Returns when all that the metadata topic holds now was taken in.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        end = await asyncio.to_thread(self._end, self._metadata, 0, stable=True)
+        while self._reached < end:
+            self._moved.clear()
+            await self._moved.wait()
+
+    async def end_of_letters(self, partition: int) -> int:
+        """The end of a partition of the dead-letter topic.
+
+        Raises:
+            RetryableError: no broker answers.
+        """
+        return await asyncio.to_thread(self._end, self._letters, partition, stable=False)
+
+    def _end(self, topic: str, partition: int, *, stable: bool) -> int:
+        where = topic, partition
+        ask = self._topics.offsets
+        return wait_for("broker", lambda _: ask([where], "latest", stable=stable)[where], _PATIENCE, log.warning)

@@ -1,0 +1,60 @@
+"""What the service has written down of tables: their schemas, and the metadata that it has learned of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from cdc_core.envelope import TableSchema
+from translator.errors import FatalError
+from translator.kafka import client_config
+from translator.kafka.topics import Reader, Topics
+from translator.settings import Settings
+from translator.state.metadata_topic import document_of
+
+
+class Known(Struct, frozen=True):
+    """What the two compacted topics hold, the newest record of each key. Times are those of the records, in ms."""
+
+    schemas: dict[str, tuple[int, TableSchema]]
+    """By key: source/db/schema/table/schema_id, `/` and `%` in names percent-encoded."""
+    metadata: dict[str, tuple[int, bytes]]
+    """Documents by source/key."""
+
+
+def look(settings: Settings, say: Callable[[str], None]) -> Known:
+    """Reads both topics to their ends.
+
+    Raises:
+        ConfigError: one does not exist.
+        RetryableError: no broker answers.
+        FatalError: one cannot be read, or the schemas topic holds something else.
+    """
+    client = client_config.librdkafka(settings.kafka)
+    topics = Topics(client)
+    topics.wait_for_broker(settings.timing.broker_wait, say)
+    output = settings.output
+    facts = topics.describe([output.schemas_topic, output.metadata_topic])
+    sources = {source.name for source in settings.sources}
+    reader = Reader(client, facts)
+    newest = {(record.topic(), record.key()): record for record in reader.to_end()}
+    reader.close()
+    known = Known({}, {})
+    for (topic, _), record in newest.items():
+        time, value = record.timestamp()[1], record.value()
+        if topic == output.metadata_topic:
+            if found := document_of(record, sources):
+                known.metadata[f"{found.source}/{found.key}"] = time, found.document
+        elif value is not None:
+            schema = _schema(output.schemas_topic, record.offset(), value)
+            known.schemas[schema.topic_key] = time, schema
+    return known
+
+
+def _schema(topic: str, offset: int | None, value: bytes) -> TableSchema:
+    try:
+        return msgspec.json.decode(value, type=TableSchema)
+    except msgspec.DecodeError as error:
+        raise FatalError(f"topic {topic}, offset {offset}: not a table schema of this product: {error}") from None

@@ -1,0 +1,1 @@
+"""From decoded changes to events: pure, without clock and I/O."""

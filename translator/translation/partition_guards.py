@@ -1,0 +1,51 @@
+"""Guards of partitions: what one message cannot show, held against the messages before it (message.Guard)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from translator.errors import ContradictionError
+from translator.message import Dialect, Guard, Guarded, Message
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events, Result
+
+
+class Guards:
+    """The guards of a dialect's partitions. They see every message in order, before anything of it is written.
+
+    Args:
+        warn: is told what does not stop the process.
+    """
+
+    def __init__(self, dialect: Dialect, warn: Callable[[str], object]) -> None:
+        self._new = dialect.guard if isinstance(dialect, Guarded) else _no_guard
+        self._warn = warn
+        self._guards: dict[tuple[str, int], Guard | None] = {}
+
+    def inspect(self, message: Message, result: Result) -> None:
+        """Takes the next message of a partition in.
+
+        Raises:
+            ContradictionError: nothing of the message may be written, nor of any after it.
+        """
+        place = message.topic, message.partition
+        if place not in self._guards:
+            self._guards[place] = self._new()
+        guard = self._guards[place]
+        if guard is None:
+            return
+        if isinstance(result, DeadLetter):
+            guard.missed()
+        elif isinstance(result, Events):
+            for finding in guard.inspect(message, result.changes):
+                if finding.fatal:
+                    raise ContradictionError(finding.text)
+                self._warn(finding.text)
+
+    def forget(self) -> None:
+        """Begins anew: other processes may go on with the partitions."""
+        self._guards.clear()
+
+
+def _no_guard() -> Guard | None:
+    return None

@@ -1,0 +1,457 @@
+"""THE CORE: a message -> its events, or one dead letter. Pure: no clock, no I/O, no other message.
+
+A dialect says what changed; here stands once what holds for all of them: limits, keys, key changes, completion of
+sparse images, image states, positions, ids, dead letters.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from cdc_core.envelope import (
+    NO_KEY,
+    ChangeEvent,
+    Context,
+    Detail,
+    ImageText,
+    Key,
+    Origin,
+    TableSchema,
+    position,
+)
+from translator.codecs.record import Record
+from translator.errors import ErrorCode, MessageError
+from translator.message import (
+    Change,
+    Changes,
+    Dialect,
+    Image,
+    Learned,
+    Limits,
+    Message,
+    Naming,
+    Needs,
+    OtherChange,
+    Outcome,
+    RowChange,
+    Skip,
+    TableName,
+)
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.source_order import NativeOrder
+from translator.values.times import GAP, OVERLAP
+
+T = TypeVar("T")
+_PACKAGE = Path(__file__).parents[1]
+
+_PLACES = 4096
+"""Partitions whose constant texts are kept."""
+
+METADATA_MISSING = (
+    "was not learned in time; replay when its metadata message has arrived; the source must read the topic of such"
+    " messages too. Where the task publishes none: untyped: translate, and topics (options of the dialect)"
+)
+"""What is said of metadata that another message has to bring."""
+
+RUN = 32
+"""Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
+
+MAX_REASON = 1_000
+"""Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
+
+
+class Events(Struct, frozen=True, gc=False):
+    """The message was translated: its events in order, and for each the schema that its `schema_id` names.
+
+    `changes` is what the dialect gave, one for each event.
+    """
+
+    events: list[ChangeEvent]
+    changes: Sequence[Change]
+
+    @property
+    def schemas(self) -> list[TableSchema | None]:
+        return [change.schema for change in self.changes]
+
+
+Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
+
+
+def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
+    """The tables of rows and announcements. Marks of transactions and watermarks carry nothing of a table."""
+    return frozenset(
+        change.table
+        for change in changes
+        if change.table is not None and (isinstance(change, RowChange) or change.kind == "schema")
+    )
+
+
+class Encoder(Protocol):
+    """What is asked of a codec here."""
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
+
+
+class Translator:
+    """Translates the messages of one source.
+
+    Args:
+        order: of its rows; None: they are ordered as they arrive.
+    """
+
+    def __init__(self, source: str, dialect: Dialect, limits: Limits, order: NativeOrder | None = None) -> None:
+        self.source = source
+        self.dialect = dialect
+        self._limits = limits
+        self._order = order
+        self._place_of = lru_cache(maxsize=_PLACES)(self._place)
+
+    def translate(self, message: Message) -> Result:
+        """The result for one message. Never raises: an unexpected exception is a dead letter INTERNAL."""
+        (result,) = self.translate_run((message,))
+        return result
+
+    def translate_run(self, messages: Sequence[Message]) -> list[Result]:
+        """The results for messages in order; the last is that of the first one that learns or needs metadata.
+
+        One message after the other gives the same results, but takes a quarter longer: what a step works with is at
+        hand in the processor for the next message (docs/benchmarks.md).
+        """
+        outcomes: list[Outcome | DeadLetter] = []
+        for message in messages:
+            outcome = self._decoded(message)
+            outcomes.append(outcome)
+            if isinstance(outcome, (Learned, Needs)):
+                break
+        return [
+            self._events(message, outcome.changes) if isinstance(outcome, Changes) else outcome
+            for message, outcome in zip(messages, outcomes, strict=False)
+        ]
+
+    def _decoded(self, message: Message) -> Outcome | DeadLetter:
+        try:
+            self._check_size(message)
+            return self.dialect.decode(message)
+        except MessageError as error:
+            return self._dead(message, error.code, str(error))
+        except Exception as error:
+            return self._internal(message, error)
+
+    def _events(self, message: Message, changes: Sequence[Change]) -> Events | DeadLetter:
+        try:
+            if not changes:
+                raise ValueError("a dialect gave no changes")
+            events = [self._event(message, n, change) for n, change in enumerate(changes)]
+            return Events(events, changes)
+        except MessageError as error:
+            return self._dead(message, error.code, str(error))
+        except Exception as error:
+            return self._internal(message, error)
+
+    def lesson(self, message: Message) -> Learned | None:
+        """What a message teaches; None for any other message, whatever is wrong with it. Never raises."""
+        outcome = self._decoded(message)
+        return outcome if isinstance(outcome, Learned) else None
+
+    def tables(self, message: Message) -> frozenset[TableName] | None:
+        """The tables that a message is about, also one that cannot be translated; None: nobody knows. Never raises."""
+        outcome = self._decoded(message)
+        if isinstance(outcome, Changes):
+            return tables_of(outcome.changes)
+        if isinstance(outcome, Learned):
+            return tables_of(outcome.announces)
+        if not isinstance(self.dialect, Naming):
+            return None
+        try:
+            return frozenset(self.dialect.tables(message))
+        except Exception:  # also what is unexpected: the message was refused already, and the refusal says why
+            return None
+
+    def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
+        """The events that a metadata message is at the same time; it must announce something."""
+        return self._events(message, learned.announces)
+
+    def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
+        """The records of all events of a message: whole before the first of them is written."""
+        pairs = zip(events.events, events.changes, strict=True)
+        try:
+            return [record for event, change in pairs for record in codec.encode(event, change.schema)]
+        except MessageError as error:
+            return self._dead(message, error.code, str(error))
+        except Exception as error:
+            return self._internal(message, error)
+
+    def _internal(self, message: Message, error: Exception) -> DeadLetter:
+        return self.dead(message, self.unexpected(error))
+
+    @staticmethod
+    def unexpected(error: Exception) -> MessageError:
+        """A foreign exception as INTERNAL. Its text may quote row data; its type and our line do not."""
+        return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {_our_line(error)}")
+
+    def dead(self, message: Message, error: MessageError) -> DeadLetter:
+        """The dead letter of a message that cannot be read for a reason that does not lie in it."""
+        return self._dead(message, error.code, error.reason)
+
+    def missing(self, message: Message, needs: Needs) -> DeadLetter:
+        """The dead letter of a message whose metadata did not come in time."""
+        if needs.registry_id is None:
+            reason = f"metadata {needs.key!r} {METADATA_MISSING}"
+        else:
+            reason = f"schema {needs.registry_id} of a schema registry is not known; give it with --schemas FILE"
+        return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
+
+    def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
+        """The dead letter of a message of which one record does not fit its topic."""
+        reason = f"a record of {size} bytes for topic {topic}, which allows {allowed} (max.message.bytes)"
+        return self._dead(message, ErrorCode.TOO_LARGE, reason)
+
+    def _dead(self, message: Message, code: ErrorCode, reason: str) -> DeadLetter:
+        place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
+        bounded = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
+        return DeadLetter(code, f"{self.dialect.name}: {bounded} ({place})")
+
+    def _check_size(self, message: Message) -> None:
+        size = len(message.value or b"")
+        if size > self._limits.value_bytes:
+            allowed = f"{self._limits.value_bytes} are allowed (limits.value_bytes)"
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"the value has {size} bytes, {allowed}")
+
+    def _event(self, message: Message, n: int, change: Change) -> ChangeEvent:
+        if isinstance(change, RowChange):
+            at = self._context(message, n, change, change.table.db, change.row, change.rows)
+            return _ROWS[change.op](at, change)
+        at = self._context(message, n, change, change.table.db if change.table else change.db, 0, 0)
+        return _OTHERS[change.kind](at, change)
+
+    def _context(self, message: Message, n: int, change: Change, db: str | None, row: int, rows: int) -> Context:
+        writer, table, schema = change.writer, change.table, change.schema
+        topic, partition, offset = message.topic, message.partition, message.offset
+        id_prefix, pos_scope = self._place_of(topic, partition, message.topic_id)
+        pos = position(offset, n)
+        if self._order is not None and isinstance(change, RowChange):
+            pos, pos_scope = self._order.place(message, n, change)
+        # By position, in the order of the fields, as `_event` of the envelope does and for the same reason.
+        return Context(
+            f"{id_prefix}{offset}/{n}",
+            self.source,
+            self.dialect.name,
+            writer.variant,
+            writer.variant_basis,
+            writer.dbms,
+            writer.server,
+            writer.task,
+            db,
+            table.schema if table else None,
+            table.table if table else None,
+            pos,
+            pos_scope,
+            change.pos_native,
+            change.ts_commit_us,
+            change.ts_capture_us,
+            message.timestamp_ms * 1000,
+            schema.id if schema else None,
+            change.tx,
+            Origin(topic, partition, offset, row, rows),
+        )
+
+    def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
+        """What all events of a partition share: the beginning of `id`, and `pos_scope`."""
+        return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
+
+
+# -- one builder per operation; a miss in these tables is a bug of the dialect and becomes INTERNAL
+
+
+def _snapshot(at: Context, change: RowChange) -> ChangeEvent:
+    after = _require(change.after, "after")
+    key = _key(change, after, None)
+    return ChangeEvent.snapshot(at, key, _text(after, _state(after, change)), _detail(change))
+
+
+def _insert(at: Context, change: RowChange) -> ChangeEvent:
+    after = _require(change.after, "after")
+    key = _key(change, after, None)
+    return ChangeEvent.insert(at, key, _text(after, _state(after, change)), _detail(change))
+
+
+def _update(at: Context, change: RowChange) -> ChangeEvent:
+    sent_before, sent_after = change.before, _require(change.after, "after")
+    before, after = sent_before, sent_after
+    if sent_before is not None and change.before_sparse:
+        before = _completed(sent_before, sent_after, change)
+        change.notes = [*(change.notes or ()), "BEFORE_MERGED"]
+    if sent_before is not None and change.after_sparse:
+        after = _completed(sent_after, sent_before, change)
+    after_state = _state(after, change)
+    # An update's after image is full exactly when it names every column of the schema, however it came about.
+    if after is not sent_after and after_state != "full":
+        after_state = "merged"
+    key = _key(change, after, before)
+    image = None
+    if before is not None:
+        image = _text(before, _state(before, change) if before is sent_before else "merged")
+    return ChangeEvent.update(at, key, image, _text(after, after_state), _detail(change))
+
+
+def _delete(at: Context, change: RowChange) -> ChangeEvent:
+    before = change.before
+    key = _key(change, before or {}, None)
+    image = _text(before, _state(before, change)) if before is not None else None
+    return ChangeEvent.delete(at, key, image, _detail(change))
+
+
+def _truncate(at: Context, change: RowChange) -> ChangeEvent:
+    return ChangeEvent.truncate(at, _detail(change))
+
+
+def _schema_change(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.schema_change(at, _require(change.ddl, "ddl"), _detail(change))
+
+
+def _transaction(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.transaction(at, _detail(change))
+
+
+def _watermark(at: Context, change: OtherChange) -> ChangeEvent:
+    return ChangeEvent.watermark(at, _detail(change))
+
+
+_ROWS: Mapping[str, Callable[[Context, RowChange], ChangeEvent]] = {
+    "r": _snapshot,
+    "c": _insert,
+    "u": _update,
+    "d": _delete,
+    "t": _truncate,
+}
+_OTHERS: Mapping[str, Callable[[Context, OtherChange], ChangeEvent]] = {
+    "schema": _schema_change,
+    "tx": _transaction,
+    "watermark": _watermark,
+}
+
+
+def _require(value: T | None, what: str) -> T:
+    if value is None:
+        raise ValueError(f"a dialect gave no {what}")
+    return value
+
+
+def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
+    """`other` overlaid with `sparse`, in the order of `other`. What has an issue or was withheld is not filled in."""
+    if not change.issues and not change.unavailable:
+        return other | sparse
+    unknown = {issue.col for issue in change.issues or ()}.union(change.unavailable or ())
+    image = {name: sparse.get(name, value) for name, value in other.items() if name in sparse or name not in unknown}
+    image.update((name, value) for name, value in sparse.items() if name not in image)
+    return image
+
+
+def _state(image: Image, change: RowChange) -> str:
+    schema = change.schema
+    if schema is not None and image.keys() >= schema.column_names:
+        return "full"
+    if change.key_columns and image.keys() == set(change.key_columns):
+        return "key"
+    return "partial"
+
+
+def _text(image: Image, state: str) -> ImageText:
+    return ImageText(_json(image), state)
+
+
+def _detail(change: Change) -> Detail:
+    if isinstance(change, OtherChange):
+        return Detail(notes=change.notes, ext=change.ext)
+    return Detail(change.changed, change.unavailable, change.issues, change.notes, change.ext)
+
+
+def _key(change: RowChange, image: Image, before: Image | None) -> Key:
+    """Return the key out of `image`; key columns that it lacks are taken from `before`.
+
+    No key holds NULL: a row with NULL in a key column has no key, as there may be many such rows. An image that lacks
+    a key column names no row either. Neither is an error: the row is translated without a key, and a note says so.
+
+    Raises:
+        MessageError: INVALID_FIELD for a key column without one faithful value; KEY_CHANGE_INCOMPLETE when the row left
+            a key that nothing tells, as readers would keep the row of that key.
+    """
+    names = change.key_columns
+    if not names:
+        return NO_KEY
+    if change.issues or change.notes:
+        _check_key_values(change)
+    old = before or {}
+    new = {name: image[name] if name in image else old.get(name) for name in names}
+    changed = [name for name in names if name in old and old[name] != new[name]]
+    if None not in new.values():
+        if not changed:
+            return Key(_json(new), change.key_kind)
+        return Key(_json(new), change.key_kind, _left_key(change, old))
+    change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
+    if changed or _may_have_left_a_key(change, image, old):
+        return Key(None, NO_KEY.kind, _left_key(change, old))
+    return NO_KEY
+
+
+def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
+    """Whether an update wrote the NULL that its key now holds, as far as the message tells."""
+    if change.op != "u":
+        return False
+    nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]
+    return bool(nulls) and (change.changed is None or not set(nulls).isdisjoint(change.changed))
+
+
+def _left_key(change: RowChange, old: Image) -> str | None:
+    """Return the key that the row had before a key change; None when it held NULL, so that no reader has the row.
+
+    Raises:
+        MessageError: KEY_CHANGE_INCOMPLETE, `old` lacks a column of it.
+    """
+    names = change.key_columns
+    if any(name in old and old[name] is None for name in names):
+        left = None
+    else:
+        lacking = next((name for name in names if name not in old), None)
+        if lacking is not None:
+            reason = f"the key changed, but the before image lacks its column {lacking!r}"
+            raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
+        left = _json({name: old[name] for name in names})
+    change.notes = [*(change.notes or ()), "PK_CHANGED"]
+    return left
+
+
+def _check_key_values(change: RowChange) -> None:
+    """Refuse a key column with an issue or with an assumption: it would name another row, or two rows at once."""
+    for issue in change.issues or ():
+        if issue.col in change.key_columns:
+            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+    for note in change.notes or ():
+        if note.startswith(_TWO_READINGS) and (column := note.partition("=")[2]) in change.key_columns:
+            reason = f"key column {column!r} has a local time that its zone has twice or never"
+            raise MessageError(ErrorCode.INVALID_FIELD, reason)
+
+
+_TWO_READINGS = (f"{OVERLAP}=", f"{GAP}=")
+
+
+def _json(image: Image) -> str:
+    return _encode(image).decode()
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _our_line(error: BaseException) -> str:
+    """The innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
+    return f"{Path(ours[-1].filename).relative_to(_PACKAGE)}:{ours[-1].lineno}"
