@@ -17,6 +17,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from cdc_core.kafka_settings import librdkafka_options
 from spark_sink import signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
@@ -68,7 +69,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     Raises:
         FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
     """
-    schemas = SchemaReader(settings.kafka.client_options(), settings.input.schemas)
+    schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     # Before Spark, which takes long to start, and says less of why it reaches no broker.
     schemas.reach()
     schemas.refresh()

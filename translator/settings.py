@@ -16,11 +16,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AwareDatetime, Field, model_validator
 
 from cdc_core import config
+from cdc_core.kafka_settings import Kafka as Kafka
+from cdc_core.kafka_settings import Section
 from translator.errors import ErrorCode
 from translator.message import DeclaredTable, Limits
-from translator.services import Kafka as Kafka
 from translator.services import Registry as Registry
-from translator.services import Section
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 # Kafka has no topics named `.` and `..`.

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
-    "cdc_core": ("errors", "config", "envelope"),
+    "cdc_core": ("errors", "config", "envelope", "kafka_settings"),
     "translator": (
         *("errors", "options", "message", "services", "settings"),
         *("values", "codecs", "dialects", "translation"),

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
+from cdc_core.kafka_settings import librdkafka_options
 from dev.certificates import Authority
 from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
 from spark_sink.config.spark_kafka_options import Kafka
@@ -44,7 +45,7 @@ TOKENS = {
     ("kafka", "reason"),
     [
         ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL needs sasl_mechanism"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs sasl_username, sasl_password"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs sasl_username and sasl_password"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "needs oauth_token_url, oauth_client_id"),
         ({"security_protocol": "SASL_SSL", **TOKENS, "sasl_username": "u"}, "sasl_username set, but not for"),
         (
@@ -55,7 +56,7 @@ TOKENS = {
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "http://i/t", "oauth_ca_file": "c"},
             "oauth_ca_file set, but oauth_token_url is not https://",
         ),
-        (LOGIN, "sasl_mechanism, sasl_username, sasl_password set, but security_protocol is not SASL_SSL"),
+        (LOGIN, "sasl_mechanism, sasl_username and sasl_password set, but security_protocol is not SASL_SSL"),
         ({"security_protocol": "SSL", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
         ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password needs ssl_key_file"),
         ({"security_protocol": "SASL_PLAINTEXT", **LOGIN, "ssl_ca_file": "c"}, "ssl_ca_file set, but"),
@@ -114,7 +115,7 @@ def test_every_setting_reaches_both_clients(tmp_path: Path) -> None:
         "ssl.certificate.location": str(certificate),
         "ssl.key.location": str(key),
         "ssl.key.password": "k",
-    } == kafka.client_options()
+    } == librdkafka_options(kafka)
     assert not [secret for secret in ("a\\\\b", "'k'", "PRIVATE") if secret in repr(kafka)]
 
 
@@ -182,7 +183,7 @@ def test_real_reads(spark: SparkSession, secured: SecuredBroker) -> None:
     """Both clients are let in by each login; what Spark shows of such a read holds no secret."""
     for section in sections(secured).values():
         kafka = Kafka(**section)
-        reader = SchemaReader(kafka.client_options(), TOPIC)
+        reader = SchemaReader(librdkafka_options(kafka), TOPIC)
         reader.reach()
         reader.refresh()
         reader.close()
@@ -207,7 +208,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
     )
     for section, patience, kind, text in cases:
         monkeypatch.setattr(catalog, "PATIENCE_SECONDS", patience)
-        reader = SchemaReader(Kafka(**section).client_options(), TOPIC)
+        reader = SchemaReader(librdkafka_options(Kafka(**section)), TOPIC)
         with pytest.raises(kind) as caught:
             reader.reach()
         reader.close()

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr
-
+from cdc_core.kafka_settings import LIBRDKAFKA, Kafka, librdkafka_options
 from translator.errors import ConfigError
 from translator.kafka.client_errors import Complaints
-from translator.settings import Kafka
-
-_LIBRDKAFKA: Mapping[str, str] = {
-    "bootstrap_servers": "bootstrap.servers",
-    "security_protocol": "security.protocol",
-    "sasl_mechanism": "sasl.mechanism",
-    "sasl_username": "sasl.username",
-    "sasl_password": "sasl.password",
-    "oauth_token_url": "sasl.oauthbearer.token.endpoint.url",
-    "oauth_client_id": "sasl.oauthbearer.client.id",
-    "oauth_client_secret": "sasl.oauthbearer.client.secret",
-    "oauth_scope": "sasl.oauthbearer.scope",
-    "oauth_ca_file": "https.ca.location",
-    "ssl_ca_file": "ssl.ca.location",
-    "ssl_certificate_file": "ssl.certificate.location",
-    "ssl_key_file": "ssl.key.location",
-    "ssl_key_password": "ssl.key.password",
-}
 
 
 def librdkafka(kafka: Kafka) -> dict[str, Any]:
@@ -39,10 +19,7 @@ def librdkafka(kafka: Kafka) -> dict[str, Any]:
         ConfigError: a file cannot be read, or holds no certificate or key.
     """
     _check_files(kafka)
-    given = ((theirs, getattr(kafka, ours)) for ours, theirs in _LIBRDKAFKA.items())
-    config: dict[str, Any] = {name: _plain(value) for name, value in given if value is not None}
-    if kafka.sasl_mechanism == "OAUTHBEARER":
-        config["sasl.oauthbearer.method"] = "oidc"  # librdkafka asks for tokens itself, in time
+    config: dict[str, Any] = dict(librdkafka_options(kafka))
     # otherwise librdkafka writes to standard error in a form of its own
     config["logger"] = logging.getLogger("librdkafka")
     config["error_cb"] = Complaints(kafka.sasl_mechanism, ssl_context(kafka))
@@ -83,17 +60,13 @@ def trusting(ca_file: Path | None, name: str) -> ssl.SSLContext:
 
 def _check_files(kafka: Kafka) -> None:
     """librdkafka says of a file that is not there that the `BIO lib` failed."""
-    for name in _LIBRDKAFKA:
+    for name in LIBRDKAFKA:
         path = getattr(kafka, name)
         if isinstance(path, Path):
             try:
                 path.open("rb").close()
             except OSError as error:
                 raise ConfigError(f"kafka.{name} cannot be used: {path}: {error.strerror}") from None
-
-
-def _plain(value: object) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
 
 
 def _reason(error: Exception) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cdc_core.kafka_settings import librdkafka_options
 from spark_sink.config.settings import load, parse
 from spark_sink.config.table_rules import Rules
 from spark_sink.errors import ConfigError
@@ -171,6 +172,6 @@ def test_both_clients_log_in() -> None:
     login += "sasl_username: u, sasl_password: '${P}'}"
     text = MINIMAL.replace('{bootstrap_servers: "localhost:9092"}', login)
     settings = parse(text, {"P": 'a"b\\c'}, "sink.yaml")
-    assert 'a"b\\c' == settings.kafka.client_options()["sasl.password"]
+    assert 'a"b\\c' == librdkafka_options(settings.kafka)["sasl.password"]
     assert settings.kafka.spark_options()["kafka.sasl.jaas.config"].endswith(r'username="u" password="a\"b\\c";')
     assert 'a"b' not in repr(settings)

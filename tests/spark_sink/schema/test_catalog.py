@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
+from cdc_core.kafka_settings import librdkafka_options
 from dev.broker import Broker
 from spark_sink.config.spark_kafka_options import Kafka
 from spark_sink.errors import ConfigError, FatalError
@@ -78,7 +79,7 @@ def test_while_no_broker_answers(
     monkeypatch.setattr(catalog, "PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
-    reader = SchemaReader(kafka.client_options(), "none")
+    reader = SchemaReader(librdkafka_options(kafka), "none")
     refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
     with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):
         reader.reach()

@@ -1,0 +1,152 @@
+"""The section `kafka` of both programs: where the brokers are, whom they trust, who we are to them.
+
+What contradicts itself is refused: nobody shall believe to be safe and not be it. No error quotes a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+
+class Section(BaseModel):
+    """A part of the file: a name that it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# What a way to log in needs, and what it may have beside.
+_LOGIN: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), ("sasl_username", "sasl_password")),
+    "OAUTHBEARER": ("oauth_token_url", "oauth_client_id", "oauth_client_secret"),
+}
+_LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "oauth_ca_file")}
+
+
+class Kafka(Section):
+    """How to reach the brokers, and who we are to them; every client is derived from it."""
+
+    bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
+    sasl_username: str | None = Field(default=None, min_length=1, description="Of PLAIN and SCRAM.")
+    sasl_password: SecretStr | None = Field(default=None, min_length=1)
+    oauth_token_url: str | None = Field(
+        default=None, description="Of OAUTHBEARER: where tokens are given for client id and secret."
+    )
+    oauth_client_id: str | None = Field(default=None, min_length=1)
+    oauth_client_secret: SecretStr | None = Field(default=None, min_length=1)
+    oauth_scope: str | None = Field(default=None, min_length=1, description="Scopes to ask for, separated by spaces.")
+    oauth_ca_file: Path | None = Field(default=None, description="CA certificates of oauth_token_url, PEM.")
+    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM; default: those of the system.")
+    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
+    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
+    ssl_key_password: SecretStr | None = Field(default=None, min_length=1, description="Of an encrypted key file.")
+
+    @model_validator(mode="after")
+    def _login_is_whole(self) -> Kafka:
+        given = self._given(("sasl_", "oauth_"))
+        mechanism = self.sasl_mechanism
+        if not self.security_protocol.startswith("SASL"):
+            if given:
+                raise ValueError(f"{_listed(given)} set, but security_protocol is not SASL_SSL or SASL_PLAINTEXT")
+            return self
+        if mechanism is None:
+            raise ValueError(f"security_protocol {self.security_protocol} needs sasl_mechanism")
+        needed = _LOGIN[mechanism]
+        if missing := [name for name in needed if name not in given]:
+            raise ValueError(f"sasl_mechanism {mechanism} needs {_listed(missing)}")
+        known = {"sasl_mechanism", *needed, *_LOGIN_EXTRAS.get(mechanism, ())}
+        if foreign := [name for name in given if name not in known]:
+            raise ValueError(f"{_listed(foreign)} set, but not for sasl_mechanism {mechanism}")
+        if self.oauth_token_url is not None:
+            scheme = checked_scheme(self.oauth_token_url, "oauth_token_url", "oauth_client_id and oauth_client_secret")
+            if scheme != "https" and self.oauth_ca_file is not None:
+                raise ValueError("oauth_ca_file set, but oauth_token_url is not https://")
+        return self
+
+    @model_validator(mode="after")
+    def _tls_is_whole(self) -> Kafka:
+        given = self._given(("ssl_",))
+        if given and not self.security_protocol.endswith("SSL"):
+            raise ValueError(f"{_listed(given)} set, but security_protocol is not SSL or SASL_SSL")
+        check_certificate(self.ssl_certificate_file, self.ssl_key_file)
+        if self.ssl_key_password is not None and self.ssl_key_file is None:
+            raise ValueError("ssl_key_password needs ssl_key_file")
+        return self
+
+    def _given(self, prefixes: tuple[str, ...]) -> list[str]:
+        """The settings of these names that have a value."""
+        names = (name for name in type(self).model_fields if name.startswith(prefixes))
+        return [name for name in names if getattr(self, name) is not None]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def check_certificate(certificate: Path | None, key: Path | None) -> None:
+    """Refuse a certificate without its key, and a key without its certificate."""
+    if (certificate is None) != (key is None):
+        raise ValueError("ssl_certificate_file and ssl_key_file come together")
+
+
+def checked_scheme(url: str, name: str, login: str) -> str:
+    """The scheme of a URL. Errors name the setting and do not quote it: somebody may have put a password there.
+
+    Args:
+        login: the settings for what does not belong into a URL.
+    """
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read only when asked for
+    except ValueError:
+        raise ValueError(f"{name} is not a URL") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{name} must begin with http:// or https:// and name a host")
+    if parts.username is not None:
+        raise ValueError(f"{name} holds a user name or password; they belong into {login}")
+    if parts.query or parts.fragment:
+        raise ValueError(f"{name} ends with its path: no ? and no #")
+    return parts.scheme
+
+
+LIBRDKAFKA: Mapping[str, str] = {
+    "bootstrap_servers": "bootstrap.servers",
+    "security_protocol": "security.protocol",
+    "sasl_mechanism": "sasl.mechanism",
+    "sasl_username": "sasl.username",
+    "sasl_password": "sasl.password",
+    "oauth_token_url": "sasl.oauthbearer.token.endpoint.url",
+    "oauth_client_id": "sasl.oauthbearer.client.id",
+    "oauth_client_secret": "sasl.oauthbearer.client.secret",
+    "oauth_scope": "sasl.oauthbearer.scope",
+    "oauth_ca_file": "https.ca.location",
+    "ssl_ca_file": "ssl.ca.location",
+    "ssl_certificate_file": "ssl.certificate.location",
+    "ssl_key_file": "ssl.key.location",
+    "ssl_key_password": "ssl.key.password",
+}
+"""Setting -> its name in librdkafka."""
+
+
+def librdkafka_options(kafka: Kafka) -> dict[str, str]:
+    """Return the connection settings of confluent_kafka's clients; they hold secrets."""
+    options = named_by(LIBRDKAFKA, kafka)
+    if kafka.sasl_mechanism == "OAUTHBEARER":
+        options["sasl.oauthbearer.method"] = "oidc"  # librdkafka asks for tokens itself, in time
+    return options
+
+
+def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
+    """Return the settings that have a value, by the names of a client library; secrets in plain text."""
+    given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
+    return {theirs: _plain(value) for theirs, value in given if value is not None}
+
+
+def _plain(value: object) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
