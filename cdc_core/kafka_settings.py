@@ -31,15 +31,19 @@ class Kafka(Section):
     """How to reach the brokers, and who we are to them; every client is derived from it."""
 
     bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = None
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
+        default="PLAINTEXT", description="SSL: encrypted; SASL: with a login."
+    )
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
+        default=None, description="How to log in; SASL_PLAINTEXT and SASL_SSL need it."
+    )
     sasl_username: str | None = Field(default=None, min_length=1, description="Of PLAIN and SCRAM.")
-    sasl_password: SecretStr | None = Field(default=None, min_length=1)
+    sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Of PLAIN and SCRAM.")
     oauth_token_url: str | None = Field(
         default=None, description="Of OAUTHBEARER: where tokens are given for client id and secret."
     )
-    oauth_client_id: str | None = Field(default=None, min_length=1)
-    oauth_client_secret: SecretStr | None = Field(default=None, min_length=1)
+    oauth_client_id: str | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
+    oauth_client_secret: SecretStr | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
     oauth_scope: str | None = Field(default=None, min_length=1, description="Scopes to ask for, separated by spaces.")
     oauth_ca_file: Path | None = Field(default=None, description="CA certificates of oauth_token_url, PEM.")
     ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM; default: those of the system.")

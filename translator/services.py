@@ -17,7 +17,7 @@ class Registry(Section):
         default=True, description="Register the schema where it is not yet; false: only look up its id."
     )
     username: str | None = Field(default=None, pattern="^[^:]+$", description="Of HTTP basic authentication.")
-    password: SecretStr | None = None
+    password: SecretStr | None = Field(default=None, description="Of HTTP basic authentication.")
     ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
     ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
     ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")

@@ -46,18 +46,18 @@ def matches(topic: str, entry: str) -> bool:
 class Topics(Section):
     """Whether the topics written by the translator are created or only checked."""
 
-    create: bool = True
+    create: bool = Field(default=True, description="false: topics that are missing stop the start.")
     partitions: int = Field(
         default=4, ge=1, description="Of the topics of events and of the dead-letter topic, when created."
     )
-    replication_factor: int = Field(default=1, ge=1)
+    replication_factor: int = Field(default=1, ge=1, description="Copies of each topic, when created.")
 
 
 class Output(Section):
     """Where events go. The other topics are named after the canonical one."""
 
-    topic: TopicName = "cdc.canonical"
-    codec: Literal["avro", "json"] = "avro"
+    topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
+    codec: Literal["avro", "json"] = Field(default="avro", description="The form of events: docs/envelope.md.")
 
     @property
     def schemas_topic(self) -> str:
@@ -77,8 +77,8 @@ class Output(Section):
 class Projection(Section):
     """A further topic that gets the same events in another form, for readers that do not know the envelope."""
 
-    topic: TopicName
-    codec: str
+    topic: TopicName = Field(description="Created as the canonical topic is.")
+    codec: str = Field(description="avro, json or debezium.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 
@@ -86,8 +86,11 @@ class Table(Section):
     """A declared table, see message.DeclaredTable."""
 
     table: str = Field(description="Pattern over the table's name as the source writes it, with * and ?.")
-    key: tuple[str, ...] = ()
-    columns: dict[str, str] | None = None
+    key: tuple[str, ...] = Field(default=(), description="Its key columns, in key order.")
+    columns: dict[str, str] | None = Field(
+        default=None,
+        description="Canonical type by column, all of them and in table order; without it only the key is declared.",
+    )
 
     def declared(self) -> DeclaredTable:
         return DeclaredTable(self.table, self.key, self.columns)
@@ -96,8 +99,8 @@ class Table(Section):
 class Source(Section):
     """One replication task and the raw topics that it writes."""
 
-    name: Name
-    dialect: str
+    name: Name = Field(description="Stands in every event; never change it.")
+    dialect: str = Field(description="qlik, dts_avro, shareplex or canal.")
     topics: tuple[TopicPattern, ...] = Field(
         min_length=1, description="Names, or patterns with * and ?, which also match topics that come later."
     )
@@ -140,8 +143,8 @@ class Source(Section):
 class Web(Section):
     """Probes and metrics: /livez, /readyz, /metrics."""
 
-    host: str = "127.0.0.1"
-    port: int = Field(default=8080, ge=1, le=65535)
+    host: str = Field(default="127.0.0.1", description="Where it listens; 0.0.0.0 in a container.")
+    port: int = Field(default=8080, ge=1, le=65535, description="Of all three.")
 
 
 class Metrics(Section):
@@ -155,10 +158,16 @@ class Metrics(Section):
 class Timing(Section):
     """Times in seconds. They must hold: delivery < rebalance < the grace period of the pod."""
 
-    session: float = Field(default=30, gt=0)
-    rebalance: float = Field(default=60, gt=0)
-    delivery: float = Field(default=40, gt=0)
-    commit_interval: float = Field(default=1, gt=0)
+    session: float = Field(
+        default=30, gt=0, description="After so long without a heartbeat the group gives partitions to others."
+    )
+    rebalance: float = Field(
+        default=60, gt=0, description="How long partitions may take to be drained before they are given away."
+    )
+    delivery: float = Field(
+        default=40, gt=0, description="How long a record may take to be delivered; then exit code 1."
+    )
+    commit_interval: float = Field(default=1, gt=0, description="Between two commits of offsets.")
     stuck: float = Field(
         default=60,
         gt=0,
@@ -200,13 +209,17 @@ class Bounds(Section):
 class InputLimits(Section):
     """Bounds for all input, see message.Limits."""
 
-    value_bytes: int = Field(default=Limits().value_bytes, ge=1)
-    json_depth: int = Field(default=Limits().json_depth, ge=1, le=500)
-    columns: int = Field(default=Limits().columns, ge=1)
-    rows: int = Field(default=Limits().rows, ge=1, le=999_999, description="`pos` has six digits for the event.")
-    schema_text_bytes: int = Field(default=Limits().schema_text_bytes, ge=1)
-    schema_depth: int = Field(default=Limits().schema_depth, ge=1, le=64)
-    issue_raw_chars: int = Field(default=Limits().issue_raw_chars, ge=0)
+    value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Bytes of a raw value.")
+    json_depth: int = Field(default=Limits().json_depth, ge=1, le=500, description="Nesting of JSON.")
+    columns: int = Field(default=Limits().columns, ge=1, description="Columns of a row.")
+    rows: int = Field(
+        default=Limits().rows, ge=1, le=999_999, description="Rows of a message; `pos` has six digits for them."
+    )
+    schema_text_bytes: int = Field(default=Limits().schema_text_bytes, ge=1, description="Text of an Avro schema.")
+    schema_depth: int = Field(default=Limits().schema_depth, ge=1, le=64, description="Nesting of an Avro schema.")
+    issue_raw_chars: int = Field(
+        default=Limits().issue_raw_chars, ge=0, description="Characters of `issues[].raw`; longer ones are cut."
+    )
 
     def limits(self) -> Limits:
         return Limits(**self.model_dump())
@@ -245,7 +258,9 @@ class Settings(Section):
     timing: Timing = Timing()
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
-    log_format: Literal["json", "console", "auto"] = "auto"
+    log_format: Literal["json", "console", "auto"] = Field(
+        default="auto", description="auto: console on a terminal, else json."
+    )
 
     @property
     def raw_topics(self) -> list[str]:

@@ -1,0 +1,53 @@
+"""docs/settings/: the pages and schemas are those that the types give, and the schemas take and refuse real files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from dev.settings_reference import FOLDER, PROGRAMS, pages, schema
+from tests.repository.pages import ROOT
+
+SINK = ROOT / "docs" / "sink.yaml"
+TRANSLATOR: dict[str, Any] = {
+    "kafka": {"bootstrap_servers": "broker:9092", "sasl_password": "${PASSWORD}"},
+    "sources": [{"name": "erp", "dialect": "canal", "topics": ["erp.canal"], "options": {"profile": "oss"}}],
+    "start": "2026-11-01T00:00:00Z",
+    "on_error": {"INVALID_FIELD": "stop"},
+}
+
+
+def test_the_files_are_what_the_types_say() -> None:
+    """`python -m dev.settings_reference` writes them."""
+    assert pages() == {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_schema_is_valid(program: str) -> None:
+    """It is a JSON Schema of the draft that it names."""
+    Draft202012Validator.check_schema(schema(program))
+
+
+def test_schema_takes_good_files() -> None:
+    """The sample of the sink, and a translator's file."""
+    Draft202012Validator(schema("spark-sink")).validate(yaml.safe_load(SINK.read_text(encoding="utf-8")))
+    Draft202012Validator(schema("translator")).validate(TRANSLATOR)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"gruop": "g"}, []),
+        ({"sources": []}, ["sources"]),
+        ({"timing": {"session": 0}}, ["timing", "session"]),
+        ({"on_error": {"INVALID_FIELD": "ignore"}}, ["on_error", "INVALID_FIELD"]),
+    ],
+    ids=["unknown name", "empty list", "out of range", "unknown word"],
+)
+def test_schema_refuses_mistakes(change: dict[str, Any], place: list[str]) -> None:
+    """An editor marks what the program would refuse, at its place."""
+    (error, *_) = Draft202012Validator(schema("translator")).iter_errors({**TRANSLATOR, **change})
+    assert place == list(error.absolute_path)
