@@ -23,7 +23,7 @@ _CANONICAL = {
     "date": "date",
     "double": "float64",
 }
-# SharePlex does not say how it writes RAW or BLOB (formats/shareplex.md section 5), so its shop has none.
+# SharePlex does not say how it writes RAW or BLOB (docs/formats/shareplex.md §5), so its shop has none.
 _PLAIN_TABLES = tuple(
     Table(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key) for shape in TABLES
 )

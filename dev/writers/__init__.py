@@ -1,6 +1,6 @@
 """The shop's history as the replication tools would write it: raw Kafka messages.
 
-Independent of the translator on purpose: this is the other side of the wire (formats/*.md). A table always goes to
+Independent of the translator on purpose: this is the other side of the wire (docs/formats/*.md). A table always goes to
 one partition, as a tool that hashes by table does, because a key change has no order between two partitions.
 """
 

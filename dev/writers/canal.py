@@ -37,7 +37,7 @@ class Form:
     """How a writer spells what happened: the type of a full load and of DDL, and which images an update has.
 
     `legacy` is a DTS instance from before March 2022: its images stand the other way round, and it leaves out what
-    others write as null (formats/canal.md section 6.1).
+    others write as null (docs/formats/canal.md §6.1).
     """
 
     load: str = "INSERT"

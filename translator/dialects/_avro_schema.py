@@ -6,7 +6,7 @@ within limits, or it is refused. Arrays and maps have no place in it: no writer 
 headers are, and a count alone can ask for any amount of memory there.
 
 Names are not held to Avro's letters: a registered namespace may be `com.attunity.queue.msg.chips-qa.X`
-(formats/qlik.md section 3b). Each schema has its own name table, and a name may be defined again, as a column that is
+(docs/formats/qlik.md §3b). Each schema has its own name table, and a name may be defined again, as a column that is
 called `Lineage` does (section 2); only a reference to a name of two definitions is refused.
 """
 

@@ -50,7 +50,7 @@ class Catalog:
         """Takes in a metadata document of a source; False when a newer one of this key is known, which stays.
 
         Learning the same document again changes nothing. Of two that disagree the newest stands in whatever order they
-        come, so that all processes, and a replay, come to the same one (formats/qlik.md section 11, Metadata).
+        come, so that all processes, and a replay, come to the same one (docs/formats/qlik.md §11, Metadata).
 
         Raises:
             MessageError: the dialect refuses the document.

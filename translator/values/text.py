@@ -69,7 +69,7 @@ def bytes_from_base64(value: object) -> str:
 
 
 def bytes_from_latin1(value: object) -> str:
-    """Bytes sent as one character each, U+0000 to U+00FF (formats/canal.md section 7.1), to base64."""
+    """Bytes sent as one character each, U+0000 to U+00FF (docs/formats/canal.md §7.1), to base64."""
     try:
         return to_bytes(text_of(value).encode("latin-1"))
     except UnicodeEncodeError:

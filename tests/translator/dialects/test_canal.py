@@ -1,4 +1,4 @@
-"""Canal: which kind of message it is, and what its head says (formats/canal.md sections 1 to 3, 9)."""
+"""Canal: which kind of message it is, and what its head says (docs/formats/canal.md §1 to 3, 9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canal: which tests show each box of the checklist (formats/canal.md section 15); here those found nowhere else."""
+"""Canal: which tests show each box of the checklist (docs/formats/canal.md §15); here those found nowhere else."""
 
 from __future__ import annotations
 

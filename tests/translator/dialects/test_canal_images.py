@@ -1,4 +1,4 @@
-"""Canal: which field holds which image, and how rows pair (formats/canal.md sections 4 and 6)."""
+"""Canal: which field holds which image, and how rows pair (docs/formats/canal.md §4 and 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canal: messages with SQL text in place of rows (formats/canal.md section 9)."""
+"""Canal: messages with SQL text in place of rows (docs/formats/canal.md §9)."""
 
 from __future__ import annotations
 

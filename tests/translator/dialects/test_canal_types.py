@@ -1,4 +1,4 @@
-"""Canal: the grammar of mysqlType, and the schema that it makes (formats/canal.md section 7.3)."""
+"""Canal: the grammar of mysqlType, and the schema that it makes (docs/formats/canal.md §7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canal: what is printed in a cell -> canonical scalar, or an issue (formats/canal.md section 7)."""
+"""Canal: what is printed in a cell -> canonical scalar, or an issue (docs/formats/canal.md §7)."""
 
 from __future__ import annotations
 

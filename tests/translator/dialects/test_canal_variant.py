@@ -1,4 +1,4 @@
-"""Canal: who wrote a message, and what its shape means: tables A, B and E of formats/canal.md section 6.5."""
+"""Canal: who wrote a message, and what its shape means: tables A, B and E of docs/formats/canal.md §6.5."""
 
 from __future__ import annotations
 

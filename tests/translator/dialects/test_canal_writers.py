@@ -1,4 +1,4 @@
-"""Canal: what is peculiar to TiCDC, the Flink family, clouds and forks (formats/canal.md sections 1, 10, 11)."""
+"""Canal: what is peculiar to TiCDC, the Flink family, clouds and forks (docs/formats/canal.md §1, 10, 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DTS Avro: which tests show each box of the checklist (formats/dts_avro.md section 11); here those not elsewhere."""
+"""DTS Avro: which tests show each box of the checklist (docs/formats/dts_avro.md §11); here those not elsewhere."""
 
 from __future__ import annotations
 

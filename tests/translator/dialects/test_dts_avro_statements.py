@@ -1,4 +1,4 @@
-"""DDL, and what else carries no row: statements, transactions, progress (formats/dts_avro.md sections 3 and 11)."""
+"""DDL, and what else carries no row: statements, transactions, progress (docs/formats/dts_avro.md §3 and 11)."""
 
 from __future__ import annotations
 

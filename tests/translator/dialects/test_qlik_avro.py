@@ -1,4 +1,4 @@
-"""Avro in the Replicate envelope: metadata, rows, masks. formats/qlik.md sections 2, 3a and 5."""
+"""Avro in the Replicate envelope: metadata, rows, masks. docs/formats/qlik.md §2, 3a and 5."""
 
 from __future__ import annotations
 

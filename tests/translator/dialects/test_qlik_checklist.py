@@ -1,4 +1,4 @@
-"""Qlik: which tests show each box of the checklist (formats/qlik.md section 11); here those found nowhere else."""
+"""Qlik: which tests show each box of the checklist (docs/formats/qlik.md §11); here those found nowhere else."""
 
 from __future__ import annotations
 

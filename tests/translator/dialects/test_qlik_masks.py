@@ -1,4 +1,4 @@
-"""columnMask and changeMask. formats/qlik.md section 5."""
+"""columnMask and changeMask. docs/formats/qlik.md §5."""
 
 from __future__ import annotations
 

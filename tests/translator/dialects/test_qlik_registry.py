@@ -1,4 +1,4 @@
-"""Avro in Confluent's frame: schemas of a registry, names by namespace, key records. formats/qlik.md section 3b."""
+"""Avro in Confluent's frame: schemas of a registry, names by namespace, key records. docs/formats/qlik.md §3b."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SharePlex: which tests show each box of formats/shareplex.md section 10; here those found nowhere else."""
+"""SharePlex: which tests show each box of docs/formats/shareplex.md §10; here those found nowhere else."""
 
 from __future__ import annotations
 

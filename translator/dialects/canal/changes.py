@@ -1,4 +1,4 @@
-"""The rows of one message -> row changes, one by one, paired by index only (formats/canal.md section 4)."""
+"""The rows of one message -> row changes, one by one, paired by index only (docs/formats/canal.md §4)."""
 
 from __future__ import annotations
 

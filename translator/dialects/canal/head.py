@@ -1,4 +1,4 @@
-"""What all changes of one message share: operation, table, writer, times, positions (formats/canal.md section 1)."""
+"""What all changes of one message share: operation, table, writer, times, positions (docs/formats/canal.md §1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (formats/canal.md section 1)."""
+"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (docs/formats/canal.md §1)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ STATEMENTS = frozenset(
     {"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL", "INIT_DDL"}
 )
 """Types that carry SQL text. DDL is the one word of Alibaba DTS for all of them, INIT_DDL that of Huawei in a full load
-(formats/canal.md section 3.1)."""
+(docs/formats/canal.md §3.1)."""
 
 XA_COMMIT = "XACOMMIT"
 """The end of an XA transaction whose rows were sent when it was prepared; `sql` is its xid, or empty (section 2)."""

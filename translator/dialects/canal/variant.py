@@ -1,4 +1,4 @@
-"""Which field of a message holds which image of its rows: the rules of formats/canal.md section 6.5, as tables.
+"""Which field of a message holds which image of its rows: the rules of docs/formats/canal.md §6.5, as tables.
 
 Two things decide. The *era*: what the operator declared about the writer, for the time of the message. And the
 *shape*: the type, and which of `data` and `old` hold rows. A single image cannot be misread whichever field holds it;

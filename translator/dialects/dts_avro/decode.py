@@ -17,7 +17,7 @@ from translator.message import Changes, Message, OtherChange, Outcome, Setup, Sk
 from translator.options import parse_options
 
 MOCK_BYTES = 2
-"""A value of at most so many bytes only moves the offset of the tracking service (formats/dts_avro.md section 2)."""
+"""A value of at most so many bytes only moves the offset of the tracking service (docs/formats/dts_avro.md §2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -40,7 +40,7 @@ SKIPPED: Mapping[str, str] = {
 
 
 class DtsAvro:
-    """Records of Alibaba DTS in bare Avro (formats/dts_avro.md)."""
+    """Records of Alibaba DTS in bare Avro (docs/formats/dts_avro.md)."""
 
     name = "dts_avro"
 

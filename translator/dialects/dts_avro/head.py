@@ -1,4 +1,4 @@
-"""Who wrote a record, when and where: what its changes have whatever their kind (formats/dts_avro.md section 6)."""
+"""Who wrote a record, when and where: what its changes have whatever their kind (docs/formats/dts_avro.md §6)."""
 
 from __future__ import annotations
 

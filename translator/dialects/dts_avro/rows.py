@@ -1,4 +1,4 @@
-"""A row record -> its change (formats/dts_avro.md section 3)."""
+"""A row record -> its change (docs/formats/dts_avro.md §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (formats/dts_avro.md section 5).
+"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (docs/formats/dts_avro.md §5).
 
 The numbers are per source type. One that no table lists has the type `unknown`: its values are read by their branch.
 
@@ -147,7 +147,7 @@ MONGODB = "MongoDB"
 MONGODB_ID = "_id"
 """The name of every document."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
-"""A document has no columns; its images hold these two (formats/dts_avro.md section 3). The numbers are our own."""
+"""A document has no columns; its images hold these two (docs/formats/dts_avro.md §3). The numbers are our own."""
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})

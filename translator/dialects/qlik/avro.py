@@ -1,4 +1,4 @@
-"""The two Avro framings: the Replicate envelope (formats/qlik.md section 3a) and Confluent's frame (section 3b)."""
+"""The two Avro framings: the Replicate envelope (docs/formats/qlik.md §3a) and Confluent's frame (section 3b)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells of Avro records: what the schema says their type is, and how they are read (formats/qlik.md section 6)."""
+"""Cells of Avro records: what the schema says their type is, and how they are read (docs/formats/qlik.md §6)."""
 
 from __future__ import annotations
 

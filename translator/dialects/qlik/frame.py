@@ -1,4 +1,4 @@
-"""Which of the layouts a message has (formats/qlik.md section 1), and the parts all of them share."""
+"""Which of the layouts a message has (docs/formats/qlik.md §1), and the parts all of them share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Frame(Struct, frozen=True):
     sent: SentJson | None = None
 
 
-# -- by first bytes (formats/qlik.md section 3a, detection)
+# -- by first bytes (docs/formats/qlik.md §3a, detection)
 
 JSON, ENVELOPED_AVRO, CONFLUENT_AVRO = "json", "enveloped_avro", "confluent_avro"
 

@@ -1,4 +1,4 @@
-"""The headers of a data message (formats/qlik.md sections 1 and 4)."""
+"""The headers of a data message (docs/formats/qlik.md §1 and 4)."""
 
 from __future__ import annotations
 

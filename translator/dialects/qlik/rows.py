@@ -1,4 +1,4 @@
-"""From the sections `data` and `beforeData` to a row change (formats/qlik.md sections 5 and 7)."""
+"""From the sections `data` and `beforeData` to a row change (docs/formats/qlik.md §5 and 7)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Which table a row belongs to and what is known about its columns, where no metadata message says it.
 
-A default message names no table (formats/qlik.md section 0.6): the operator does, by topic, or the task was set up to
-add the names to the message.
+A default message names no table (docs/formats/qlik.md §0, point 6): the operator does, by topic, or the task was set up
+to add the names to the message.
 """
 
 from __future__ import annotations

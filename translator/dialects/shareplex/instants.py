@@ -1,4 +1,4 @@
-"""`time` and `posttime` -> instants in UTC (formats/shareplex.md section 2)."""
+"""`time` and `posttime` -> instants in UTC (docs/formats/shareplex.md §2)."""
 
 from __future__ import annotations
 

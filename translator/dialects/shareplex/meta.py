@@ -1,4 +1,4 @@
-"""The `meta` object: times, transaction, and the leftovers (formats/shareplex.md section 2).
+"""The `meta` object: times, transaction, and the leftovers (docs/formats/shareplex.md §2).
 
 Only `op` and `table` are always there; `decode.py` reads them. Everything else is optional, and stock Quest output has
 none of it.

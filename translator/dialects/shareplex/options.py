@@ -14,7 +14,7 @@ from translator.options import parse_options
 from translator.values import zone
 
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
-"""The three codes seen on the wire and the four words that only prose knows (formats/shareplex.md section 3)."""
+"""The three codes seen on the wire and the four words that only prose knows (docs/formats/shareplex.md §3)."""
 
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
 """The seven documented words."""

@@ -1,6 +1,6 @@
 """The objects of a value, each with its operation and table; two halves of an update become one part.
 
-No sample shows UPDATE BEFORE or UPDATE AFTER (formats/shareplex.md section 4, Before/after pairs). Halves join inside
+No sample shows UPDATE BEFORE or UPDATE AFTER (docs/formats/shareplex.md §4, Before/after pairs). Halves join inside
 one value only: across values it would take memory, and an event must not depend on another record.
 """
 
