@@ -62,9 +62,7 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
     if isinstance(body.get(name), dict):
         if form.objects:
             return [body[name]]
-        reason = (
-            f"{name} is a JSON object, not an array of rows; SeaTunnel's sink writes one row so: set object_rows: true"
-        )
+        reason = f"{name} is a JSON object, not an array; SeaTunnel's sink may write a row so: set object_rows: true"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     rows: list[Any] = field(body, name, list, "$", optional=True) or []
     if len(rows) > limits.rows:
