@@ -313,4 +313,4 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
             world.delivery.die()
             world.reader.close()
             if world.transactions is not None and world.transactions.overstayed:
-                os._exit(1)
+                os._exit(1)  # its thread does not come back, and an orderly end would wait for it
