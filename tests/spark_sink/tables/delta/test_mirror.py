@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_sink.errors import ConfigError, Refused
+from spark_sink.errors import Refused
 from spark_sink.events.quarantine import COLUMNS
 from spark_sink.schema.evolution import Column, Shape
 from spark_sink.schema.table_naming import TableId
@@ -55,12 +55,11 @@ def test_a_strangers_table_is_refused(lake: Lake) -> None:
         tables.open(NAME)
 
 
-def test_a_name_that_differs_by_case_is_an_error(lake: Lake) -> None:
-    """A table is not created beside one whose name, or whose folder's, differs only by case."""
-    lake.ddl.create(NAME, SHAPE)
-    for name in ("s_d.T", "S_D.t"):
-        with pytest.raises(ConfigError, match=r"s_d\.t is there already"):
-            lake.ddl.create(name, SHAPE)
+def test_a_name_that_differs_by_case(lake: Lake) -> None:
+    """A table is not created beside one whose name, or whose folder's, differs only by case; that one is told."""
+    for name in (NAME, "s_d.T", "S_D.t"):
+        assert NAME == lake.ddl.create(name, SHAPE)
+    assert ["t"] == [path.name for path in lake.warehouse.glob("[sS]_[dD]/[tT]")]
 
 
 def test_columns_of_others_are_left_alone(lake: Lake) -> None:
