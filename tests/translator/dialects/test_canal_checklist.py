@@ -102,7 +102,7 @@ REJECT: Mapping[str, Tests] = {
         "dialects.test_canal::test_records_without_a_message_are_skipped",
         "dialects.test_canal::test_what_is_not_one_json_object_is_refused",
         "dialects.test_canal::test_limits",
-        "test_translate::TestSizeLimit::test_beyond",
+        "translation.test_translate::TestSizeLimit::test_beyond",
         "dialects.test_canal_writers::test_newline_batches_are_an_option",
         "dialects.test_canal_mutations::test_every_truncation",
         "dialects.test_canal_checklist::test_compressed_bytes_are_refused",
@@ -144,7 +144,7 @@ REJECT: Mapping[str, Tests] = {
         "dialects.test_canal_values::test_labels_of_open_source_canal",
         "dialects.test_canal_values::test_json_documents",
         "dialects.test_canal_values::test_dates_and_times",
-        "test_translate::TestKey::test_column_with_an_issue",
+        "translation.test_translate::TestKey::test_column_with_an_issue",
     ),
     "_tidb: a key alone is noted, a claim check refused (the row is elsewhere), a watermark is progress": (
         "dialects.test_canal_writers::test_ticdc_rows_with_their_key_only",
@@ -158,7 +158,7 @@ REJECT: Mapping[str, Tests] = {
         "dialects.test_canal_images::test_a_deleted_row_in_old",
         "dialects.test_canal_continuity::TestHints::test_the_swap_itself",
         "dialects.test_canal_swap::TestStream::test_read_as_legacy_it_stops_after_the_restart",
-        "runtime.test_guards::test_nothing_from_the_contrary_message_on_is_written",
+        "service.test_guards::test_nothing_from_the_contrary_message_on_is_written",
     ),
 }
 

@@ -84,7 +84,7 @@ REJECT: Mapping[str, Tests] = {
         "dialects.test_dts_avro_times::test_the_unit_of_a_fraction",
         "dialects.test_dts_avro_times::test_a_fraction_too_large_for_micros_is_nanos",
         "dialects.test_dts_avro_times::test_a_second_has_less_than_ten_to_the_nine_parts",
-        "test_translate::TestKey::test_column_with_an_issue",
+        "translation.test_translate::TestKey::test_column_with_an_issue",
     ),
     "pk_uk_info of no use: the row is kept without a key, and noted": ("dialects.test_dts_avro_layout::test_the_key",),
 }

@@ -55,7 +55,7 @@ METADATA: Mapping[str, Tests] = {
         "dialects.test_qlik::test_waits_for_metadata",
         "dialects.test_qlik_avro::test_waits_for_metadata",
         "dialects.test_qlik_metadata::test_untyped_ignores_metadata",
-        "test_translate::TestDeadLetters::test_missing",
+        "translation.test_translate::TestDeadLetters::test_missing",
     ),
     "table identity: lineage, namespace, topic or message; none is TABLE_UNKNOWN": (
         "dialects.test_qlik_metadata::test_row_with_metadata",
@@ -134,7 +134,7 @@ HEADERS: Mapping[str, Tests] = {
         "dialects.test_qlik_avro::test_headers_of_2018",
     ),
     "identity: topic, partition and offset; changeSequence verbatim beside it, none for REFRESH": (
-        "test_translate::TestIdentity::test_row",
+        "translation.test_translate::TestIdentity::test_row",
         "dialects.test_qlik_headers::test_change_sequence",
         "dialects.test_qlik_checklist::test_full_load_then_a_change_of_the_same_key",
     ),
@@ -154,7 +154,7 @@ ROWS: Mapping[str, Tests] = {
     "UPDATE without beforeData: before is unknown": ("dialects.test_qlik::test_update_without_before",),
     "key change: the old key is given": (
         "dialects.test_qlik_checklist::test_key_change",
-        "test_translate::TestKey::test_change",
+        "translation.test_translate::TestKey::test_change",
     ),
     "the envelope carries operation, table, task, sequence, times, transaction, images, columns, schema and layout": (
         "dialects.test_qlik_checklist::test_layouts_give_one_event",

@@ -115,7 +115,7 @@ REJECT: Mapping[str, Tests] = {
         "dialects.test_shareplex_objects::test_a_message_cut_anywhere_is_refused_or_read",
         "dialects.test_shareplex_keys::test_half_a_character_is_an_issue_in_key_too",
         "dialects.test_shareplex_mutations::test_events_or_a_dead_letter",
-        "test_translate::TestSizeLimit::test_beyond",
+        "translation.test_translate::TestSizeLimit::test_beyond",
         "dialects.test_cases::test_case[shareplex/dts_update_verbatim]",
         "dialects.test_cases::test_case[shareplex/dts_delete_verbatim]",
     ),

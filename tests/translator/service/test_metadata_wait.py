@@ -228,7 +228,7 @@ class TestRegistry:
         scenario(lambda: bench.run([need(0, "7", 7)]))
         ((code, reason),) = letters(bench)
         assert "INTERNAL" == code
-        assert "ValueError in catalog.py:" in reason
+        assert "ValueError in translation/metadata_catalog.py:" in reason
         assert BUG not in reason
 
     def test_refused(self, make: Callable[..., Bench]) -> None:
