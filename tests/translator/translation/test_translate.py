@@ -526,7 +526,7 @@ class TestDeadLetters:
         """A bug of ours is INTERNAL with the type and our line; the exception's own text may hold row data."""
         dead = dead_of(translate(ValueError(f"cannot read {SECRET}")))
         assert ErrorCode.INTERNAL == dead.code
-        assert dead.reason.startswith("scripted: ValueError in translate.py:")
+        assert dead.reason.startswith("scripted: ValueError in translation/translate.py:")
         assert dead.reason.endswith(PLACE)
         assert SECRET not in dead.reason
 
