@@ -88,6 +88,6 @@ def test_without_java(tmp_path: Path) -> None:
     """So is a machine without Java."""
     (tmp_path / "bash").symlink_to("/bin/bash")
     environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
-    command = [sys.executable, "-c", "from spark_sink import session; spark_session._start_java({})"]
+    command = [sys.executable, "-c", "from spark_sink import spark_session; spark_session._start_java({})"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert "ConfigError: Java did not start (JAVA_GATEWAY_EXITED)" in ended.stderr.splitlines()[-1]
