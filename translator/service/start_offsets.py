@@ -156,8 +156,11 @@ class Positions:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:
             return FatalError(f"{said}: {error}")
-        gaps = self._gaps(places)
-        return GapError(f"{'; '.join(map(str, gaps)) or said}. {_REMEDY}")
+        if gaps := self._gaps(places):
+            return GapError(f"{'; '.join(map(str, gaps))}. {_REMEDY}")
+        return FatalError(
+            f"{said}. What the group has committed is there: nothing is missing, and the next start goes on"
+        )
 
     def look(self) -> None:
         """Looks whether the topics are still those that were taken on; blocks. A topic that is gone is no news.

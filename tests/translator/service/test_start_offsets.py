@@ -99,6 +99,20 @@ def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None
     assert "cdc_gaps_accepted_total" in bench.metrics.exposition().decode()
 
 
+def test_a_position_that_is_lost_while_reading(broker: Broker) -> None:
+    """Where a gap explains it, that is said; where none does, nobody is told to load tables anew."""
+    bench = Bench(broker)
+    bench.commit(0, 5)
+    (place,) = [(bench.topic, 0)]
+    said = asyncio.run(bench.positions.lost([place], "reading stopped: why"))
+    assert (FatalError, True) == (
+        type(said),
+        str(said).startswith("reading stopped: why. What the group has committed"),
+    )
+    bench.delete_before(0, 8)
+    assert isinstance(asyncio.run(bench.positions.lost([place], "reading stopped: why")), GapError)
+
+
 @pytest.mark.parametrize("offset", [8, 20])
 def test_the_edges_are_no_gap(broker: Broker, offset: int) -> None:
     """The earliest offset and the end are places."""
