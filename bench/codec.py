@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from bench.measure import best_times, machine, rate, table
-from bench.messages import SOURCES, Feed, feed
+from bench.messages import SOURCES, DialectFeed, feed
 from bench.peers import fastavro_datum
 from cdc_core.envelope import ChangeEvent
 from translator.codecs._datum import encode_datum
@@ -71,7 +71,7 @@ def _budget_row(name: str, rounds: int, count: int) -> list[str]:
     return [name, *(f"{step:.1f}" for step in steps), rate(encoded), rate(encoded - parsed)]
 
 
-def _up_to_each_step(name: str, given: Feed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
+def _up_to_each_step(name: str, given: DialectFeed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
     """Each works on a run of messages, as the service does."""
     translator = Translator("bench", given.dialect, _LIMITS)
     codec = AvroCodec()
@@ -115,7 +115,7 @@ _PARSERS: Mapping[str, Callable[[Message], object]] = {
 }
 
 
-def _events(given: Feed) -> list[ChangeEvent]:
+def _events(given: DialectFeed) -> list[ChangeEvent]:
     translator = Translator("bench", given.dialect, _LIMITS)
     return [event for message in given.messages for event in _sure(translator.translate(message)).events]
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dev.shop import Change, Column, Shop, Table
-from dev.sources import Writer
+from dev.shop import Shop, ShopChange, ShopColumn, ShopTable
+from dev.sources import SourceWriter
 from dev.writers.canal import CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
@@ -33,7 +33,7 @@ _KINDS: Mapping[str, str] = {
 
 Options: TypeAlias = Mapping[str, Any]
 
-SOURCES: Mapping[str, tuple[Callable[[], Writer], Options]] = {
+SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
     "canal": (lambda: CanalWriter(TOPIC), {"profile": "oss"}),
     "dts_avro": (lambda: DtsAvroWriter(TOPIC), {}),
     "qlik": (lambda: QlikWriter(TOPIC, f"{TOPIC}.metadata"), {}),
@@ -42,14 +42,14 @@ SOURCES: Mapping[str, tuple[Callable[[], Writer], Options]] = {
 """Writer and options of each dialect."""
 
 
-class Feed(NamedTuple):
+class DialectFeed(NamedTuple):
     """Messages, and a dialect that has learned what it needs to read them."""
 
     dialect: Dialect
     messages: Sequence[Message]
 
 
-def feed(name: str, columns: int, count: int) -> Feed:
+def feed(name: str, columns: int, count: int) -> DialectFeed:
     """Updates of one or two columns of a table, as the tool of that dialect writes them."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
@@ -72,15 +72,17 @@ def feed(name: str, columns: int, count: int) -> Feed:
             learned[outcome.key] = dialect.learn(outcome.key, outcome.document)
         else:
             messages.append(message)
-    return Feed(dialect, messages)
+    return DialectFeed(dialect, messages)
 
 
-def _shape(columns: int) -> Table:
+def _shape(columns: int) -> ShopTable:
     kinds = itertools.islice(itertools.cycle(_KINDS), columns)
-    return Table("orders", tuple(Column(f"column_{n}" if n else "id", kind) for n, kind in enumerate(kinds)), ("id",))
+    return ShopTable(
+        "orders", tuple(ShopColumn(f"column_{n}" if n else "id", kind) for n, kind in enumerate(kinds)), ("id",)
+    )
 
 
-def _changes(shape: Table, count: int) -> list[Change]:
+def _changes(shape: ShopTable, count: int) -> list[ShopChange]:
     """The first updates of the shop's history that leave the key alone."""
     history = Shop(7, (shape,)).history(4 * count + 100)
     plain = (c for c in history if c.before and c.after and c.before["id"] == c.after["id"])

@@ -37,12 +37,12 @@ from dev.broker import Broker
 from dev.jars import spark_jars
 from spark_sink import spark_session
 from spark_sink.apply.driver import Applier
-from spark_sink.config.settings import Input, Settings, Spark, Tables
-from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.config.settings import Input, Settings, Spark, TablesSettings
+from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.control_tables.batches import Books
 from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.mirror import location
@@ -81,8 +81,8 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         spark = spark_session.build("bench", spark_settings, folder)
         try:
-            history = History(options.tables, options.load, options.warm_up, options.changes)
-            bench = Bench(spark, broker.bootstrap, Path(folder), history)
+            history = HistorySize(options.tables, options.load, options.warm_up, options.changes)
+            bench = SinkBench(spark, broker.bootstrap, Path(folder), history)
             with Tree(apart=broker.pid) as tree:
                 for line in bench.run(tree, pattern=not options.no_pattern):
                     print(line, flush=True)
@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-class History(NamedTuple):
+class HistorySize(NamedTuple):
     """How many events there are, by part."""
 
     tables: int
@@ -106,7 +106,7 @@ class History(NamedTuple):
         return workload, chain([workload.load(self.load)], changes)
 
 
-def _feed(bootstrap: str, history: History, part: int) -> None:
+def _feed(bootstrap: str, history: HistorySize, part: int) -> None:
     """One part of the history to the topic."""
     _, parts = history.parts()
     for _ in range(part):
@@ -123,10 +123,10 @@ def _feed(bootstrap: str, history: History, part: int) -> None:
     producer.flush()
 
 
-class Bench:
+class SinkBench:
     """The sink, and the pattern, on one workload."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, history: History) -> None:
+    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, history: HistorySize) -> None:
         self._spark = spark
         self._bootstrap = bootstrap
         self._history = history
@@ -134,9 +134,9 @@ class Bench:
         self._warehouse = folder / "warehouse"
         self._settings = Settings(
             pipeline="bench",
-            kafka=Kafka(bootstrap_servers=bootstrap),
+            kafka=SparkKafka(bootstrap_servers=bootstrap),
             input=Input(topic=TOPIC),
-            tables=Tables(warehouse=str(self._warehouse)),
+            tables=TablesSettings(warehouse=str(self._warehouse)),
             checkpoint=str(folder / "checkpoint"),
         )
 
@@ -227,11 +227,11 @@ class _Announced:
     """The schemas topic, as the sink would have read it."""
 
     def __init__(self, schemas: Iterable[TableSchema]) -> None:
-        self._catalog = Catalog()
+        self._catalog = SchemaCatalog()
         for schema in schemas:
             self._catalog.add(schema)
 
-    def refresh(self) -> Catalog:
+    def refresh(self) -> SchemaCatalog:
         return self._catalog
 
 

@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import dataclass
 
-from dev.shop import Change, Shop
+from dev.shop import Shop, ShopChange
 from dev.writers import Raw
 from dev.writers.dts_avro import DtsAvroWriter
 
@@ -42,6 +42,6 @@ def bad_input(seed: int = 7) -> list[Bad]:
 
 
 def _a_dts_record() -> bytes:
-    change: Change = next(iter(Shop(0).history(1)))
+    change: ShopChange = next(iter(Shop(0).history(1)))
     (message,) = DtsAvroWriter("unused").write(change)
     return message.value or b""

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dev.shop import Row, Table
+from dev.shop import Row, ShopTable
 
 # What a cell of the lakehouse means as a value of the shop. A type that the source does not declare fully (a decimal
 # without a scale, say) is text in the lakehouse, and the text must name the very same value.
@@ -24,7 +24,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 }
 
 
-def differences(shape: Table, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
+def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
     """One line per row or cell that differs, without its value; empty when the tables are equal."""
     wanted = {_key(shape, row): row for row in expected}
     lines = []
@@ -42,7 +42,7 @@ def differences(shape: Table, expected: Iterable[Row], found: Iterable[Mapping[s
     return lines
 
 
-def _differing(shape: Table, wanted: Row, row: Mapping[str, Any]) -> list[str]:
+def _differing(shape: ShopTable, wanted: Row, row: Mapping[str, Any]) -> list[str]:
     names = []
     for column in shape.columns:
         if column.name not in row:
@@ -55,9 +55,9 @@ def _differing(shape: Table, wanted: Row, row: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def _key(shape: Table, row: Row) -> tuple[Any, ...]:
+def _key(shape: ShopTable, row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in shape.key)
 
 
-def _kind(shape: Table, name: str) -> str:
+def _kind(shape: ShopTable, name: str) -> str:
     return next(column.kind for column in shape.columns if column.name == name)

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dev.bad_input import bad_input
 from dev.broker import Broker
-from dev.report import Coordinates, Report
+from dev.report import Coordinates, DemoReport
 from dev.sources import ShopSource, interleaved, shop_sources
 from dev.stack import Stack, StackError, read_record_file
 from dev.writers import Raw
@@ -110,7 +110,7 @@ class Demo:
     def __init__(self, stack: Stack, sources: list[ShopSource], changes: int) -> None:
         self._stack = stack
         self._sources = sources
-        self._report = Report(console, stack, sources)
+        self._report = DemoReport(console, stack, sources)
         self._changes = changes
         self._fed: dict[Coordinates, Raw] = {}
         self._ends: Counter[tuple[str, int]] = Counter()

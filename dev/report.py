@@ -20,7 +20,7 @@ Coordinates = tuple[str, int, int]
 """Topic, partition and offset of a raw message."""
 
 
-class Report:
+class DemoReport:
     """The showing of one run."""
 
     def __init__(self, console: Console, stack: Stack, sources: list[ShopSource]) -> None:

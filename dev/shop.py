@@ -18,7 +18,7 @@ START = datetime(2026, 1, 5, 8, 0, 0)
 
 
 @dataclass(frozen=True)
-class Column:
+class ShopColumn:
     """A column; `kind` is bigint, int, decimal, varchar, datetime, date, double or blob."""
 
     name: str
@@ -26,21 +26,21 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShopTable:
     """A table with its key columns, in key order."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[ShopColumn, ...]
     key: tuple[str, ...]
 
-    def with_column(self, column: Column) -> Table:
-        return Table(self.name, (*self.columns, column), self.key)
+    def with_column(self, column: ShopColumn) -> ShopTable:
+        return ShopTable(self.name, (*self.columns, column), self.key)
 
 
-def _table(name: str, key: tuple[str, ...], columns: str) -> Table:
+def _table(name: str, key: tuple[str, ...], columns: str) -> ShopTable:
     """A table from `name kind, name kind, …`."""
     pairs = (column.split() for column in columns.split(","))
-    return Table(name, tuple(Column(column, kind) for column, kind in pairs), key)
+    return ShopTable(name, tuple(ShopColumn(column, kind) for column, kind in pairs), key)
 
 
 CUSTOMERS = _table(
@@ -55,11 +55,11 @@ ORDERS = _table(
 )
 LINES = _table("order_lines", ("order_id", "line"), "order_id bigint, line int, sku varchar, qty int, price decimal")
 TABLES = (CUSTOMERS, ORDERS, LINES)
-PHONE = Column("phone", "varchar")
+PHONE = ShopColumn("phone", "varchar")
 
 
 @dataclass(frozen=True)
-class Change:
+class ShopChange:
     """One change of one table at one time.
 
     `op` is load, insert, update, delete or add_column. A key change is an update whose images differ in the key.
@@ -67,7 +67,7 @@ class Change:
     """
 
     op: str
-    table: Table
+    table: ShopTable
     at: datetime
     before: Row | None = None
     after: Row | None = None
@@ -78,7 +78,7 @@ class Shop:
     """The tables, and how they change at random. Same seed, same history."""
 
     seed: int
-    tables: tuple[Table, ...] = TABLES
+    tables: tuple[ShopTable, ...] = TABLES
     rows: dict[str, dict[tuple[Any, ...], Row]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Shop:
         self._next_id = 1
         self.rows = {shape.name: {} for shape in self.tables}
 
-    def history(self, changes: int, new_column_at: int | None = None) -> Iterator[Change]:
+    def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
         """That many changes; the first tenth is the initial load, and a column may appear on the way."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
@@ -102,25 +102,25 @@ class Shop:
                 )[0]
                 yield kind()
 
-    def shape(self, name: str) -> Table:
+    def shape(self, name: str) -> ShopTable:
         """A table as it is now."""
         return self._shapes[name]
 
-    def _add_column(self) -> Change:
+    def _add_column(self) -> ShopChange:
         shape = self._shapes["customers"].with_column(PHONE)
         self._shapes["customers"] = shape
         for row in self.rows["customers"].values():
             row[PHONE.name] = None
-        return Change("add_column", shape, self._now)
+        return ShopChange("add_column", shape, self._now)
 
-    def _insert(self, op: str = "insert") -> Change:
+    def _insert(self, op: str = "insert") -> ShopChange:
         shape = self._shapes[self._random.choice(self.tables).name]
         row = {column.name: self._value(column) for column in shape.columns}
         row.update(self._new_key(shape))
         self.rows[shape.name][_key(shape, row)] = row
-        return Change(op, shape, self._now, None, dict(row))
+        return ShopChange(op, shape, self._now, None, dict(row))
 
-    def _update(self) -> Change:
+    def _update(self) -> ShopChange:
         shape, row = self._pick()
         if row is None:
             return self._insert()
@@ -128,9 +128,9 @@ class Shop:
         plain = [column for column in shape.columns if column.name not in shape.key]
         for column in self._random.sample(plain, self._random.randint(1, 2)):
             row[column.name] = self._value(column)
-        return Change("update", shape, self._now, before, dict(row))
+        return ShopChange("update", shape, self._now, before, dict(row))
 
-    def _change_key(self) -> Change:
+    def _change_key(self) -> ShopChange:
         shape, row = self._pick()
         if row is None:
             return self._insert()
@@ -138,26 +138,26 @@ class Shop:
         del self.rows[shape.name][_key(shape, row)]
         row.update(self._new_key(shape))
         self.rows[shape.name][_key(shape, row)] = row
-        return Change("update", shape, self._now, before, dict(row))
+        return ShopChange("update", shape, self._now, before, dict(row))
 
-    def _delete(self) -> Change:
+    def _delete(self) -> ShopChange:
         shape, row = self._pick()
         if row is None:
             return self._insert()
         del self.rows[shape.name][_key(shape, row)]
-        return Change("delete", shape, self._now, dict(row), None)
+        return ShopChange("delete", shape, self._now, dict(row), None)
 
-    def _pick(self) -> tuple[Table, Row | None]:
+    def _pick(self) -> tuple[ShopTable, Row | None]:
         shape = self._shapes[self._random.choice(self.tables).name]
         rows = self.rows[shape.name]
         return shape, rows[self._random.choice(tuple(rows))] if rows else None
 
-    def _new_key(self, shape: Table) -> Row:
+    def _new_key(self, shape: ShopTable) -> Row:
         self._next_id += 1
         parts = {"order_id": self._next_id // 3, "line": self._next_id} if len(shape.key) > 1 else {"id": self._next_id}
         return {name: parts[name] for name in shape.key}
 
-    def _value(self, column: Column) -> Any:
+    def _value(self, column: ShopColumn) -> Any:
         if column.name not in _NEVER_NULL and self._random.random() < 0.1:
             return None
         return _VALUES[column.kind](self._random, column.name)
@@ -167,7 +167,7 @@ _NEVER_NULL = {name for shape in TABLES for name in shape.key}
 _WORDS = ("café", "Zoë", "北京", "O'Brien", 'say "hi"', "tab\there", "plain", "näive ☃", "back\\slash", "")
 
 
-def _key(shape: Table, row: Mapping[str, Any]) -> tuple[Any, ...]:
+def _key(shape: ShopTable, row: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in shape.key)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dev.shop import TABLES, Change, Shop, Table
+from dev.shop import TABLES, Shop, ShopChange, ShopTable
 from dev.writers import Raw
 from dev.writers.canal import DTS_LEGACY, CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
@@ -25,14 +25,15 @@ _CANONICAL = {
 }
 # SharePlex does not say how it writes RAW or BLOB (docs/formats/shareplex.md §5), so its shop has none.
 _PLAIN_TABLES = tuple(
-    Table(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key) for shape in TABLES
+    ShopTable(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key)
+    for shape in TABLES
 )
 
 
-class Writer(Protocol):
+class SourceWriter(Protocol):
     """Spells changes in one format."""
 
-    def write(self, change: Change) -> Iterator[Raw]: ...
+    def write(self, change: ShopChange) -> Iterator[Raw]: ...
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class ShopSource:
 
     name: str
     settings: dict[str, Any]
-    writer: Writer
+    writer: SourceWriter
     shop: Shop
     prefix: str
     """What the sink's table names begin with: `<prefix>.<table>`."""

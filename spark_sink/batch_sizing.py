@@ -28,7 +28,7 @@ _LITTLE_MEMORY = 0.5
 _HELPED = 0.75
 
 
-class Change(NamedTuple):
+class LimitChange(NamedTuple):
     """Of the limit, for people too."""
 
     before: int
@@ -68,7 +68,7 @@ class Pace:
         self._seconds = _Bound(seconds)
         self._megabytes = _Bound(megabytes)
 
-    def after(self, taken: int, seconds: float, megabytes: float) -> Change | None:
+    def after(self, taken: int, seconds: float, megabytes: float) -> LimitChange | None:
         """What becomes of the limit after a batch, if anything.
 
         Args:
@@ -91,6 +91,6 @@ class Pace:
             return self._to(2 * self.limit, f"{taken} records took {seconds:.1f} s, and workers {megabytes:.0f} MiB")
         return None
 
-    def _to(self, limit: int, why: str) -> Change | None:
+    def _to(self, limit: int, why: str) -> LimitChange | None:
         before, self.limit = self.limit, min(self._most, max(FLOOR, limit))
-        return Change(before, self.limit, why) if self.limit != before else None
+        return LimitChange(before, self.limit, why) if self.limit != before else None

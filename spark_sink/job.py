@@ -26,14 +26,14 @@ from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
-from spark_sink.events.offset_span import together
+from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
@@ -157,7 +157,7 @@ class Job:
 
     def _start(self) -> StreamingQuery:
         self._resizing.clear()
-        self._hush(self._turned_away)
+        self._mute_spark_log(self._turned_away)
         self._turned_away = False
         self._first = True
         records = stream(self._spark, self._settings, self._starting, self._pace.limit)
@@ -170,40 +170,40 @@ class Job:
     def _batch(self, records: DataFrame, batch: int) -> None:
         if self._stopping.is_set() or self._resizing.is_set():
             self._turned_away = True
-            self._hush(True)
+            self._mute_spark_log(True)
             raise _Stopping
-        self._hush(self._hushed and self._first)
+        self._mute_spark_log(self._hushed and self._first)
         self._first = False
         try:
             with self._writing:
-                self._obey()
+                self._run_requests()
                 started = perf_counter()
                 reports = self._apply(records, batch)
                 self._resize(reports, perf_counter() - started)
         except Exception as error:
             # Through Spark it would come back as text.
             self._failure = error
-            self._hush(isinstance(error, FatalError))  # which says all that is to be said, once, at the end
+            self._mute_spark_log(isinstance(error, FatalError))  # which says all that is to be said, once, at the end
             raise
 
-    def _resize(self, reports: Sequence[Report], seconds: float) -> None:
+    def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
         """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
         the next start, and is of the old size."""
         if any(report.skipped for report in reports):
             return  # in part it was done before a crash: what it costs as a whole is not known
-        taken = together(report.extent for report in reports).offsets
+        taken = merge_spans(report.extent for report in reports).offsets
         change = self._pace.after(taken, seconds, max((report.megabytes for report in reports), default=0))
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
             self._resizing.set()
 
-    def _hush(self, hushed: bool) -> None:
+    def _mute_spark_log(self, hushed: bool) -> None:
         """A batch was turned away: nobody has to hear of it, up to the end of its second beginning."""
         if hushed != self._hushed:
             spark_session.log_level(self._spark, _COMPLAINS, "OFF" if hushed else "ERROR")
             self._hushed = hushed
 
-    def _obey(self) -> None:
+    def _run_requests(self) -> None:
         """Execute commands; between batches."""
         self._requests.run()
         self._looked = time.monotonic()
@@ -212,7 +212,7 @@ class Job:
         """As no batch comes to a topic that is at rest."""
         if time.monotonic() - self._looked >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
             with self._writing:
-                self._obey()
+                self._run_requests()
 
     def _finished(self, query: StreamingQuery) -> bool:
         """Wait for the query; whether it is done with, rather than to be started again."""

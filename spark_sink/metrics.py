@@ -17,7 +17,7 @@ from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.latency import BOUNDS, NONE, Latency
 from spark_sink.events.parking import Cause
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 
 # Stands for all tables beyond the cap.
 OTHER = "other"
@@ -65,7 +65,11 @@ class Metrics:
         return int(server.server_port)
 
     def batch(
-        self, reports: Sequence[Report], held: Mapping[str, Cause], seconds: Mapping[str, float], lag: int | None = None
+        self,
+        reports: Sequence[TableReport],
+        held: Mapping[str, Cause],
+        seconds: Mapping[str, float],
+        lag: int | None = None,
     ) -> None:
         """A batch was applied, and these tables are parked now. A lag that is not known leaves what was told before."""
         for report in reports:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from spark_sink.events.latency import NONE, Latency
-from spark_sink.events.offset_span import NOWHERE, Extent
+from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.schema.evolution import Step
 from spark_sink.tables.spark_operations import Order
 
 
-class Report(Struct):
+class TableReport(Struct):
     """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first.
 
     Args:
@@ -43,7 +43,7 @@ class Report(Struct):
     commits: int = 0
     skipped: int = 0
     version: int | None = None
-    extent: Extent = NOWHERE
+    extent: OffsetSpan = NOWHERE
     rows: int = 0
     deleted: int = 0
     stale: dict[str, int] = {}

@@ -43,7 +43,7 @@ def matches(topic: str, entry: str) -> bool:
     return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
 
 
-class Topics(Section):
+class TopicsSettings(Section):
     """Whether the topics written by the translator are created or only checked."""
 
     create: bool = Field(default=True, description="false: topics that are missing stop the start.")
@@ -82,7 +82,7 @@ class Projection(Section):
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 
-class Table(Section):
+class TableSettings(Section):
     """A declared table, see message.DeclaredTable."""
 
     table: str = Field(description="Pattern over the table's name as the source writes it, with * and ?.")
@@ -105,7 +105,7 @@ class Source(Section):
         min_length=1, description="Names, or patterns with * and ?, which also match topics that come later."
     )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the dialect.")
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TableSettings, ...] = ()
     metadata_topics: tuple[TopicPattern, ...] = Field(
         default=(),
         description="Those of the topics that carry metadata messages; read to their end before data flows.",
@@ -147,7 +147,7 @@ class Web(Section):
     port: int = Field(default=8080, ge=1, le=65535, description="Of all three.")
 
 
-class Metrics(Section):
+class MetricsSettings(Section):
     """What /metrics tells beyond the account."""
 
     tables: int = Field(
@@ -235,7 +235,7 @@ class Settings(Section):
         "pod, as ${POD_NAME}). A restart within timing.session then moves no partitions.",
     )
     kafka: Kafka
-    topics: Topics = Topics()
+    topics: TopicsSettings = TopicsSettings()
     output: Output = Output()
     projections: tuple[Projection, ...] = ()
     sources: tuple[Source, ...] = Field(min_length=1)
@@ -254,7 +254,7 @@ class Settings(Section):
         "hold_table: later messages of its table follow it, until they are replayed in order.",
     )
     web: Web = Web()
-    metrics: Metrics = Metrics()
+    metrics: MetricsSettings = MetricsSettings()
     timing: Timing = Timing()
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()

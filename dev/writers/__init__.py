@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime
 
 import msgspec
 
-from dev.shop import Table
+from dev.shop import ShopTable
 
 PARTITIONS = 2
 
@@ -27,7 +27,7 @@ class Raw:
     value: bytes | None
 
 
-def partition_of(table: Table) -> int:
+def partition_of(table: ShopTable) -> int:
     """The partition of all changes of a table."""
     return zlib.crc32(table.name.encode()) % PARTITIONS
 

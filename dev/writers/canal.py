@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from dev.shop import Change, Row
+from dev.shop import Row, ShopChange
 from dev.writers import Raw, iso, millis, partition_of, to_json
 
 _CANAL_TYPES = {
@@ -33,7 +33,7 @@ def _canal_cell(value: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Form:
+class CanalForm:
     """How a writer spells what happened: the type of a full load and of DDL, and which images an update has.
 
     `legacy` is a DTS instance from before March 2022: its images stand the other way round, and it leaves out what
@@ -46,11 +46,11 @@ class Form:
     legacy: bool = False
 
 
-OSS = Form()
-FULL_OLD = Form(full_old=True)
-DTS = Form("INIT", "DDL")
-DTS_FULL = Form("INIT", "DDL", full_old=True)
-DTS_LEGACY = Form("INIT", "DDL", full_old=True, legacy=True)
+OSS = CanalForm()
+FULL_OLD = CanalForm(full_old=True)
+DTS = CanalForm("INIT", "DDL")
+DTS_FULL = CanalForm("INIT", "DDL", full_old=True)
+DTS_LEGACY = CanalForm("INIT", "DDL", full_old=True, legacy=True)
 
 
 @dataclass
@@ -58,11 +58,11 @@ class CanalWriter:
     """Canal flat messages."""
 
     topic: str
-    form: Form = OSS
+    form: CanalForm = OSS
     database: str = "shop"
     _id: int = 0
 
-    def write(self, change: Change, sent: datetime | None = None) -> Iterator[Raw]:
+    def write(self, change: ShopChange, sent: datetime | None = None) -> Iterator[Raw]:
         """The messages of a change, sent half a second later unless `sent` says when."""
         self._id += 1
         form = self.form
@@ -84,7 +84,7 @@ class CanalWriter:
             message |= {"type": form.load if change.op == "load" else "INSERT", "data": [after]}
         yield Raw(self.topic, partition_of(change.table), None, to_json(message))
 
-    def _envelope(self, change: Change, sent: datetime) -> dict[str, Any]:
+    def _envelope(self, change: ShopChange, sent: datetime) -> dict[str, Any]:
         message = {
             "database": self.database,
             "table": change.table.name,
@@ -101,5 +101,5 @@ class CanalWriter:
         return message if self.form.legacy else {"data": None, "old": None} | message
 
 
-def _images(change: Change) -> tuple[tuple[str, Row | None], tuple[str, Row | None]]:
+def _images(change: ShopChange) -> tuple[tuple[str, Row | None], tuple[str, Row | None]]:
     return ("before", change.before), ("after", change.after)

@@ -11,7 +11,7 @@ from typing import Any
 
 import fastavro
 
-from dev.shop import Change, Row
+from dev.shop import Row, ShopChange
 from dev.writers import Raw, millis, partition_of
 from translator.dialects.dts_avro.schema import V3
 
@@ -59,7 +59,7 @@ class DtsAvroWriter:
     index: str = "PRIMARY"
     _id: int = 0
 
-    def write(self, change: Change) -> Iterator[Raw]:
+    def write(self, change: ShopChange) -> Iterator[Raw]:
         """The record of a change; new structure is a DDL record."""
         self._id += 1
         operations = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "add_column": "DDL"}
@@ -85,7 +85,7 @@ class DtsAvroWriter:
         yield Raw(self.topic, partition_of(change.table), None, out.getvalue())
 
     @staticmethod
-    def _image(change: Change, row: Row | None) -> list[tuple[str, Any] | None] | None:
+    def _image(change: ShopChange, row: Row | None) -> list[tuple[str, Any] | None] | None:
         if row is None:
             return None
         image: list[tuple[str, Any] | None] = []

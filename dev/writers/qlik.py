@@ -9,7 +9,7 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from dev.shop import Change, Table
+from dev.shop import ShopChange, ShopTable
 from dev.writers import Raw, iso, partition_of, to_json
 
 _QLIK_TYPES: Mapping[str, tuple[str, int, int]] = {  # type, precision, scale
@@ -39,10 +39,10 @@ class QlikWriter:
     topic: str
     metadata_topic: str
     schema: str = "SHOP"
-    _ids: dict[Table, str] = field(default_factory=dict)
+    _ids: dict[ShopTable, str] = field(default_factory=dict)
     _number: int = 0
 
-    def write(self, change: Change) -> Iterator[Raw]:
+    def write(self, change: ShopChange) -> Iterator[Raw]:
         """The messages of a change; new structure is only announced by metadata."""
         if change.table not in self._ids:
             yield self._metadata(change.table)
@@ -73,7 +73,7 @@ class QlikWriter:
         envelope = self._envelope("DT", self._ids[change.table], None, message)
         yield Raw(self.topic, partition_of(change.table), None, to_json(envelope))
 
-    def _change_mask(self, change: Change) -> str:
+    def _change_mask(self, change: ShopChange) -> str:
         names = [column.name for column in change.table.columns]
         before, after = change.before or {}, change.after or {}
         changed = [n for n, name in enumerate(names, 1) if before.get(name) != after.get(name)]
@@ -83,7 +83,7 @@ class QlikWriter:
             changed = list(range(1, len(names) + 1))
         return _mask(changed, len(names))
 
-    def _metadata(self, table: Table) -> Raw:
+    def _metadata(self, table: ShopTable) -> Raw:
         schema_id = hashlib.md5(repr(table).encode(), usedforsecurity=False).hexdigest().upper()
         self._ids[table] = schema_id
         version = sum(known.name == table.name for known in self._ids)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from dev.shop import Change
+from dev.shop import ShopChange
 from dev.writers import Raw, iso, partition_of, to_json
 
 
@@ -18,7 +18,7 @@ class SharePlexWriter:
     topic: str
     owner: str = "SHOP"
 
-    def write(self, change: Change) -> Iterator[Raw]:
+    def write(self, change: ShopChange) -> Iterator[Raw]:
         """The message of a change."""
         words = {"load": "ins", "insert": "ins", "update": "upd", "delete": "del"}
         message: dict[str, Any] = {

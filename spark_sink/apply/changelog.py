@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from spark_sink.apply.mirror import instant
 from spark_sink.events.envelope_fields import Details
-from spark_sink.events.images import Reader
+from spark_sink.events.images import ImageReader
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.typed_events import entries
 from spark_sink.model.row import GAP, Event
 from spark_sink.schema.evolution import Plan
-from spark_sink.tables.protocols import COMMIT_TS, ID, KEY_OLD, OP, POS, SCOPE, SET, TS, Identity, Log
+from spark_sink.tables.protocols import COMMIT_TS, ID, KEY_OLD, OP, POS, SCOPE, SET, TS, ChangelogTable, Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Recorded:
     duplicates: int
 
 
-def record(events: Sequence[Event], details: Sequence[Details], log: Log, plan: Plan) -> Recorded:
+def record(events: Sequence[Event], details: Sequence[Details], log: ChangelogTable, plan: Plan) -> Recorded:
     """The rows of those events that are not in the table yet.
 
     Only an event that is not beyond its scope's greatest position is looked up: every other one is new.
@@ -42,7 +42,7 @@ def record(events: Sequence[Event], details: Sequence[Details], log: Log, plan: 
     doubtful = {one for one in named if one.pos <= greatest.get(one.scope, "")}
     known = log.known(doubtful) if doubtful else set()
     fresh = {one: both for one, both in named.items() if one not in known}
-    found = entries([event for event, _ in fresh.values()], Reader(plan), plan.shape.types)
+    found = entries([event for event, _ in fresh.values()], ImageReader(plan), plan.shape.types)
     more_of = {event.index: more for event, more in fresh.values()}
     kept = [(event, more_of[event.index]) for event in found.events]
     for event, _ in kept:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from spark_sink.errors import FatalError
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 
 
 class Asked:
@@ -17,7 +17,7 @@ class Asked:
     def __init__(self) -> None:
         self._known: set[bytes] = set()
 
-    def take(self, reports: Iterable[Report]) -> None:
+    def take(self, reports: Iterable[TableReport]) -> None:
         """Note what the reports ask for.
 
         Raises:
@@ -31,12 +31,12 @@ class Asked:
             self._known.add(asked)
 
 
-def together(runs: Sequence[Sequence[Report]]) -> list[Report]:
+def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
     """One report per table: as its last run left it, with what the earlier ones did.
 
     What a run skips because an earlier one of this batch did it is no replay.
     """
-    tables: dict[tuple[str, str], Report] = {}
+    tables: dict[tuple[str, str], TableReport] = {}
     for reports in runs:
         for report in reports:
             key = report.route, report.source or report.table
@@ -48,7 +48,7 @@ def together(runs: Sequence[Sequence[Report]]) -> list[Report]:
 _ADDED = ("commits", "rows", "deleted", "late", "scope_changes", "fold_ms", "write_ms")
 
 
-def _after(earlier: Report, report: Report) -> Report:
+def _after(earlier: TableReport, report: TableReport) -> TableReport:
     added = {name: getattr(earlier, name) + getattr(report, name) for name in _ADDED}
     return msgspec.structs.replace(
         report,

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.grouping import EXCLUDED, Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
 from spark_sink.model.row import GAP
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.tables.protocols import Tables
 
@@ -49,11 +49,13 @@ class Destinations:
 
     tables: Tables
     pattern: TablePattern
-    rules: Rules
+    rules: TableRules
     parking: Parking | None
     spelled: Mapping[str, str]
 
-    def of(self, taken: Mapping[TableId | None, Intake], catalog: Catalog) -> tuple[list[Destination], Catalog]:
+    def of(
+        self, taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog
+    ) -> tuple[list[Destination], SchemaCatalog]:
         """The events of one route, and a catalog that knows the tables that they go to."""
         nowhere = taken.get(None, Intake())
         waiting: list[Destination] = []

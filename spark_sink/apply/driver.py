@@ -15,21 +15,21 @@ import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, expr
 
-from spark_sink.apply.ddl_passes import Asked, together
+from spark_sink.apply.ddl_passes import Asked, merge_reports
 from spark_sink.apply.worker import Task
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import ConfigError
 from spark_sink.events.latency import NONE
 from spark_sink.events.source import BUCKETS, decoded
 from spark_sink.lag import Lag
 from spark_sink.metrics import Metrics
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import AddColumns, Create, Widen
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.table_report import Report
-from spark_sink.tables.protocols import Ddl, Tables
-from spark_sink.tables.spark_operations import Writer
+from spark_sink.table_report import TableReport
+from spark_sink.tables.protocols import TableDdl, Tables
+from spark_sink.tables.spark_operations import OrderRunner
 
 log = structlog.get_logger()
 
@@ -40,10 +40,10 @@ DDL_THREADS = 8
 class Schemas(Protocol):
     """Where the catalog comes from: in production the schemas topic."""
 
-    def refresh(self) -> Catalog: ...
+    def refresh(self) -> SchemaCatalog: ...
 
 
-class Obeyed(NamedTuple):
+class Fulfilment(NamedTuple):
     """Which tables do not take what was ordered, and why; which are there under another spelling than they were to be
     created; and the seconds of both kinds of work."""
 
@@ -66,13 +66,13 @@ class Applier:
         self,
         schemas: Schemas,
         tables: Tables,
-        ddl: Ddl,
+        ddl: TableDdl,
         pattern: TablePattern,
         app: str,
-        rules: Rules,
+        rules: TableRules,
         books: Books,
         metrics: Metrics,
-        writer: Writer,
+        writer: OrderRunner,
         lag: Lag | None = None,
     ) -> None:
         self._writer = writer
@@ -91,7 +91,7 @@ class Applier:
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
-    def __call__(self, records: DataFrame, batch: int) -> list[Report]:
+    def __call__(self, records: DataFrame, batch: int) -> list[TableReport]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
         started = time.perf_counter()
         task = replace(self.task(batch), parking=self._books.begin(batch))
@@ -100,13 +100,13 @@ class Applier:
         seconds = {"ddl": 0.0, "spark": 0.0}
         while waiting := [report for report in runs[-1] if report.waits]:
             asked.take(waiting)
-            done = self.obey(waiting)
+            done = self.fulfil_requests(waiting)
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
             self._carried |= {report.route for report in waiting if report.wants_records}
             routes = {report.route for report in waiting if report.goes_on or report.table in done.refused}
             runs.append(self._run(self._decoded(records).where(col("route").isin(*routes)), task) if routes else [])
-        reports = together(runs)
+        reports = merge_reports(runs)
         if any(report.orders for run in runs for report in run):
             self.discard()
         self._log_engines(reports)
@@ -126,27 +126,27 @@ class Applier:
     def _decoded(self, records: DataFrame) -> DataFrame:
         return decoded(records, self.pattern.route_sql(), carried=self._carried)
 
-    def _run(self, events: DataFrame, task: Task) -> list[Report]:
+    def _run(self, events: DataFrame, task: Task) -> list[TableReport]:
         """Each table in one task, tables spread by the events that they had in the batch before."""
         tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
         bins = ",".join(map(str, _balanced(self._weights, tasks)))
         placed = events.repartitionById(tasks, expr(f"element_at(array({bins}), bucket + 1)"))
         ordered = placed.sortWithinPartitions("route", "partition", "offset")
         answers = ordered.mapInArrow(task, "report binary").collect()
-        reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
+        reports = [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
         mistakes = [report.misconfigured for report in reports if report.misconfigured is not None]
         if mistakes:
             raise ConfigError("; ".join(sorted(mistakes)))
         return reports
 
-    def _log_engines(self, reports: Iterable[Report]) -> None:
+    def _log_engines(self, reports: Iterable[TableReport]) -> None:
         """Who writes a table, when that is first known, and when it changes."""
         for report in reports:
             if report.engine and self._engines.get(report.table) != report.engine:
                 self._engines[report.table] = report.engine
                 log.info("engine chosen", table=report.table, engine=report.engine, reason=report.why)
 
-    def obey(self, waiting: Sequence[Report]) -> Obeyed:
+    def fulfil_requests(self, waiting: Sequence[TableReport]) -> Fulfilment:
         """Do what reports ask for, and note in them what it came to."""
         started = time.perf_counter()
         with ThreadPoolExecutor(DDL_THREADS) as pool:
@@ -161,13 +161,13 @@ class Applier:
             report.version = self._writer.version(report.table)
             if report.table in refused:
                 report.commits = report.rows = report.deleted = 0
-        return Obeyed(refused, spelled, changed - started, time.perf_counter() - changed)
+        return Fulfilment(refused, spelled, changed - started, time.perf_counter() - changed)
 
     def discard(self) -> None:
         """Remove what was staged: all of it was written, or is refused."""
         self._writer.discard()
 
-    def _change(self, report: Report) -> str:
+    def _change(self, report: TableReport) -> str:
         """Do what a report asks for; the name under which the table is there."""
         started = time.perf_counter()
         match report.step:
@@ -198,7 +198,7 @@ def _balanced(weights: Counter[int], tasks: int) -> list[int]:
     return placed
 
 
-def _log_batch(batch: int, reports: Sequence[Report], lag: int | None, **seconds: float) -> None:
+def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **seconds: float) -> None:
     for report in reports:
         if report.refused is not None:
             then = f"spark-sink resume {shlex.quote(report.table)}"

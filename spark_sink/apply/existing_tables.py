@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Refused
 from spark_sink.events.shared_tables import SEVERAL
-from spark_sink.schema.evolution import Shape
-from spark_sink.schema.table_spec import Form, said_of
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import TableSpec, match_rule
 
 # Opening a table waits for storage most of its time.
 _THREADS = 16
@@ -21,7 +21,7 @@ _ANEW = "move its folder away, and let a sink with a new checkpoint read the top
 class Shapes(Protocol):
     """Tables of a warehouse, of which only the shape is asked."""
 
-    def shape(self, name: str) -> Shape | None:
+    def shape(self, name: str) -> TableShape | None:
         """None when there is no table.
 
         Raises:
@@ -29,7 +29,7 @@ class Shapes(Protocol):
         """
 
 
-def check_tables(names: Iterable[str], tables: Shapes, rules: Rules) -> None:
+def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
     """All tables that a pipeline has written, before its query starts.
 
     Raises:
@@ -54,13 +54,13 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: Rules) -> None:
         raise ConfigError("\n  ".join(["tables are not what the configuration says:", *mistakes]))
 
 
-def _wanted(name: str, shape: Shape, rules: Rules) -> Form:
+def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
     if shape.table.source == SEVERAL:
-        return rules.form(name)._replace(shared=said_of(name, rules.shared) is not None)
+        return rules.form(name)._replace(shared=match_rule(name, rules.shared) is not None)
     return rules.form(name)._replace(shared=rules.shares(name, str(shape.table)))
 
 
-def check_form(name: str, shape: Shape, wanted: Form) -> None:
+def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
     """A table keeps the mode that it was made in, and is shared for ever or never.
 
     Raises:

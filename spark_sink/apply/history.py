@@ -12,7 +12,7 @@ import pyarrow as pa
 from spark_sink.apply.mirror import gap, instant, readable
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.grouping import typed_keys
-from spark_sink.events.images import Reader
+from spark_sink.events.images import ImageReader
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.shared_tables import of_one_table
 from spark_sink.events.typed_events import entries
@@ -20,7 +20,7 @@ from spark_sink.model.fold import check_epoch
 from spark_sink.model.row import GAP, Event, Key, in_order
 from spark_sink.model.version_timeline import Timeline, Truncate, Values, Version
 from spark_sink.schema.column_types import arrow_type
-from spark_sink.schema.evolution import Plan, Shape
+from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.schema.table_spec import SOURCE
 from spark_sink.tables.protocols import (
     CURRENT,
@@ -35,13 +35,13 @@ from spark_sink.tables.protocols import (
     SET,
     START_TS,
     TURN,
-    History,
+    HistoryTable,
     Marker,
 )
 
 
 @dataclass(slots=True)
-class Chapter:
+class HistoryChanges:
     """What a segment adds to a history: `rows` are versions, new and changed ones."""
 
     rows: pa.Table
@@ -52,7 +52,7 @@ class Chapter:
     scope_changes: int = 0
 
 
-def write_down(events: Sequence[Event], table: History, plan: Plan) -> Chapter:
+def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> HistoryChanges:
     """The versions that the events make.
 
     Raises:
@@ -64,8 +64,10 @@ def write_down(events: Sequence[Event], table: History, plan: Plan) -> Chapter:
     keyless = {one.event for one in rejected}
     events = [event for event in events if event.index not in keyless]
     images = [event for event in events if event.op not in (GAP, "d")]
-    found = entries(images, Reader(plan), {name: sql for name, sql in shape.types.items() if name not in shape.key})
-    told = _told(found.events, found.columns, found.sets)
+    found = entries(
+        images, ImageReader(plan), {name: sql for name, sql in shape.types.items() if name not in shape.key}
+    )
+    told = _after_images(found.events, found.columns, found.sets)
     bad = {one.event for one in found.rejected}
     since: dict[str, str] = {}
     for event in events:
@@ -77,7 +79,7 @@ def write_down(events: Sequence[Event], table: History, plan: Plan) -> Chapter:
     changed = chapter.changed()
     places = {key: {version.place for version in versions} for key, versions in stored.items()}
     adds_only = all(version.place not in places.get(key, ()) for key, version in changed)
-    return Chapter(
+    return HistoryChanges(
         version_rows(changed, shape),
         adds_only,
         rejected + found.rejected,
@@ -87,7 +89,9 @@ def write_down(events: Sequence[Event], table: History, plan: Plan) -> Chapter:
     )
 
 
-def _told(events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]) -> dict[int, Values]:
+def _after_images(
+    events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]
+) -> dict[int, Values]:
     """What each event told, by its index."""
     plain = {name: array.to_pylist() for name, array in columns.items()}
     return {
@@ -160,7 +164,7 @@ class _Writer:
         self.late += line.add(Version(turn, event.scope, event.pos, op, sets, event.ts, told, gap))
 
 
-def end_versions(event: Event, table: History, shape: Shape, marker: Marker, *, all_scopes: bool) -> int:
+def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:
     """A truncate ends every version that it meets; the number of commits.
 
     It is stored first, so that what comes late finds it; after a crash in between, the repeated batch does the rest.
@@ -191,7 +195,7 @@ def end_versions(event: Event, table: History, shape: Shape, marker: Marker, *, 
         commits += 1
     changed: list[tuple[Key, Version]] = []
     late = truncate != table.truncates[-1]
-    for key, versions in table.versions(table.astride(truncate, late=late)).items():
+    for key, versions in table.versions(table.rows_spanning_floor(truncate, late=late)).items():
         line = Timeline(versions, table.truncates)
         line.cut(truncate)
         line.settle()
@@ -202,7 +206,7 @@ def end_versions(event: Event, table: History, shape: Shape, marker: Marker, *, 
     return commits + table.close(truncate, marker)
 
 
-def version_rows(versions: Iterable[tuple[Key, Version]], shape: Shape) -> pa.Table:
+def version_rows(versions: Iterable[tuple[Key, Version]], shape: TableShape) -> pa.Table:
     """Versions as rows of the table."""
     rows = list(versions)
     found = [version for _, version in rows]

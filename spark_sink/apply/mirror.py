@@ -14,36 +14,36 @@ import pyarrow.compute as pc
 
 from spark_sink.events.arrow_values import column, fits
 from spark_sink.events.grouping import typed_keys
-from spark_sink.events.images import Reader, Unreadable
+from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.fold import Folded, fold
 from spark_sink.model.fold_in_order import quick_fold
-from spark_sink.model.row import GAP, NOTHING, Content, Event, FoldedRow, Key, Mark, Row
+from spark_sink.model.row import GAP, NOTHING, Content, Event, FoldedRow, Key, Row, RowMark
 from spark_sink.schema.column_types import arrow_type
-from spark_sink.schema.evolution import Plan, Shape
-from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Changes, Table
+from spark_sink.schema.evolution import Plan, TableShape
+from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, MirrorTable, TableChanges
 
 # What a timestamp of every reader can be: years 1 to 9999.
 _EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class MirrorChanges:
     """What a segment comes to."""
 
-    changes: Changes
+    changes: TableChanges
     rejected: list[Rejected]
     folded: Folded[FoldedRow]
 
 
-class _Unfit(Exception):
+class UnwritableRows(Exception):
     """Rows that cannot be written, by key: some image of each holds what its column does not take."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
 
 
-def settle(events: Sequence[Event], table: Table, plan: Plan, *, soft: bool = False) -> Settled:
+def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
     """Fold the events onto the stored rows.
 
     Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
@@ -61,18 +61,18 @@ def settle(events: Sequence[Event], table: Table, plan: Plan, *, soft: bool = Fa
         rejected = [Rejected(e.index, *why) for e in events if (why := wrong.get(e.key) or wrong.get(e.key_old or ""))]
         keyless = {one.event for one in rejected}
         events = [event for event in events if event.index not in keyless]
-    reader = Reader(plan)
+    reader = ImageReader(plan)
     marks = table.marks(set(keys.values()))
     quick = None if soft else quick_fold(events, keys, marks, table.floors)
     if quick is not None:
-        with suppress(_Unfit):
-            return Settled(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
+        with suppress(UnwritableRows):
+            return MirrorChanges(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
         folded = fold(events, keys, marks, table.floors)
         try:
             last = _last(folded.rows) if soft else {}
-            return Settled(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
-        except _Unfit as unfit:
+            return MirrorChanges(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
+        except UnwritableRows as unfit:
             suspects = _suspects(events, keys, folded, unfit.keys)
             found = [one for event in suspects if (one := reader.examined(event)) is not None]
             if not found:
@@ -93,12 +93,12 @@ def gap(event: Event) -> Event:
 
 def changes(
     folded: Mapping[Key, FoldedRow],
-    marks: Mapping[Key, Mark],
-    reader: Reader,
-    shape: Shape,
-    table: Table,
+    marks: Mapping[Key, RowMark],
+    reader: ImageReader,
+    shape: TableShape,
+    table: MirrorTable,
     last: Mapping[Key, FoldedRow] = MappingProxyType({}),
-) -> Changes:
+) -> TableChanges:
     """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
     shown = {**folded, **last} if last else folded
     contents = _contents(shown, reader)
@@ -132,13 +132,13 @@ def changes(
         missing = {i: bases[base][name] for i, base in moved.items() if name not in sent[i] and rows[i][1].keeps(name)}
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
-        raise _Unfit(unfit)
+        raise UnwritableRows(unfit)
     own = _meta_columns(list(folded.items()), contents, shape)
     written_rows = pa.table({**{name: columns[name] for name in shape.types}, **own})
-    return Changes(written_rows, kept, inserts_only=not any(key in marks for key in folded))
+    return TableChanges(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
-def _contents(folded: Mapping[Key, FoldedRow], reader: Reader) -> list[Content]:
+def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader) -> list[Content]:
     contents = []
     unfit = set()
     for key, row in folded.items():
@@ -147,12 +147,12 @@ def _contents(folded: Mapping[Key, FoldedRow], reader: Reader) -> list[Content]:
         except Unreadable:
             unfit.add(key)
     if unfit:
-        raise _Unfit(unfit)
+        raise UnwritableRows(unfit)
     return contents
 
 
 def _meta_columns(
-    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: Shape
+    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: TableShape
 ) -> dict[str, pa.Array]:
     for content in contents:
         if content.columns:
@@ -181,7 +181,7 @@ def readable(time: int) -> int:
     return min(max(time, _EARLIEST), _LATEST)
 
 
-def _state(mark: Mark) -> str | None:
+def _state(mark: RowMark) -> str | None:
     return (
         None
         if mark.memory is NOTHING or mark.memory == NOTHING

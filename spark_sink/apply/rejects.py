@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events import quarantine
 from spark_sink.events.grouping import Intake
@@ -17,7 +17,7 @@ from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import Event
 from spark_sink.schema.table_naming import TableId
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.protocols import Marker, Tables
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
@@ -25,7 +25,7 @@ MAX_SEGMENTS = 4096
 
 
 @dataclass(frozen=True)
-class Aside:
+class RejectedEvents:
     """Puts aside what one table does not take of a batch, and tells the report.
 
     Whatever has to be put aside raises NotCarried where its records did not travel; nothing is done then.
@@ -38,11 +38,11 @@ class Aside:
     """
 
     tables: Tables
-    rules: Rules
+    rules: TableRules
     parking: Parking | None
     app: str
     batch: int
-    report: Report
+    report: TableReport
     table: TableId | None
     records: pa.Table
 
@@ -50,7 +50,7 @@ class Aside:
         """Of the commit for a segment of the batch."""
         return Marker(f"{self.app}/{self.report.table}", self.batch * MAX_SEGMENTS + number)
 
-    def waits(self, came: Intake) -> bool:
+    def defer_if_parked(self, came: Intake) -> bool:
         """Whether the table takes none of these events; they wait with those that came before."""
         if self.table is None or self.parking is None:
             return False

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from spark_sink.apply.changelog import record
-from spark_sink.apply.history import end_versions, write_down
-from spark_sink.apply.mirror import settle
-from spark_sink.apply.rejects import MAX_SEGMENTS, Aside
+from spark_sink.apply.history import build_versions, end_versions
+from spark_sink.apply.mirror import fold_into_changes
+from spark_sink.apply.rejects import MAX_SEGMENTS, RejectedEvents
 from spark_sink.apply.truncate import truncate
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.envelope_fields import details
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import DUPLICATE, Event
 from spark_sink.schema.evolution import Plan
-from spark_sink.tables.protocols import History, Log, Marker, Table
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable
 
 # Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
 FORGOTTEN = "cdc.forgotten"
@@ -37,10 +37,10 @@ class Commits:
         tried: why the table did not take its next commit, which the driver has tried in this batch.
     """
 
-    table: Table | Log | History
+    table: MirrorTable | ChangelogTable | HistoryTable
     plan: Plan
-    rules: Rules
-    aside: Aside
+    rules: TableRules
+    aside: RejectedEvents
     tried: str | None
 
     def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> None:
@@ -82,9 +82,9 @@ class Commits:
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
         """What is rejected is in quarantine before, so that no crash can lose it."""
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
-        if isinstance(table, Log):
+        if isinstance(table, ChangelogTable):
             self._record(segment, rejected, table)
-        elif isinstance(table, History):
+        elif isinstance(table, HistoryTable):
             if truncates:
                 self._end_versions(number, segment[0], table)
             else:
@@ -94,9 +94,9 @@ class Commits:
         else:
             self._mirror(number, segment, rejected, table)
 
-    def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: Table) -> None:
+    def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable) -> None:
         report, started = self.aside.report, time.perf_counter()
-        settled = settle(segment, table, self.plan, soft=self.rules.soft_deletes)
+        settled = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
         report.fold_ms += _ms_since(started)
         self.aside.reject(number, [*rejected, *settled.rejected])
         self._count(settled.folded.stale, settled.folded.late, settled.folded.scope_changes)
@@ -106,13 +106,13 @@ class Commits:
             self._written(settled.changes.rows.num_rows, started)
             report.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
 
-    def _truncate(self, number: int, event: Event, table: Table) -> None:
+    def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
         report, started = self.aside.report, time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
         report.commits += truncate(event, table, self.plan, self.aside.marker(number), all_scopes=scopes, soft=soft)
         report.write_ms += _ms_since(started)
 
-    def _record(self, events: Sequence[Event], rejected: Sequence[Rejected], log: Log) -> None:
+    def _record(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:
         report, started = self.aside.report, time.perf_counter()
         recorded = record(events, details(self.aside.records, events), log, self.plan)
         report.fold_ms += _ms_since(started)
@@ -123,9 +123,11 @@ class Commits:
             log.append(recorded.rows, recorded.greatest, self.aside.marker(0))
             self._written(recorded.rows.num_rows, started)
 
-    def _write_down(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: History) -> None:
+    def _write_down(
+        self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: HistoryTable
+    ) -> None:
         report, started = self.aside.report, time.perf_counter()
-        chapter = write_down(segment, table, self.plan)
+        chapter = build_versions(segment, table, self.plan)
         report.fold_ms += _ms_since(started)
         self.aside.reject(number, [*rejected, *chapter.rejected])
         self._count(chapter.stale, chapter.late, chapter.scope_changes)
@@ -134,7 +136,7 @@ class Commits:
             table.write(chapter.rows, chapter.adds_only, self.aside.marker(number))
             self._written(chapter.rows.num_rows, started)
 
-    def _end_versions(self, number: int, event: Event, table: History) -> None:
+    def _end_versions(self, number: int, event: Event, table: HistoryTable) -> None:
         report, started = self.aside.report, time.perf_counter()
         marker, scopes = self.aside.marker(number), self.rules.all_scopes
         report.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
@@ -152,7 +154,7 @@ class Commits:
         report.rows += rows
         report.write_ms += _ms_since(started)
 
-    def _forgotten(self, segment: Sequence[Event], table: Table) -> Marker:
+    def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
         """Once a day, drop what is remembered of rows deleted long ago; the mark of it, for the commit that follows.
 
         The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.

@@ -6,16 +6,18 @@ import msgspec
 
 from spark_sink.apply.mirror import changes, readable
 from spark_sink.errors import Reason, Refused
-from spark_sink.events.images import Reader
+from spark_sink.events.images import ImageReader
 from spark_sink.events.shared_tables import of_one_table
 from spark_sink.model.fold import fold
 from spark_sink.model.row import Event, in_order
 from spark_sink.schema.evolution import Plan
 from spark_sink.schema.table_spec import SOURCE
-from spark_sink.tables.protocols import Marker, Table
+from spark_sink.tables.protocols import Marker, MirrorTable
 
 
-def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False) -> int:
+def truncate(
+    event: Event, table: MirrorTable, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False
+) -> int:
     """Empty the table of what came before the event; the number of commits.
 
     The floors are stored first, and what lies under them goes then: after a crash in between, the repeated batch finds
@@ -30,7 +32,7 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
     """
     commits = 0
     if event.pos > table.floors.get(event.scope, ""):
-        reached = {scope: pos for scope, pos in table.reached().items() if scope != event.scope}
+        reached = {scope: pos for scope, pos in table.max_positions().items() if scope != event.scope}
         if SOURCE in table.shape.types:
             reached = {scope: pos for scope, pos in reached.items() if of_one_table(scope, event.scope)}
         if reached and not all_scopes:
@@ -46,17 +48,17 @@ def truncate(event: Event, table: Table, plan: Plan, marker: Marker, *, all_scop
         commits += 1
     if not in_order(event.scope):
         commits += _cut_short(event, table, plan)
-    return commits + (table.retire(readable(event.ts), marker) if soft else table.clear(marker))
+    return commits + (table.soft_delete_below_floor(readable(event.ts), marker) if soft else table.clear(marker))
 
 
-def _cut_short(event: Event, table: Table, plan: Plan) -> bool:
+def _cut_short(event: Event, table: MirrorTable, plan: Plan) -> bool:
     """Rows that were written before the truncate and patched after it lose what came before: as by a late delete."""
-    keys = {str(number): key for number, key in enumerate(sorted(table.astride(event.scope), key=repr))}
+    keys = {str(number): key for number, key in enumerate(sorted(table.rows_spanning_floor(event.scope), key=repr))}
     if not keys:
         return False
     floor = table.floors[event.scope]
     deletes = [msgspec.structs.replace(event, op="d", key=text, key_old=None, after=None, pos=floor) for text in keys]
     marks = table.marks(set(keys.values()))
     rows = fold(deletes, keys, marks, {}).rows
-    table.write(changes(rows, marks, Reader(plan), plan.shape, table))
+    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table))
     return True

@@ -19,26 +19,26 @@ from spark_sink.apply import worker_memory
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form
 from spark_sink.apply.mirror import gap
-from spark_sink.apply.rejects import Aside
+from spark_sink.apply.rejects import RejectedEvents
 from spark_sink.apply.table_commits import Commits, segmented
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
 from spark_sink.events.latency import Latency
-from spark_sink.events.offset_span import NOWHERE, Extent
+from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.events.parking import NOTHING_PARKED, Parking
 from spark_sink.events.quarantine import Rejected
-from spark_sink.events.record_bytes import NotCarried
+from spark_sink.events.record_bytes import RawRecordMissing
 from spark_sink.events.row_keys import with_keys
 from spark_sink.events.shared_tables import SEVERAL, is_same
 from spark_sink.model.row import GAP, Event
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Engine
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.schema.table_spec import Form, Mode
-from spark_sink.table_report import Report
-from spark_sink.tables.protocols import History, Log, Table, Tables
+from spark_sink.schema.table_spec import Mode, TableSpec
+from spark_sink.table_report import TableReport
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Task:
 
     tables: Tables
     pattern: TablePattern
-    catalog: Catalog
+    catalog: SchemaCatalog
     app: str
     batch: int
-    rules: Rules
+    rules: TableRules
     parking: Parking | None = NOTHING_PARKED
     refused: Mapping[str, str] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
@@ -65,26 +65,26 @@ class Task:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
         for records in routes(batches):
-            with _uncollected():
+            with _gc_paused():
                 encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
-    def route(self, records: pa.Table) -> Iterator[Report]:
+    def route(self, records: pa.Table) -> Iterator[TableReport]:
         """The tables of one route: nearly always one."""
         places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
         found, catalog = places.of(intake(records), self.catalog)
         task = replace(self, catalog=catalog)
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
-        extent = Extent.of(records)
+        extent = OffsetSpan.of(records)
         for place in found:
             events = sum(1 for event in place.came.events if event.op != GAP)
             source = "" if place.table is None else str(place.table)
-            report = Report(place.name, route, bucket, events, source, extent=extent)
+            report = TableReport(place.name, route, bucket, events, source, extent=extent)
             report.ignored = dict(place.came.ignored)
             extent = NOWHERE
             try:
                 task._apply(report, place, records)
-            except NotCarried:
+            except RawRecordMissing:
                 report.wants_records = True
             if report.commits and not report.parked and not report.waits:
                 rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
@@ -92,13 +92,13 @@ class Task:
             report.megabytes = worker_memory.megabytes()
             yield report
 
-    def _apply(self, report: Report, place: Destination, records: pa.Table) -> None:
+    def _apply(self, report: TableReport, place: Destination, records: pa.Table) -> None:
         """Bring the table up to date, or say in the report why not."""
         table_id, came = place.table, place.came
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             report.table = str(table_id)  # the other may have to wait under the name, too
-        aside = Aside(self.tables, self.rules, self.parking, self.app, self.batch, report, table_id, records)
-        if aside.waits(came):
+        aside = RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, report, table_id, records)
+        if aside.defer_if_parked(came):
             return
         if table_id is None or not came.events:
             aside.reject_all(came)
@@ -128,7 +128,7 @@ class Task:
         else:
             Commits(table, plan, self.rules, aside, self.refused.get(report.table)).write(segments, came.rejected)
 
-    def _opened(self, place: Destination, table_id: TableId) -> Table | Log | History | None:
+    def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
         """The table; None when there is none.
 
         Raises:
@@ -156,7 +156,11 @@ class Task:
         return Intake(known, came.rejected + rejected, came.ignored)
 
     def _planned(
-        self, table_id: TableId, table: Table | Log | History | None, events: Sequence[Event], form: Form
+        self,
+        table_id: TableId,
+        table: MirrorTable | ChangelogTable | HistoryTable | None,
+        events: Sequence[Event],
+        form: TableSpec,
     ) -> Plan | None:
         if table is None and all(event.op in ("t", GAP) for event in events):
             return None
@@ -171,7 +175,7 @@ class Task:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _gc_paused() -> Iterator[None]:
     """Without the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
     to free, as they are in no circles."""
     gc.disable()

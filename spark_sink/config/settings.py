@@ -13,12 +13,12 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
-from spark_sink.config.spark_kafka_options import Kafka
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.spark_kafka_options import SparkKafka
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
-from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
 from spark_sink.schema.table_naming import TablePattern, plain_name
-from spark_sink.schema.table_spec import Mode, said_of
+from spark_sink.schema.table_spec import Mode, match_rule
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -52,7 +52,7 @@ class Input(_Section):
         return self.schemas_topic or f"{self.topic}.schemas"
 
 
-class Tables(_Section):
+class TablesSettings(_Section):
     """What is written."""
 
     warehouse: str = Field(description="Folder or object store URL of the tables.")
@@ -79,11 +79,11 @@ class Tables(_Section):
         return TablePattern.parse(self.name, self.rename)
 
     @model_validator(mode="after")
-    def _names_are_of_one_table(self) -> Tables:
+    def _names_are_of_one_table(self) -> TablesSettings:
         given: dict[str, str] = {}
         for source, name in self.rename.items():
             other = given.setdefault(name.lower(), source)
-            if other != source and said_of(name, self.shared) is None:
+            if other != source and match_rule(name, self.shared) is None:
                 raise ValueError(f"rename: {other} and {source} have one name, {name}; declare it in tables.shared")
         return self
 
@@ -103,7 +103,7 @@ class Tables(_Section):
         default="hard",
         description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
     )
-    changes: dict[Change, Policy] = Field(
+    changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
     )
 
@@ -126,14 +126,14 @@ class Tables(_Section):
 
     @field_validator("changes")
     @classmethod
-    def _key_stays(cls, value: dict[Change, Policy]) -> dict[Change, Policy]:
-        if value.get(Change.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
+    def _key_stays(cls, value: dict[ShapeChange, Policy]) -> dict[ShapeChange, Policy]:
+        if value.get(ShapeChange.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
             raise ValueError("key: allowed are fail and ignore; the rows of the table are no rows of another key")
         return value
 
     @property
-    def rules(self) -> Rules:
-        return Rules(
+    def rules(self) -> TableRules:
+        return TableRules(
             all_scopes=self.truncate == "all_scopes",
             tombstone_days=self.tombstone_days,
             policies={**DEFAULTS, **self.changes},
@@ -158,7 +158,7 @@ class Batches(_Section):
     )
 
 
-class Metrics(_Section):
+class MetricsSettings(_Section):
     """What is told to Prometheus."""
 
     port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
@@ -178,12 +178,12 @@ class Settings(_Section):
     """`spark-sink run -c FILE`."""
 
     pipeline: Name = Field(description="Names this sink in the tables it writes; never change it.")
-    kafka: Kafka
+    kafka: SparkKafka
     input: Input = Input()
-    tables: Tables
+    tables: TablesSettings
     checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
     batches: Batches = Batches()
-    metrics: Metrics = Metrics()
+    metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
 
 

@@ -44,7 +44,7 @@ _JAAS: Mapping[str, str] = {
 }
 
 
-class Kafka(kafka_settings.Kafka):
+class SparkKafka(kafka_settings.Kafka):
     """The section `kafka` of the sink; CA files are on each machine of Spark's."""
 
     options: dict[str, str] = Field(

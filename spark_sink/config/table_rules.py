@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from spark_sink.schema.engine_choice import EngineRules
-from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import Form, Mode, said_of
+from spark_sink.schema.table_spec import Mode, TableSpec, match_rule
 
 
 @dataclass(frozen=True)
-class Rules:
+class TableRules:
     """The defaults are those of the settings.
 
     Args:
@@ -30,7 +30,7 @@ class Rules:
 
     all_scopes: bool = False
     tombstone_days: int = 7
-    policies: Mapping[Change, Policy] = field(default_factory=lambda: DEFAULTS)
+    policies: Mapping[ShapeChange, Policy] = field(default_factory=lambda: DEFAULTS)
     park_rejected: int | None = None
     soft_deletes: bool = False
     modes: Mapping[str, Mode] = field(default_factory=dict)
@@ -39,15 +39,15 @@ class Rules:
     exclude: Sequence[str] = ()
     engines: EngineRules = field(default_factory=EngineRules)
 
-    def form(self, target: str) -> Form:
+    def form(self, target: str) -> TableSpec:
         """What the table of this name is to be."""
-        mode = said_of(target, self.modes) or Mode.MIRROR
-        return Form(mode, said_of(target, self.keys) or (), said_of(target, self.shared) is not None)
+        mode = match_rule(target, self.modes) or Mode.MIRROR
+        return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None)
 
     def shares(self, target: str, source: str) -> bool:
         """Whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
         nothing: names that differ by nothing else are what makes tables meet."""
-        patterns = said_of(target, self.shared) or ()
+        patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 
     def excludes(self, table: TableId) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.control_tables.cut import Row
+from spark_sink.control_tables.cut import ManifestRow
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.events import parking
-from spark_sink.events.offset_span import together
+from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import Book, ParkedBook
 from spark_sink.tables.protocols import Marker
 
@@ -46,7 +46,7 @@ class BatchBook(Book):
         self._topic = topic
         self._ended_at: int | None = None
 
-    def write(self, batch: int | None, reports: Sequence[Report], parked: int = 0) -> None:
+    def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
         """Tables and partitions that the batch did not touch are not named.
 
         Args:
@@ -56,7 +56,7 @@ class BatchBook(Book):
         versions = {report.table: report.version for report in reports if report.version is not None}
         if parked:
             versions[parking.NAME] = parked
-        extent = together(report.extent for report in reports) if batch is not None else together(())
+        extent = merge_spans(report.extent for report in reports) if batch is not None else merge_spans(())
         row: dict[str, Any] = {
             "checkpoint": self._checkpoint,
             "batch": batch,
@@ -94,11 +94,11 @@ class BatchBook(Book):
             names.update(pc.unique(chunk.keys).to_pylist())
         return names - {parking.NAME}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ManifestRow]:
         """What a cut is folded from, in no order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
-        return [Row(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
+        return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
 
 
 class Books:
@@ -137,7 +137,7 @@ class Books:
         self._turn = turn = self.parked.version()  # 0: nothing was ever parked
         return Parking(self.parked.pipeline, turn, time.time_ns() // 1000, dict(self.held()), again and turn > 0)
 
-    def end(self, batch: int, reports: Sequence[Report]) -> None:
+    def end(self, batch: int, reports: Sequence[TableReport]) -> None:
         parks = any(report.parked for report in reports)
         self.batches.write(batch, reports, self.parked.version() if parks else self._turn)
         for report in reports:

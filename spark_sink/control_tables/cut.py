@@ -14,7 +14,7 @@ from spark_sink.errors import FatalError
 
 
 @dataclass(frozen=True)
-class Row:
+class ManifestRow:
     """What a cut needs of a row of the manifest; `batch` is None between batches."""
 
     checkpoint: str
@@ -36,7 +36,7 @@ class Cut:
     versions: Mapping[str, int]
 
 
-def fold(rows: Iterable[Row], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
+def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
     """The cut behind a batch; without number behind the newest, and of the checkpoint that ended that.
 
     What was before it under other checkpoints counts, too. A table has the version that was told last, as one that was
@@ -69,7 +69,7 @@ def fold(rows: Iterable[Row], topic: str, batch: int | None = None, checkpoint: 
     return Cut(id, number, end, offsets, versions)
 
 
-def beside(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
+def resume_offsets(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
     """The offsets behind which the events of a parked table go on: from the first that waits in its partition."""
     return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in cut.offsets.items()}
 

@@ -98,7 +98,7 @@ class RequestBook(Book):
 
 
 @dataclass(frozen=True)
-class Answer:
+class RequestAnswer:
     """What a command came to. Not `ended`: there is more to do, after the next batch."""
 
     result: str
@@ -106,7 +106,7 @@ class Answer:
 
 
 # What a command does with a table and its argument; it may be called again after a crash.
-Action = Callable[[str, str | None], Answer]
+Action = Callable[[str, str | None], RequestAnswer]
 
 
 @dataclass

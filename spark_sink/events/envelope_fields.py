@@ -42,7 +42,7 @@ def _read(value: bytes | None) -> Details:
     return Details(found["id"], found["ts_commit_us"], found["before"])
 
 
-def members(image: str | bytes | None) -> dict[str, msgspec.Raw]:
+def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
     """The columns of an image; of none, and of what is no image, none."""
     try:
         return _MEMBERS.decode(image) if image else {}
@@ -50,11 +50,11 @@ def members(image: str | bytes | None) -> dict[str, msgspec.Raw]:
         return {}
 
 
-def told(event: Event, before: str | None) -> Event:
+def with_full_after_image(event: Event, before: str | None) -> Event:
     """The event with all that it tells of its row in `after`: the key, and of a delete the image before."""
     image: str | bytes | None = before if event.op == "d" else event.after
-    columns = members(image)
+    columns = image_columns(image)
     if image and not columns and image not in ("{}", b"{}"):
         return event  # no image: found when it is read for its values
-    whole = msgspec.json.encode({**members(event.key), **columns})
+    whole = msgspec.json.encode({**image_columns(event.key), **columns})
     return msgspec.structs.replace(event, after=whole)

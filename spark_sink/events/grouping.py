@@ -14,7 +14,7 @@ from spark_sink.events.arrow_values import column, image
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.model.row import GAP, Event, Key
-from spark_sink.schema.evolution import Shape
+from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import TableId
 
 OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
@@ -154,7 +154,7 @@ def named_columns(events: Iterable[Event]) -> list[str]:
     return list(names)
 
 
-def typed_keys(events: Sequence[Event], shape: Shape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
+def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
     """The typed key of every key text, and what is wrong with the others."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))

@@ -20,7 +20,7 @@ class Unreadable(Exception):
         self.reason = reason
 
 
-class Reader:
+class ImageReader:
     """Opens the images of one table's batch."""
 
     def __init__(self, plan: Plan) -> None:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 
 
-class Extent(Struct, frozen=True):
+class OffsetSpan(Struct, frozen=True):
     """Of some records: by partition the first offset and the one after the last, by scope the greatest position."""
 
     begin: Mapping[int, int] = {}
@@ -22,7 +22,7 @@ class Extent(Struct, frozen=True):
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod
-    def of(cls, records: pa.Table) -> Extent:
+    def of(cls, records: pa.Table) -> OffsetSpan:
         """Of records that have partition and offset, and of row events among them pos and pos_scope."""
         offsets = records.select(["partition", "offset"]).group_by("partition")
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
@@ -35,7 +35,7 @@ class Extent(Struct, frozen=True):
         )
 
 
-def together(extents: Iterable[Extent]) -> Extent:
+def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
     """Of all their records."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
@@ -47,7 +47,7 @@ def together(extents: Iterable[Extent]) -> Extent:
             end[partition] = max(offset, end.get(partition, offset))
         for scope, pos in extent.positions.items():
             positions[scope] = max(pos, positions.get(scope, pos))
-    return Extent(begin, end, positions)
+    return OffsetSpan(begin, end, positions)
 
 
-NOWHERE = Extent()
+NOWHERE = OffsetSpan()

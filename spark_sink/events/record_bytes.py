@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 
-class NotCarried(Exception):
+class RawRecordMissing(Exception):
     """A table needs records that did not travel with their events: the driver runs its task again with them."""
 
 
@@ -24,5 +24,5 @@ def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]
     values = taken.column("value")
     # What does not decode always travels: its kind is null.
     if pc.any(pc.and_(pc.is_valid(taken.column("kind")), pc.is_null(values)), min_count=0).as_py():
-        raise NotCarried
+        raise RawRecordMissing
     return list(values.to_pylist())

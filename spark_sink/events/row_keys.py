@@ -8,17 +8,17 @@ import msgspec
 import pyarrow as pa
 
 from spark_sink.errors import Reason
-from spark_sink.events.envelope_fields import details, members, told
+from spark_sink.events.envelope_fields import details, image_columns, with_full_after_image
 from spark_sink.events.grouping import Intake
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import GAP, Event
 from spark_sink.schema.evolution import KEY_ADVICE, no_key
-from spark_sink.schema.table_spec import SOURCE, Form, Mode
+from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
 
 _NULL = msgspec.Raw(b"null")
 
 
-def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> Intake:
+def with_keys(came: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
     """The events of a table as its form asks for them; those that no row can be told for are rejected.
 
     A changelog asks for no key, and for all that an event tells of its row.
@@ -28,7 +28,7 @@ def with_keys(came: Intake, form: Form, records: pa.Table, *, is_new: bool) -> I
     """
     if form.mode == Mode.CHANGELOG:
         more = details(records, came.events)
-        events = [told(event, one.before) for event, one in zip(came.events, more, strict=True)]
+        events = [with_full_after_image(event, one.before) for event, one in zip(came.events, more, strict=True)]
         return Intake(events, came.rejected, came.ignored)
     if form.mode == Mode.HISTORY:
         came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
@@ -59,10 +59,10 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
     An update whose image before does not tell the key is one that keeps it. No key holds NULL.
     """
     for event, more in zip(events, details(records, events), strict=True):
-        own = members(event.key)
+        own = image_columns(event.key)
         known = own if event.op == "d" else {name: own[name] for name in own if name == SOURCE}
-        before = {**known, **members(more.before)}
-        after = {**before, **own, **members(event.after)}
+        before = {**known, **image_columns(more.before)}
+        after = {**before, **own, **image_columns(event.after)}
         yield msgspec.structs.replace(
             event,
             key=_text(before if event.op == "d" else after, key) or "",
@@ -70,8 +70,8 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
         )
 
 
-def _names_no_row(key: str, form: Form) -> bool:
-    return not key or (form.shared and members(key).keys() <= {SOURCE})
+def _names_no_row(key: str, form: TableSpec) -> bool:
+    return not key or (form.shared and image_columns(key).keys() <= {SOURCE})
 
 
 def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:

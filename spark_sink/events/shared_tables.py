@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from spark_sink.config.table_rules import Rules
-from spark_sink.events.envelope_fields import members
+from spark_sink.config.table_rules import TableRules
+from spark_sink.events.envelope_fields import image_columns
 from spark_sink.events.grouping import Intake
 from spark_sink.model.row import Event
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
@@ -26,7 +26,7 @@ SEVERAL = "*"
 _OF = "|"
 
 
-def owner_of(table: TableId, pattern: TablePattern, rules: Rules) -> TableId:
+def owner_of(table: TableId, pattern: TablePattern, rules: TableRules) -> TableId:
     """The one table that a source table is part of, or itself."""
     target = pattern.target(table)
     return TableId(SEVERAL, None, None, target) if rules.shares(target, str(table)) else table
@@ -38,8 +38,8 @@ def target_of(table: TableId, pattern: TablePattern) -> str:
 
 
 def pooled(
-    taken: Mapping[TableId | None, Intake], catalog: Catalog, pattern: TablePattern, rules: Rules
-) -> tuple[dict[TableId | None, Intake], Catalog]:
+    taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
+) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
     """The events of tables by the one that they go to, in order, and a catalog that knows it by the schemas of all."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
@@ -80,7 +80,7 @@ def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
 
 def _with_source(key: str, source: str) -> str:
     """The key of a row among those of all tables; one that is not known stays so."""
-    columns = members(key)
+    columns = image_columns(key)
     if key and not columns:
         return key  # no key: found when it is read
     return msgspec.json.encode({SOURCE: msgspec.Raw(source.encode()), **columns}).decode()

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, fits
-from spark_sink.events.images import Reader, Unreadable
+from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import Event
 
@@ -23,7 +23,7 @@ class Entries(NamedTuple):
     rejected: list[Rejected]
 
 
-def entries(events: Sequence[Event], reader: Reader, types: Mapping[str, str]) -> Entries:
+def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str]) -> Entries:
     """The events with the values of their after images, by column; one whose values do not fit is left out."""
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

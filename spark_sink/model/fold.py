@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from spark_sink.errors import Reason, Refused
-from spark_sink.model.row import DUPLICATE, GAP, TRUNCATED, Event, FoldedRow, Key, Mark, Row, epoch, is_loaded
+from spark_sink.model.row import DUPLICATE, GAP, TRUNCATED, Event, FoldedRow, Key, Row, RowMark, epoch, is_loaded
 
 R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
 
@@ -26,7 +26,7 @@ class Folded(Generic[R_co]):
 def fold(
     events: Iterable[Event],
     keys: Mapping[str, Key],
-    marks: Mapping[Key, Mark],
+    marks: Mapping[Key, RowMark],
     floors: Mapping[str, str],
 ) -> Folded[Row]:
     """The rows after `events`, which are given in canonical order.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from spark_sink.model.fold import Folded
-from spark_sink.model.row import DUPLICATE, GAP, NOTHING, RESETS, TRUNCATED, Content, Event, Key, Mark, in_order
+from spark_sink.model.row import DUPLICATE, GAP, NOTHING, RESETS, TRUNCATED, Content, Event, Key, RowMark, in_order
 
 
 class QuickRow:
@@ -19,7 +19,7 @@ class QuickRow:
 
     __slots__ = ("deleted_at", "events", "exists", "incomplete", "pos", "scope", "stored", "touched")
 
-    def __init__(self, key: Key, scope: str, mark: Mark | None) -> None:
+    def __init__(self, key: Key, scope: str, mark: RowMark | None) -> None:
         self.scope = scope
         self.exists = mark is not None and not mark.deleted
         self.stored = key if self.exists else None
@@ -42,13 +42,13 @@ class QuickRow:
         """As `Row.keeps`."""
         return self.stored is not None
 
-    def mark(self, columns: Mapping[str, str]) -> Mark:
+    def mark(self, columns: Mapping[str, str]) -> RowMark:
         """As `Row.mark`."""
-        return Mark(self.scope, self.pos, self.incomplete, not self.exists)
+        return RowMark(self.scope, self.pos, self.incomplete, not self.exists)
 
 
 def quick_fold(
-    events: Iterable[Event], keys: Mapping[str, Key], marks: Mapping[Key, Mark], floors: Mapping[str, str]
+    events: Iterable[Event], keys: Mapping[str, Key], marks: Mapping[Key, RowMark], floors: Mapping[str, str]
 ) -> Folded[QuickRow] | None:
     """What `fold` gives for the same; None where it takes more than this."""
     rows: dict[Key, QuickRow] = {}

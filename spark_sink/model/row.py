@@ -85,7 +85,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 NOTHING = Memory()
 
 
-class Mark(Struct, frozen=True, gc=False):
+class RowMark(Struct, frozen=True, gc=False):
     """What is stored of a row beside its columns: the scope that wrote it last, and its position there."""
 
     scope: str
@@ -121,7 +121,7 @@ class FoldedRow(Protocol):
 
     def keeps(self, name: str) -> bool: ...
 
-    def mark(self, columns: Mapping[str, str]) -> Mark: ...
+    def mark(self, columns: Mapping[str, str]) -> RowMark: ...
 
 
 # The fields of a position (design section 4): epoch, native position, offset, number.
@@ -175,7 +175,7 @@ class Row:
     last: Row | None = None
 
     @classmethod
-    def of(cls, key: Key, mark: Mark | None) -> Row:
+    def of(cls, key: Key, mark: RowMark | None) -> Row:
         """The row as it is stored."""
         if mark is None:
             return cls()
@@ -295,12 +295,12 @@ class Row:
         """Whether a column that is not sent stays as it is stored."""
         return self.whole or name in self.held
 
-    def mark(self, columns: Mapping[str, str]) -> Mark:
+    def mark(self, columns: Mapping[str, str]) -> RowMark:
         """What to store beside the columns."""
         scope = self.scope or ""
         pos = self.positions[scope]
         native = not in_order(scope)
-        return Mark(
+        return RowMark(
             scope,
             pos,
             self.incomplete,

@@ -9,15 +9,15 @@ from collections.abc import Mapping, Sequence
 import structlog
 from pyspark.sql import SparkSession
 
-from spark_sink.apply.driver import Applier, Obeyed
+from spark_sink.apply.driver import Applier, Fulfilment
 from spark_sink.control_tables.batches import Books
-from spark_sink.control_tables.requests import Action, Answer
+from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
-from spark_sink.table_report import Report
-from spark_sink.tables.protocols import Table, Tables
+from spark_sink.table_report import TableReport
+from spark_sink.tables.protocols import MirrorTable, Tables
 
 log = structlog.get_logger()
 
@@ -51,22 +51,22 @@ class Actions:
     def by_name(self) -> Mapping[str, Action]:
         return {"park": self.park, "resume": self.resume, "discard": self.discard, "sweep": self.sweep}
 
-    def park(self, target: str, argument: str | None) -> Answer:
+    def park(self, target: str, argument: str | None) -> RequestAnswer:
         """Let the events of a table wait from the next batch on."""
         self._known(target)
         if target in self._books.held():
-            return Answer("it was parked already")
+            return RequestAnswer("it was parked already")
         self._books.parked.park(target)
         self._changed()
-        return Answer("parked")
+        return RequestAnswer("parked")
 
-    def resume(self, target: str, argument: str | None) -> Answer:
+    def resume(self, target: str, argument: str | None) -> RequestAnswer:
         """Replay what waits; when nothing is left, the table is no longer parked."""
         if target not in self._books.held():
             return self._not_parked(target)
         self._check_sources(target)
         task = self._applier.task(0)
-        came = resume(self._spark, self._books.parked, target, task, self._obey, self._limit)
+        came = resume(self._spark, self._books.parked, target, task, self._fulfil, self._limit)
         self._applier.discard()
         if came.reports:
             # Before the events go: whoever reads by the manifest must find them in one of the two.
@@ -77,11 +77,11 @@ class Actions:
         self._replayed[target] += sum(report.events for report in came.reports)
         told = f"{self._replayed[target]} events replayed"
         if came.left and came.refused is None:
-            return Answer(told, ended=False)
+            return RequestAnswer(told, ended=False)
         self._replayed.pop(target)
         if came.refused is not None:
             raise FatalError(f"it stays parked: {came.refused}")
-        return Answer(told)
+        return RequestAnswer(told)
 
     def _check_sources(self, target: str) -> None:
         """Whether what waits has somewhere to go."""
@@ -95,7 +95,7 @@ class Actions:
             if name != target and name in self._books.held():
                 raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that first")
 
-    def discard(self, target: str, argument: str | None) -> Answer:
+    def discard(self, target: str, argument: str | None) -> RequestAnswer:
         """Give up what waits of source tables that are left out."""
         cause = self._books.held().get(target)
         if cause is None:
@@ -109,38 +109,38 @@ class Actions:
         self._books.parked.discard(target, excluded)
         self._changed()
         left = self._books.held().get(target)
-        return Answer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
+        return RequestAnswer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
 
-    def sweep(self, target: str, argument: str | None) -> Answer:
+    def sweep(self, target: str, argument: str | None) -> RequestAnswer:
         """Delete the rows that a reload did not bring again."""
         table = self._tables.open(target)
         if table is None:
             raise FatalError(f"there is no table {target!r}")
         if target in self._books.held():
             raise FatalError(f"{target} is parked: rows that it was sent may wait; resume it first")
-        if not isinstance(table, Table):
+        if not isinstance(table, MirrorTable):
             raise FatalError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
-        report = Report(target, target, 0, 0, orders=list(table.orders), version=table.version)
+        report = TableReport(target, target, 0, 0, orders=list(table.orders), version=table.version)
         if report.orders:
-            refused = self._obey([report]).refused
+            refused = self._fulfil([report]).refused
             self._applier.discard()
             if target in refused:
                 raise FatalError(f"{target} does not take it: {refused[target]}")
         self._books.batches.write(None, [report])
-        return Answer(f"{count} rows deleted")
+        return RequestAnswer(f"{count} rows deleted")
 
-    def _obey(self, reports: Sequence[Report]) -> Obeyed:
-        return self._applier.obey(reports)
+    def _fulfil(self, reports: Sequence[TableReport]) -> Fulfilment:
+        return self._applier.fulfil_requests(reports)
 
     def _changed(self) -> None:
         self._books.changed()
         self._metrics.parked(self._books.held())
 
-    def _not_parked(self, target: str) -> Answer:
+    def _not_parked(self, target: str) -> RequestAnswer:
         if not _is_source(target):
             self._known(target)
-        return Answer("it was not parked")
+        return RequestAnswer("it was not parked")
 
     def _known(self, target: str) -> None:
         if target not in self._books.held() and (_is_source(target) or self._tables.open(target) is None):

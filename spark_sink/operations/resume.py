@@ -11,19 +11,19 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from spark_sink.apply.ddl_passes import Asked, together
-from spark_sink.apply.driver import Obeyed
+from spark_sink.apply.ddl_passes import Asked, merge_reports
+from spark_sink.apply.driver import Fulfilment
 from spark_sink.apply.worker import Task
 from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import routes
 from spark_sink.events.parking import Parking
 from spark_sink.events.source import decoded
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 
 log = structlog.get_logger()
 
-Obey = Callable[[Sequence[Report]], Obeyed]
+Obey = Callable[[Sequence[TableReport]], Fulfilment]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Replay(Task):
 class Resumed:
     """How far a table came. `through`: the last turn that is in the table with all before it, and may be removed."""
 
-    reports: list[Report]
+    reports: list[TableReport]
     through: int | None
     left: bool
     refused: str | None
@@ -68,7 +68,7 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
     left = taken < len(turns)
     first, last = turns[0][0], turns[taken - 1][0]
     replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules, spelled=task.spelled)
-    runs: list[list[Report]] = []
+    runs: list[list[TableReport]] = []
     asked = Asked()
     while events:
         runs.append(_run(spark, parked, target, (first, last), replay))
@@ -78,7 +78,7 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
         refused = next((end.refused for end in ends if end.refused is not None), None)
         if refused is not None:
             # Turns before this one are done with; this one is tried again as a whole.
-            reached = together(runs)
+            reached = merge_reports(runs)
             through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
             return Resumed(reached, through, True, refused)
         waiting = [end for end in ends if end.waits]
@@ -87,10 +87,12 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
         asked.take(waiting)
         done = obey(waiting)
         replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
-    return Resumed(together(runs), last, left, None)
+    return Resumed(merge_reports(runs), last, left, None)
 
 
-def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay) -> list[Report]:
+def _run(
+    spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay
+) -> list[TableReport]:
     """A report for each of the turns, the first and the last of which are given, that was reached."""
     rows = spark.read.format("delta").load(parked.path)
     mine = (col("pipeline") == parked.pipeline) & (col("target") == target) & col("turn").between(*turns)
@@ -100,7 +102,7 @@ def _run(spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int,
     events = decoded(waiting, replay.pattern.route_sql(), "turn").withColumn("route", col("turn").cast("string"))
     ordered = events.repartition(1).sortWithinPartitions("turn", "partition", "offset")
     answers = ordered.mapInArrow(replay, "report binary").collect()
-    reports = [msgspec.msgpack.decode(row.report, type=Report) for row in answers]
+    reports = [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
     for report in reports:
         if report.misconfigured is not None:
             raise ConfigError(report.misconfigured)

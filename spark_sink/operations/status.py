@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_sink.control_tables.batches import BatchBook
-from spark_sink.control_tables.cut import beside, fold
+from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
@@ -39,7 +39,7 @@ def cut(
             name: {
                 "reason": cause.reason,
                 "waiting": cause.events,
-                "offsets": _by_partition(beside(found, first.get(name, {}))),
+                "offsets": _by_partition(resume_offsets(found, first.get(name, {}))),
             }
             for name, cause in sorted(held.items())
         }

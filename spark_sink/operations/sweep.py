@@ -14,11 +14,11 @@ from typing import NamedTuple
 from cdc_core.envelope import position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.events.images import Reader
+from spark_sink.events.images import ImageReader
 from spark_sink.model.fold import fold
 from spark_sink.model.row import Event, Key, epoch
 from spark_sink.schema.evolution import DEFAULTS, evolve
-from spark_sink.tables.protocols import Table
+from spark_sink.tables.protocols import MirrorTable
 
 # An epoch, or a whole position (design section 4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
@@ -35,8 +35,8 @@ class Swept(NamedTuple):
     positions: Mapping[str, str]
 
 
-def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) -> int:
-    """Delete the rows; how many. Where Spark writes the table, it is ordered (`Table.orders`), and not done yet.
+def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
+    """Delete the rows; how many. Where Spark writes the table, it is ordered (`MirrorTable.orders`), and not done yet.
 
     Args:
         before: a position, an epoch, or an ISO 8601 time with its offset from UTC.
@@ -58,7 +58,7 @@ def sweep(table: Table, before: str, as_of: Callable[[datetime], Table | None]) 
     marks = table.marks(set(swept.keys))
     rows = fold(deletes, texts, marks, {}).rows
     plan = evolve(table.shape, table.shape.table, [], None, [], table.shape.key_sent_as, DEFAULTS)
-    table.write(changes(rows, marks, Reader(plan), plan.shape, table))
+    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table))
     return len(rows)
 
 
@@ -83,7 +83,7 @@ def parse_before(before: str) -> str | datetime:
     return moment
 
 
-def _by_position(table: Table, before: str) -> Swept:
+def _by_position(table: MirrorTable, before: str) -> Swept:
     """A position means something in its own scope only; an epoch in all, because whoever raises it, raises it there."""
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
@@ -94,11 +94,11 @@ def _by_position(table: Table, before: str) -> Swept:
     return Swept(keys, dict.fromkeys(scopes, floor))
 
 
-def _by_time(table: Table, moment: datetime, as_of: Callable[[datetime], Table | None]) -> Swept:
+def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], MirrorTable | None]) -> Swept:
     """Rows whose position is still the one that they had then."""
     then = as_of(moment)
     if then is None:
         return Swept({}, {})
-    written, reached = then.written(), then.reached()
+    written, reached = then.written(), then.max_positions()
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

@@ -35,7 +35,7 @@ _PAUSE_SECONDS = 0.1
 PATIENCE_SECONDS = 60.0
 
 
-class Catalog:
+class SchemaCatalog:
     """Schemas by table and id, in the order in which they were announced. It travels to the workers."""
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class Catalog:
         known = self._by_table.get(table)
         return next(reversed(known.values())) if known else None
 
-    def joined(self, table: TableId, parts: Iterable[TableId]) -> Catalog:
+    def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
         """A catalog that also knows `table`, by the schemas of all of `parts`."""
-        copy = Catalog()
+        copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
             copy._by_table[table].update(self._by_table.get(part, {}))
@@ -84,7 +84,7 @@ class SchemaReader:
     """Follows the schemas topic, which has one partition: its order is the order of the schemas."""
 
     def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
-        self.catalog = Catalog()
+        self.catalog = SchemaCatalog()
         self._topic = topic
         self._next = OFFSET_BEGINNING
         # No group is joined and nothing is committed; librdkafka only insists on the name.
@@ -134,7 +134,7 @@ class SchemaReader:
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 
-    def refresh(self) -> Catalog:
+    def refresh(self) -> SchemaCatalog:
         """The catalog with all that the topic holds now.
 
         Raises:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from spark_sink.errors import Reason, Refused
-from spark_sink.schema.table_spec import Mode, said_of
+from spark_sink.schema.table_spec import Mode, match_rule
 
 MEGABYTE = 1_000_000
 
@@ -109,7 +109,7 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
     if has & BY_FILE and has & _BEYOND_FILES:
         together = _listed(has & (BY_FILE | _BEYOND_FILES))
         raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be read together: {together}")
-    said = said_of(name, rules.named)
+    said = match_rule(name, rules.named)
     if said is not None:
         if said is Engine.FUSED and foreign:
             raise Refused(

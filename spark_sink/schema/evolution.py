@@ -18,7 +18,7 @@ from cdc_core.envelope import TableSchema
 from spark_sink.errors import Reason, Refused
 from spark_sink.schema.column_types import holds, sql_type, widens
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import PLAIN, SOURCE, Form, Mode
+from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
 # Names that start so are the sink's own columns.
 META_PREFIX = "_cdc_"
@@ -36,7 +36,7 @@ class Policy(StrEnum):
     IGNORE = "ignore"  # the table stays as it is
 
 
-class Change(StrEnum):
+class ShapeChange(StrEnum):
     """A kind of change. A rename reaches the sink as a drop and an add, a new table of an old name as any of them."""
 
     ADD = "add"  # a column that the table does not have
@@ -49,12 +49,12 @@ class Change(StrEnum):
 # The two ways out for a table without a key.
 KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead of its rows: changelog in tables.modes"
 
-Policies = Mapping[Change, Policy]
+Policies = Mapping[ShapeChange, Policy]
 
-DEFAULTS: dict[Change, Policy] = dict.fromkeys(Change, Policy.LENIENT) | {Change.KEY: Policy.FAIL}
+DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT) | {ShapeChange.KEY: Policy.FAIL}
 
 
-class Column(Struct, frozen=True):
+class TableColumn(Struct, frozen=True):
     """A column of a table of the lakehouse; `type` is a Spark SQL type, `source` its name in events, if another."""
 
     name: str
@@ -66,11 +66,11 @@ class Column(Struct, frozen=True):
         return self.name if self.source is None else self.source
 
 
-class Shape(Struct, frozen=True, dict=True):
+class TableShape(Struct, frozen=True, dict=True):
     """The columns of a table without the sink's own, and which of them are the key; a changelog has none."""
 
     table: TableId
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     key: tuple[str, ...]
     mode: Mode = Mode.MIRROR
 
@@ -89,19 +89,19 @@ class Shape(Struct, frozen=True, dict=True):
 class Create(Struct, frozen=True, tag=True):
     """The table is not there."""
 
-    shape: Shape
+    shape: TableShape
 
 
 class AddColumns(Struct, frozen=True, tag=True):
     """The table lacks columns; rows that exist get NULL."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
 
 
 class Widen(Struct, frozen=True, tag=True):
     """Columns of the table get types that hold all their values; what else the table lacks is asked for then."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
 
 
 Step = Create | AddColumns | Widen
@@ -116,21 +116,21 @@ class Plan(NamedTuple):
     `versions`: for columns of which there are several, the others of the same source column: writing one empties them.
     """
 
-    shape: Shape
+    shape: TableShape
     step: Step | None
     places: Mapping[str | None, Places]
     versions: Mapping[str, tuple[str, ...]]
 
 
 def evolve(
-    current: Shape | None,
+    current: TableShape | None,
     table: TableId,
     schemas: Sequence[TableSchema],
     latest: TableSchema | None = None,
     named: Iterable[str] = (),
     key: Sequence[str] = (),
     policies: Policies = DEFAULTS,
-    form: Form = PLAIN,
+    form: TableSpec = PLAIN,
     *,
     in_place: bool = False,
 ) -> Plan:
@@ -170,17 +170,17 @@ class _Layout:
     """A shape that grows while schemas are laid out."""
 
     def __init__(
-        self, current: Shape | None, table: TableId, policies: Policies, form: Form, *, in_place: bool
+        self, current: TableShape | None, table: TableId, policies: Policies, form: TableSpec, *, in_place: bool
     ) -> None:
         self._current = current
         self._form = form
         self._in_place = in_place
         self._table = table
         self._policies = policies
-        self._columns = list(current.columns) if current else [Column(SOURCE, "string")] if form.shared else []
+        self._columns = list(current.columns) if current else [TableColumn(SOURCE, "string")] if form.shared else []
         self._key = current.key_sent_as if current else ()
         self._taken = {column.name.lower() for column in self._columns}
-        self._versions: dict[str, list[Column]] = {}
+        self._versions: dict[str, list[TableColumn]] = {}
         for column in self._columns:
             self._versions.setdefault(column.sent_as, []).append(column)
 
@@ -192,7 +192,7 @@ class _Layout:
             return
         if not self._key:
             self._key = names
-        elif names and set(names) != set(self._key) and self._policies[Change.KEY] != Policy.IGNORE:
+        elif names and set(names) != set(self._key) and self._policies[ShapeChange.KEY] != Policy.IGNORE:
             raise Refused(
                 Reason.SCHEMA_REFUSED, f"the key changed from ({', '.join(self._key)}) to ({', '.join(names)})"
             )
@@ -227,14 +227,14 @@ class _Layout:
         while chosen.lower() in self._taken:
             chosen = f"{plain}__v{version}"
             version += 1
-        column = Column(chosen, wanted, None if chosen == name else name)
+        column = TableColumn(chosen, wanted, None if chosen == name else name)
         self._columns.append(column)
         self._taken.add(chosen.lower())
         self._versions.setdefault(name, []).append(column)
         return chosen
 
-    def _widen(self, column: Column, wanted: str) -> str:
-        wider = Column(column.name, wanted, column.source)
+    def _widen(self, column: TableColumn, wanted: str) -> str:
+        wider = TableColumn(column.name, wanted, column.source)
         self._columns[self._columns.index(column)] = wider
         versions = self._versions[column.sent_as]
         versions[versions.index(column)] = wider
@@ -242,7 +242,7 @@ class _Layout:
 
     def check_dropped(self, latest: TableSchema) -> None:
         dropped = [name for name in self._versions if name not in latest.column_names and name != SOURCE]
-        if dropped and self._current is not None and self._policies[Change.DROP] == Policy.FAIL:
+        if dropped and self._current is not None and self._policies[ShapeChange.DROP] == Policy.FAIL:
             raise Refused(Reason.SCHEMA_REFUSED, f"the newest schema has no column {dropped[0]}")
 
     def plan(self, places: Mapping[str | None, Places]) -> Plan:
@@ -252,7 +252,7 @@ class _Layout:
         if missing:
             raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is not among the columns")
         key = self._current.key if self._current else tuple(self._versions[name][0].name for name in self._key)
-        shape = Shape(self._table, tuple(self._columns), key, self._form.mode)
+        shape = TableShape(self._table, tuple(self._columns), key, self._form.mode)
         several = {
             column.name: tuple(other.name for other in versions if other is not column)
             for versions in self._versions.values()
@@ -273,10 +273,10 @@ def no_key() -> Refused:
     return Refused(Reason.TABLE_REFUSED, f"no key is known, so rows cannot be told apart; {KEY_ADVICE}")
 
 
-def _kind(present: str | None, wanted: str) -> Change:
+def _kind(present: str | None, wanted: str) -> ShapeChange:
     if present is None:
-        return Change.ADD
-    return Change.WIDEN if wanted != "string" and holds(wanted, present) else Change.RETYPE
+        return ShapeChange.ADD
+    return ShapeChange.WIDEN if wanted != "string" and holds(wanted, present) else ShapeChange.RETYPE
 
 
 def _legal(name: str) -> str:

@@ -21,7 +21,7 @@ class Mode(StrEnum):
     CHANGELOG = "changelog"  # its events, each once
 
 
-class Form(NamedTuple):
+class TableSpec(NamedTuple):
     """Of one table.
 
     Args:
@@ -34,10 +34,10 @@ class Form(NamedTuple):
     shared: bool = False
 
 
-PLAIN = Form()
+PLAIN = TableSpec()
 
 
-def said_of(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
+def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
     """What is said of a table: by its name, else by the first pattern that fits. Case does not tell names apart."""
     name = target.lower()
     lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}

@@ -1,4 +1,4 @@
-"""Table formats behind one protocol. A worker writes tables (`Tables`, `Table`), the driver changes them (`Ddl`)."""
+"""Table formats behind one protocol: a worker writes tables (`Tables`), the driver alters them (`TableDdl`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from spark_sink.model.row import Key, Mark
+from spark_sink.model.row import Key, RowMark
 from spark_sink.model.version_timeline import Truncate, Version
 from spark_sink.schema.engine_choice import Choice
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Marker(NamedTuple):
     version: int
 
 
-class Changes(NamedTuple):
+class TableChanges(NamedTuple):
     """Rows to write in one commit, deleted ones among them.
 
     `rows` has the table's columns and META_COLUMNS. `kept` holds, for columns that some rows leave as they are stored,
@@ -104,11 +104,11 @@ class Changes(NamedTuple):
         return bool(self.rows.num_rows)
 
 
-class Opened(Protocol):
+class OpenTable(Protocol):
     """A table as it was when it was opened, and after each own commit."""
 
     @property
-    def shape(self) -> Shape: ...
+    def shape(self) -> TableShape: ...
 
     @property
     def version(self) -> int:
@@ -127,36 +127,36 @@ class Opened(Protocol):
 
 
 @runtime_checkable
-class Table(Opened, Protocol):
+class MirrorTable(OpenTable, Protocol):
     """A table of rows as they are."""
 
     @property
     def floors(self) -> Mapping[str, str]:
         """By scope, the position of the last truncate."""
 
-    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+    def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         """What is remembered of those rows that are stored, deleted ones among them."""
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Those rows that are stored, whole."""
 
-    def reached(self) -> dict[str, str]:
+    def max_positions(self) -> dict[str, str]:
         """The greatest position of every scope that the stored rows know."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
         """Of every row that is not deleted, the scope that wrote it last, and its position there."""
 
-    def astride(self, scope: str) -> set[Key]:
+    def rows_spanning_floor(self, scope: str) -> set[Key]:
         """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
 
-    def write(self, changes: Changes, *markers: Marker) -> None: ...
+    def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
     def raise_floors(self, floors: Mapping[str, str]) -> None: ...
 
     def clear(self, marker: Marker) -> bool:
         """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
 
-    def retire(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
         """Mark those rows as deleted at a time (microseconds, UTC) instead, and leave their values."""
 
     def forget(self, before: int) -> None:
@@ -164,7 +164,7 @@ class Table(Opened, Protocol):
 
 
 @runtime_checkable
-class Log(Opened, Protocol):
+class ChangelogTable(OpenTable, Protocol):
     """A table of events, in no order."""
 
     def greatest(self) -> Mapping[str, str]:
@@ -178,7 +178,7 @@ class Log(Opened, Protocol):
 
 
 @runtime_checkable
-class History(Opened, Protocol):
+class HistoryTable(OpenTable, Protocol):
     """A table of versions, each known by its key, scope and position."""
 
     @property
@@ -192,7 +192,7 @@ class History(Opened, Protocol):
         """Of these rows all versions. With `since`, a position by scope: those that end after it there, and the last of
         each turn and before each truncate, whenever they ended."""
 
-    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+    def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,
         if this one comes late."""
 
@@ -208,14 +208,14 @@ class History(Opened, Protocol):
 class Tables(Protocol):
     """Opens tables in a worker; it is shipped there."""
 
-    def open(self, name: str) -> Table | Log | History | None:
+    def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         """The table, or None when there is none.
 
         Raises:
             Refused: it has features that cannot be written to.
         """
 
-    def as_of(self, name: str, moment: datetime) -> Table | None:
+    def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         """The table as it was; None before it was there.
 
         Raises:
@@ -232,15 +232,15 @@ class Tables(Protocol):
         """The greatest version that `app` has parked."""
 
 
-class Ddl(Protocol):
+class TableDdl(Protocol):
     """Changes tables from the driver."""
 
-    def create(self, name: str, shape: Shape) -> str:
+    def create(self, name: str, shape: TableShape) -> str:
         """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
 
-    def add_columns(self, name: str, columns: Sequence[Column]) -> None: ...
+    def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
-    def widen(self, name: str, columns: Sequence[Column]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         """Give columns that are there wider types; one that has its type already is left."""
 
     def create_quarantine(self) -> None: ...

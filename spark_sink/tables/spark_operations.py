@@ -11,7 +11,7 @@ from spark_sink.tables.protocols import Marker
 
 
 class Merge(Struct, frozen=True, tag=True):
-    """Write a staged file of `Changes`.
+    """Write a staged file of `TableChanges`.
 
     Args:
         path: of the file, below the staging folder; named by its content, so that it never holds anything else.
@@ -30,7 +30,7 @@ class Merge(Struct, frozen=True, tag=True):
     marker: Marker | None
 
 
-class Mark(Struct, frozen=True, tag=True):
+class WriteMarker(Struct, frozen=True, tag=True):
     """Commit nothing but a marker: a commit of Spark's carries one."""
 
     marker: Marker
@@ -63,7 +63,7 @@ class Forget(Struct, frozen=True, tag=True):
     before: int
 
 
-Order = Merge | Mark | RaiseFloors | Clear | Retire | Forget
+Order = Merge | WriteMarker | RaiseFloors | Clear | Retire | Forget
 
 # Begins the names of flags beside the columns of a staged file.
 WRITTEN = "_cdc_written_"
@@ -76,7 +76,7 @@ def merged(name: str, kept: Collection[str]) -> str:
     return f"s.`{name}`"
 
 
-class Writer(Protocol):
+class OrderRunner(Protocol):
     """Carries out orders on the driver."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:

@@ -98,8 +98,8 @@ def test_nothing_to_read_yet(tmp_path: Path) -> None:
         workers = Workers(broker, tmp_path, 1, [SOURCE], timing=STEADY | {"topic_refresh": 1})
         try:
             workers.start()
-            waits = "waiting for a raw topic: no topic matches shop.*"
-            wait_until("it is said", PATIENCE, lambda: workers.said(waits), workers.stacks[0])
+            waiter = "waiting for a raw topic: no topic matches shop.*"
+            wait_until("it is said", PATIENCE, lambda: workers.said(waiter), workers.stacks[0])
             workers.create(shop_a=1)
             workers.feed("shop.a", rows(0, 10))
             workers.wait_committed("shop.a", 10)

@@ -48,7 +48,7 @@ class MemoryTable:
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         return {key: self.stored[key] for key in keys if key in self.stored}
 
-    def reached(self) -> dict[str, str]:
+    def max_positions(self) -> dict[str, str]:
         reached: dict[str, str] = {}
         for mark in self.remembered.values():
             for scope, pos in [(mark.scope, mark.pos), *mark.memory.seen.items()]:
@@ -58,7 +58,7 @@ class MemoryTable:
     def written(self) -> dict[Key, tuple[str, str]]:
         return {key: (mark.scope, mark.pos) for key, mark in self.remembered.items() if not mark.deleted}
 
-    def astride(self, scope: str) -> set[Key]:
+    def rows_spanning_floor(self, scope: str) -> set[Key]:
         floor = self.floors[scope]
         ours = {key: mark for key, mark in self.remembered.items() if mark.scope == scope and mark.pos > floor}
         return {key for key, mark in ours.items() if mark.memory.reset is not None and mark.memory.reset < floor}
@@ -86,7 +86,7 @@ class MemoryTable:
         self.markers += [marker] if under else []
         return bool(under)
 
-    def retire(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
         under = [key for key, mark in self.remembered.items() if mark.pos <= self.floors.get(mark.scope, "")]
         met = [key for key in under if not self.remembered[key].deleted]
         for key in met:
@@ -183,7 +183,7 @@ class MemoryHistory:
             row["_cdc_current"],
         )
 
-    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+    def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         def over(row: dict[str, Any]) -> bool:
             end_scope, end = row["_cdc_end_scope"], row["_cdc_end_pos"]
             at_floor = row["_cdc_end_op"] == "t" and end == truncate.floors.get(end_scope)

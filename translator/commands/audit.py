@@ -15,7 +15,7 @@ from translator import settings as settings_module
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:
-    from translator.operations.audit import Findings, Report
+    from translator.operations.audit import AuditFindings, AuditReport
 
 
 @click.command()
@@ -48,12 +48,12 @@ def audit(
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.audit import audit as audit_ranges
-    from translator.operations.offline_translator import Again
+    from translator.operations.offline_translator import OfflineTranslator
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)
 
-    again = Again(settings, say)
+    again = OfflineTranslator(settings, say)
     try:
         report = audit_ranges(again, topic, partition, first, end, say)
     finally:
@@ -66,7 +66,7 @@ def audit(
         sys.exit(1)
 
 
-def _print(report: Report) -> None:
+def _print(report: AuditReport) -> None:
     table = Table(
         *(Column(name, no_wrap=True) for name in ("raw topic", "partition", "from", "to", *_COUNTS, "invented"))
     )
@@ -103,13 +103,13 @@ _WIDTH = 400
 _REMARKS = ("unequal", "misplaced", "revived", "compacted")
 
 
-def _sum(value: int | dict[str, int] | Findings) -> int:
+def _sum(value: int | dict[str, int] | AuditFindings) -> int:
     if isinstance(value, int):
         return value
     return sum(value.values()) if isinstance(value, dict) else value.count
 
 
-def _print_findings(title: str, findings: Findings) -> None:
+def _print_findings(title: str, findings: AuditFindings) -> None:
     for finding in findings.first:
         click.echo(f"{title} offset {finding.offset}: {finding.what}")
     if findings.count > len(findings.first):

@@ -9,7 +9,7 @@ import click
 
 from translator import settings as settings_module
 from translator.settings import is_pattern
-from translator.translation.metadata_catalog import Catalog
+from translator.translation.metadata_catalog import MetadataCatalog
 
 
 @runtime_checkable
@@ -31,7 +31,7 @@ def check(config: Path) -> None:
     from translator.kafka.subscription import resolve
     from translator.service.bootstrap import build_codecs, build_translators
 
-    translators = build_translators(settings, Catalog())
+    translators = build_translators(settings, MetadataCatalog())
     codecs = build_codecs(settings)
     click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
     for topic, codec in codecs.items():

@@ -19,9 +19,9 @@ from translator.commands.record_file import record_line
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.operations.dlq.reader import Found, Wanted
-    from translator.operations.dlq.replay import Report
-    from translator.state.table_holds import HeldTable, Mark
+    from translator.operations.dlq.reader import LetterFilter, StoredLetter
+    from translator.operations.dlq.replay import ReplayReport
+    from translator.state.table_holds import HeldTable, HoldMark
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -79,13 +79,13 @@ def _wanted(
     since: int | None,
     until: int | None,
     limit: int | None,
-) -> Wanted:
-    from translator.operations.dlq.reader import Wanted
+) -> LetterFilter:
+    from translator.operations.dlq.reader import LetterFilter
 
     for code in codes:
         if code not in set(ErrorCode):
             raise ConfigError(unknown("code", code, ErrorCode))
-    return Wanted(codes, sources, topics, tables, since, until, limit)
+    return LetterFilter(codes, sources, topics, tables, since, until, limit)
 
 
 @dlq.command()
@@ -124,9 +124,9 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
     Values of the message are never shown; key, value and its own headers are given as structure and lengths.
     """
     settings = settings_module.load(config)
-    from translator.operations.dlq.reader import Wanted, look
+    from translator.operations.dlq.reader import LetterFilter, look
 
-    letters = look(settings, Wanted(), _say).letters
+    letters = look(settings, LetterFilter(), _say).letters
     found = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
     if found is None:
         topic = settings.output.dead_letter_topic
@@ -166,7 +166,7 @@ def _time(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _facts(found: Found) -> dict[str, Any]:
+def _facts(found: StoredLetter) -> dict[str, Any]:
     """What is told of a letter: nothing out of the rows of its message."""
     letter, message = found.letter, found.letter.message
     return {
@@ -190,8 +190,8 @@ def _facts(found: Found) -> dict[str, Any]:
     }
 
 
-def _print_groups(letters: list[Found]) -> None:
-    groups: dict[tuple[str, str, str, str], list[Found]] = {}
+def _print_groups(letters: list[StoredLetter]) -> None:
+    groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
         groups.setdefault((letter.source, letter.code, found.table or "", letter.output or ""), []).append(found)
@@ -212,12 +212,12 @@ def _print_groups(letters: list[Found]) -> None:
     click.echo(f"letters={len(letters)} replayed={sum(found.replayed for found in letters)}")
 
 
-def _print_held(held: Mapping[HeldTable, Mark]) -> None:
+def _print_held(held: Mapping[HeldTable, HoldMark]) -> None:
     for of, mark in sorted(held.items(), key=lambda item: item[0].name):
         click.echo(f"held: {of}, since offset {mark.since} ({mark.code})")
 
 
-def _still_held(blocked: Mapping[HeldTable, Mark]) -> str:
+def _still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
     """What the operator is told of the tables that a replay leaves held."""
     named = [
         f"{of} (offset {mark.since}, {mark.code})"
@@ -230,7 +230,7 @@ def _still_held(blocked: Mapping[HeldTable, Mark]) -> str:
     )
 
 
-def _print_letter(found: Found) -> None:
+def _print_letter(found: StoredLetter) -> None:
     letter, message = found.letter, found.letter.message
     click.echo(
         f"dead letter at partition {found.partition}, offset {found.offset}, written {_time(found.timestamp_ms)}"
@@ -247,7 +247,7 @@ def _print_letter(found: Found) -> None:
         click.echo(f"{what}: " + "\n".join(preview(body)))
 
 
-def _write_raw(found: Found, file: Path) -> None:
+def _write_raw(found: StoredLetter, file: Path) -> None:
     if found.letter.body_bytes is not None:
         raise FatalError("the letter does not hold the body of its message, which did not fit; --raw writes nothing")
     try:
@@ -256,7 +256,7 @@ def _write_raw(found: Found, file: Path) -> None:
         raise FatalError(f"cannot write {file}: {error.strerror}") from None
 
 
-def _print_report(report: Report, *, execute: bool) -> None:
+def _print_report(report: ReplayReport, *, execute: bool) -> None:
     counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
     table = Table("source", "code", *counts, title=None if execute else "dry run: nothing is written")
     for key, group in sorted(report.groups.items()):

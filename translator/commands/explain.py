@@ -19,7 +19,7 @@ from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.operations.offline_translator import Answer
+    from translator.operations.offline_translator import Translation
 
 _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
@@ -42,12 +42,12 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
     """
     settings = settings_module.load(config)
     from translator.kafka.offset_ranges import records_of
-    from translator.operations.offline_translator import Again
+    from translator.operations.offline_translator import OfflineTranslator
 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)
 
-    again = Again(settings, say)
+    again = OfflineTranslator(settings, say)
     try:
         source = again.translator(topic)
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
@@ -72,7 +72,7 @@ def _record(message: Message, source: str, dialect: str) -> Iterator[str]:
     yield from members
 
 
-def _outcome(answer: Answer, *, values: bool) -> Iterator[str]:
+def _outcome(answer: Translation, *, values: bool) -> Iterator[str]:
     match answer.outcome:
         case DeadLetter(code=code, reason=reason):
             yield f"outcome: dead letter {code}: {reason}"

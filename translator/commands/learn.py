@@ -24,9 +24,9 @@ def learn(config: Path, sources: tuple[str, ...]) -> None:
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.learn import learn as learn_backlog
 
-    backlogs = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
+    reports = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
     console = Console()
-    for backlog in backlogs:
+    for backlog in reports:
         new = sum(not lesson.known for lesson in backlog.lessons)
         if backlog.lessons:
             table = Table("id", "table", "version", "", title=f"source {backlog.source}", title_justify="left")
@@ -37,5 +37,5 @@ def learn(config: Path, sources: tuple[str, ...]) -> None:
             f"{backlog.source}: topics={len(backlog.topics)} records={backlog.records} metadata={backlog.messages}"
             f" ids={len(backlog.lessons)} new={new} refused={backlog.refused}"
         )
-    if not backlogs:
+    if not reports:
         click.echo("no source has messages that describe others")

@@ -30,8 +30,8 @@ def retranslate(config: Path, topic: str, partition: int, first: int, end: int, 
     """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
-    from translator.operations.offline_translator import Again
-    from translator.operations.retranslate import Wanted
+    from translator.operations.offline_translator import OfflineTranslator
+    from translator.operations.retranslate import Selection
     from translator.operations.retranslate import retranslate as retranslate_range
 
     def say(text: str) -> None:
@@ -40,9 +40,9 @@ def retranslate(config: Path, topic: str, partition: int, first: int, end: int, 
     def bury(message: Message, dead: DeadLetter) -> None:
         click.echo(dead_letter_line(message, dead), err=True)
 
-    again = Again(settings, say)
+    again = OfflineTranslator(settings, say)
     try:
-        counts = retranslate_range(again, Wanted(topic, partition, first, end, output, table), say, bury)
+        counts = retranslate_range(again, Selection(topic, partition, first, end, output, table), say, bury)
     finally:
         again.close()
     names = ("records", "translated", "dead", "skipped", "learned", "events")

@@ -18,7 +18,7 @@ from translator import settings as settings_module
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.state.state_snapshot import Known
+    from translator.state.state_snapshot import StateSnapshot
 
 
 @click.group()
@@ -62,14 +62,14 @@ def show(config: Path, key: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(schema)).decode())
 
 
-def _look(config: Path) -> Known:
+def _look(config: Path) -> StateSnapshot:
     settings = settings_module.load(config)
-    from translator.state.state_snapshot import look
+    from translator.state.state_snapshot import read_state
 
-    return look(settings, lambda text: click.echo(f"translator: {text}", err=True))
+    return read_state(settings, lambda text: click.echo(f"translator: {text}", err=True))
 
 
-def _schemas(known: Known, pattern: str) -> list[dict[str, str | int]]:
+def _schemas(known: StateSnapshot, pattern: str) -> list[dict[str, str | int]]:
     return [
         {
             "key": key,
@@ -83,7 +83,7 @@ def _schemas(known: Known, pattern: str) -> list[dict[str, str | int]]:
     ]
 
 
-def _documents(known: Known) -> list[dict[str, str | int]]:
+def _documents(known: StateSnapshot) -> list[dict[str, str | int]]:
     return [
         {"key": key, "bytes": len(document), "since": _time(time)}
         for key, (time, document) in sorted(known.metadata.items())

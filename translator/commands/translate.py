@@ -20,7 +20,7 @@ from translator.errors import ConfigError, FatalError, MessageError
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
 from translator.translation.dead_letter import DeadLetter
-from translator.translation.metadata_catalog import Catalog
+from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.partition_guards import Guards
 from translator.translation.translate import Events, Result, Translator
 
@@ -155,7 +155,7 @@ class Desk:
     def __init__(self, dialect: str, options: Mapping[str, Any], source: str, lines: Sequence[Line]) -> None:
         self._lines = lines
         self._learned_ahead = False
-        self._catalog = Catalog()
+        self._catalog = MetadataCatalog()
         own = {name: value for name, value in options.items() if name != "tables"}
         tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
         limits = Limits()
@@ -192,7 +192,7 @@ class Desk:
         """Takes metadata in; what the dialect refuses is a dead letter."""
         if isinstance(result, Learned):
             try:
-                self._catalog.teach(self._translator, result.key, result.document)
+                self._catalog.register(self._translator, result.key, result.document)
             except MessageError as error:
                 return self._translator.dead(message, error)
         return result

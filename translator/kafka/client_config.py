@@ -9,7 +9,7 @@ from typing import Any
 
 from cdc_core.kafka_settings import LIBRDKAFKA, Kafka, librdkafka_options
 from translator.errors import ConfigError
-from translator.kafka.client_errors import Complaints
+from translator.kafka.client_errors import ClientErrors
 
 
 def librdkafka(kafka: Kafka) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def librdkafka(kafka: Kafka) -> dict[str, Any]:
     config: dict[str, Any] = dict(librdkafka_options(kafka))
     # otherwise librdkafka writes to standard error in a form of its own
     config["logger"] = logging.getLogger("librdkafka")
-    config["error_cb"] = Complaints(kafka.sasl_mechanism, ssl_context(kafka))
+    config["error_cb"] = ClientErrors(kafka.sasl_mechanism, ssl_context(kafka))
     return config
 
 
@@ -34,7 +34,7 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
     """
     if kafka.security_protocol not in ("SSL", "SASL_SSL"):
         return None
-    context = trusting(kafka.ssl_ca_file, "ssl_ca_file")
+    context = ssl_context_for(kafka.ssl_ca_file, "ssl_ca_file")
     if kafka.ssl_certificate_file is not None:
         password = "" if kafka.ssl_key_password is None else kafka.ssl_key_password.get_secret_value()
         try:
@@ -46,7 +46,7 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
     return context
 
 
-def trusting(ca_file: Path | None, name: str) -> ssl.SSLContext:
+def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
     """A context that trusts the certificates of a file, or those of the system.
 
     Raises:

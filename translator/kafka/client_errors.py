@@ -52,7 +52,7 @@ _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
 
 
-class Complaints:
+class ClientErrors:
     """The `error_cb` of clients of librdkafka.
 
     Args:

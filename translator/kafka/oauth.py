@@ -8,7 +8,7 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from httpx2 import HTTPError
 
-from translator.kafka.client_config import trusting
+from translator.kafka.client_config import ssl_context_for
 from translator.settings import Kafka
 
 _TIMEOUT = 10.0
@@ -19,7 +19,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
-        self._verify = trusting(kafka.oauth_ca_file, "oauth_ca_file")
+        self._verify = ssl_context_for(kafka.oauth_ca_file, "oauth_ca_file")
         self._token: dict[str, object] | None = None
 
     async def token(self) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka import client_config
-from translator.kafka.topics import Reader, TopicFacts, Topics
+from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
 from translator.message import Message
 from translator.settings import Settings
 
@@ -157,7 +157,7 @@ def records_of(
         FatalError: the topic cannot be read.
     """
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     facts = topics.describe([topic])[topic]
     partitions = Partitions(client, settings.group)
@@ -178,7 +178,7 @@ def messages_of(client: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> I
     Raises:
         FatalError: a topic cannot be read.
     """
-    reader = Reader(client, facts)
+    reader = TopicReader(client, facts)
     record: Any
     for record in reader.to_end():
         yield message_of(record, facts[record.topic()].id)

@@ -14,7 +14,7 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 
 
-def wait_for(what: str, ask: Callable[[float], Answer], seconds: float, say: Callable[[str], None]) -> Answer:
+def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: Callable[[str], None]) -> Answer:
     """Asks until it is not answered by RetryableError, with growing pauses, and says so; with 0 seconds, once.
 
     Args:

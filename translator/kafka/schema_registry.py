@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from translator.errors import ConfigError, ErrorCode, MessageError, RetryableError, quote
-from translator.kafka.retry import wait_for
+from translator.kafka.retry import retry_until
 from translator.settings import Registry
 
 Answer = TypeVar("Answer")
@@ -101,7 +101,7 @@ class SchemaRegistry:
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
         """`schema_id`, asked again for that long while the registry does not answer."""
-        return wait_for("schema registry", lambda _: self.schema_id(subject, schema_text), seconds, say)
+        return retry_until("schema registry", lambda _: self.schema_id(subject, schema_text), seconds, say)
 
 
 def _client_config(settings: Registry) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
 from translator.errors import ConfigError, RetryableError
-from translator.kafka.retry import wait_for
+from translator.kafka.retry import retry_until
 from translator.settings import Settings, Source, is_pattern, matches
 
 Subscribed: TypeAlias = dict[str, Source]
@@ -58,7 +58,7 @@ def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Cal
         ConfigError: two sources claim a topic.
         RetryableError: there is nothing to read.
     """
-    subscribed = wait_for("raw topic", lambda _: _some(settings, names()), settings.timing.broker_wait, say)
+    subscribed = retry_until("raw topic", lambda _: _some(settings, names()), settings.timing.broker_wait, say)
     for source in settings.sources:
         for entry in source.topics:
             if is_pattern(entry) and not any(

@@ -23,8 +23,8 @@ from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, New
 from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
-from translator.kafka.client_errors import Complaints
-from translator.kafka.retry import wait_for
+from translator.kafka.client_errors import ClientErrors
+from translator.kafka.retry import retry_until
 from translator.settings import Settings
 
 Answer = TypeVar("Answer")
@@ -75,11 +75,11 @@ class Committed(Struct, frozen=True):
     note: str
 
 
-class Topics:
+class TopicAdmin:
     """The admin client and what is asked of it."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
-        self._complaints: Complaints | None = connection.get("error_cb")
+        self._complaints: ClientErrors | None = connection.get("error_cb")
         # We say why no broker is reached; its log would say it ten times a second.
         self._client = {**connection, "log_level": 0}
         # A reference is kept: an AdminClient that is collected destroys the futures it gave.
@@ -98,7 +98,7 @@ class Topics:
             RetryableError: none did in time.
             ConfigError: one refuses us, or is not whom we trust; waiting would not help.
         """
-        wait_for("broker", self._reach, seconds, say)
+        retry_until("broker", self._reach, seconds, say)
 
     def _reach(self, seconds: float) -> None:
         try:
@@ -354,7 +354,7 @@ def _reason(error: KafkaException) -> str:
     return str(error.args[0].str()) or str(error.args[0].name())
 
 
-class Reader:
+class TopicReader:
     """Reads topics from the beginning without a group, and can follow them afterwards.
 
     Args:
@@ -367,7 +367,7 @@ class Reader:
         facts: Mapping[str, TopicFacts],
         after: Mapping[tuple[str, int], int] | None = None,
     ) -> None:
-        self._complaints: Complaints | None = connection.get("error_cb")
+        self._complaints: ClientErrors | None = connection.get("error_cb")
         self._consumer = Consumer(
             {
                 **connection,
@@ -401,7 +401,7 @@ class Reader:
         except KafkaException:
             return math.inf
 
-    def reached(self, topic: str, partition: int) -> int:
+    def next_offset(self, topic: str, partition: int) -> int:
         """How far a partition was read: the offset of the next record that comes."""
         return self._reached.get((topic, partition), 0)
 

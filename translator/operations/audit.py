@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from translator.kafka.offset_ranges import Partitions, Place, Range, message_of, narrowed, places_of
-from translator.kafka.retry import wait_for
+from translator.kafka.retry import retry_until
 from translator.message import Learned, Skip
-from translator.operations.audit_index import Entry, Found, Ledger, digest, event, letter
-from translator.operations.offline_translator import Again, Answer
+from translator.operations.audit_index import AuditIndex, Entry, IndexEntry, digest, event, letter
+from translator.operations.offline_translator import OfflineTranslator, Translation
 from translator.translation.dead_letter import DeadLetter, read_dead_letter
 
 EXAMPLES = 10
@@ -19,23 +19,23 @@ EXAMPLES = 10
 _WHOLE = 2**63 - 1
 
 
-class Finding(Struct, frozen=True):
+class AuditFinding(Struct, frozen=True):
     """One raw offset, and what is wrong with it; no row data."""
 
     offset: int
     what: str
 
 
-class Findings(Struct):
+class AuditFindings(Struct):
     """How many there are, and the first of them."""
 
     count: int = 0
-    first: list[Finding] = field(default_factory=list)
+    first: list[AuditFinding] = field(default_factory=list)
 
     def add(self, offset: int, what: str) -> None:
         self.count += 1
         if len(self.first) < EXAMPLES:
-            self.first.append(Finding(offset, what))
+            self.first.append(AuditFinding(offset, what))
 
 
 class Account(Struct):
@@ -63,17 +63,17 @@ class Account(Struct):
     """Translated, and a dead letter as well: replayed."""
     compacted: int = 0
     """Offsets of events of which Kafka's compaction may have taken the raw record away."""
-    lost: Findings = field(default_factory=Findings)
-    invented: Findings = field(default_factory=Findings)
+    lost: AuditFindings = field(default_factory=AuditFindings)
+    invented: AuditFindings = field(default_factory=AuditFindings)
 
 
-class Report(Struct):
+class AuditReport(Struct):
     """The whole audit."""
 
     accounts: list[Account]
     foreign: int = 0
     """Events and dead letters of sources and topics that were not asked about."""
-    nameless: Findings = field(default_factory=Findings)
+    nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records of the written topics that name no raw record at all."""
     short: list[str] = field(default_factory=list)
     """Partitions of written topics whose beginning was deleted: what lay there counts as lost."""
@@ -90,7 +90,7 @@ class Report(Struct):
         return not sum(account.different + account.unequal for account in self.accounts)
 
 
-class Origin(Struct, frozen=True):
+class RecordOrigin(Struct, frozen=True):
     """What a written record says about where it came from. `n` is None for a dead letter."""
 
     source: str
@@ -104,18 +104,18 @@ class Origin(Struct, frozen=True):
     """A dead letter of a message that only a projection lacks."""
 
 
-Known: TypeAlias = Mapping[tuple[str, str, int], int]
+KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
 """Source, raw topic and partition -> the number of that raw partition in the ledger."""
 
 
 def audit(
-    again: Again,
+    again: OfflineTranslator,
     topic: str | None,
     partition: int | None,
     first: int | None,
     end: int | None,
     say: Callable[[str], None],
-) -> Report:
+) -> AuditReport:
     """Checks raw ranges against the canonical topic and the dead letters.
 
     Args:
@@ -129,10 +129,10 @@ def audit(
     """
     settings = again.settings
     partitions = Partitions(again.client, settings.group)
-    ledger = Ledger()
+    ledger = AuditIndex()
     try:
         ranges = _ranges(again, partitions, topic, partition, first, end, say)
-        report = Report([Account(range_.topic, range_.partition, range_.first, range_.end) for range_ in ranges])
+        report = AuditReport([Account(range_.topic, range_.partition, range_.first, range_.end) for range_ in ranges])
         known = {(again.raw_topics[range_.topic], *range_.place): number for number, range_ in enumerate(ranges)}
         output = settings.output
         for written, origin_of in ((output.topic, _of_event), (output.dead_letter_topic, _of_letter)):
@@ -152,7 +152,7 @@ def audit(
 
 
 def _ranges(
-    again: Again,
+    again: OfflineTranslator,
     partitions: Partitions,
     topic: str | None,
     partition: int | None,
@@ -167,7 +167,7 @@ def _ranges(
         again.translator(name)
         places += places_of(name, again.facts(name), partition)
     patience = again.settings.timing.broker_wait
-    committed = wait_for("group coordinator", lambda _: partitions.committed(places), patience, say)
+    committed = retry_until("group coordinator", lambda _: partitions.committed(places), patience, say)
     ranges = []
     for place in places:
         whole = partitions.bounds(*place)
@@ -177,7 +177,7 @@ def _ranges(
 
 
 def _parts(
-    again: Again, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
+    again: OfflineTranslator, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
 ) -> list[Range]:
     """The partitions of a written topic in which something of the ranges lies; all of them for the whole audit."""
     numbers = {again.partition_in(written, *range_.place) for range_ in ranges}
@@ -190,7 +190,7 @@ def _parts(
 
 
 def _entries(
-    report: Report, known: Known, records: Iterable[Any], origin_of: Callable[[Any], Origin | None]
+    report: AuditReport, known: KnownTopics, records: Iterable[Any], origin_of: Callable[[Any], RecordOrigin | None]
 ) -> Iterator[Entry]:
     """The entries of the raw partitions that are checked; what belongs to none is counted."""
     for record in records:
@@ -207,22 +207,22 @@ def _entries(
             yield letter(raw, origin.offset, origin.content, record.partition())
 
 
-def _of_event(record: Any) -> Origin | None:
+def _of_event(record: Any) -> RecordOrigin | None:
     headers = record.headers() or []
     try:
         source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
         numbers = int(partition), int(offset), int(n)
     except (KeyError, ValueError):
         return None
-    return Origin(source, topic, *numbers, digest(record.key(), record.value(), headers))
+    return RecordOrigin(source, topic, *numbers, digest(record.key(), record.value(), headers))
 
 
-def _of_letter(record: Any) -> Origin | None:
+def _of_letter(record: Any) -> RecordOrigin | None:
     found = read_dead_letter(record.key(), record.value(), record.headers() or ())
     if found is None:
         return None
     message, refused = found.message, found.output is not None
-    return Origin(
+    return RecordOrigin(
         found.source, message.topic, message.partition, message.offset, None, found.code.encode(), refused=refused
     )
 
@@ -230,7 +230,9 @@ def _of_letter(record: Any) -> Origin | None:
 # -- what should have been
 
 
-def _check(again: Again, partitions: Partitions, ledger: Ledger, number: int, range_: Range, account: Account) -> None:
+def _check(
+    again: OfflineTranslator, partitions: Partitions, ledger: AuditIndex, number: int, range_: Range, account: Account
+) -> None:
     """Goes through raw records and entries side by side; both come by rising offsets."""
     place = again.partition_in(again.settings.output.topic, *range_.place)
     topic_id = again.facts(range_.topic).id
@@ -242,7 +244,7 @@ def _check(again: Again, partitions: Partitions, ledger: Ledger, number: int, ra
             without_record.take(ahead)
             ahead = next(entries, None)
         message = message_of(record, topic_id)
-        found = Found(message.offset)
+        found = IndexEntry(message.offset)
         if ahead is not None and ahead.offset == message.offset:
             found, ahead = ahead, next(entries, None)
         judge(account, again.translate(message), found, place)
@@ -261,14 +263,14 @@ class _Orphans:
         self._account = account
         self._compacted = compacted
 
-    def take(self, found: Found) -> None:
+    def take(self, found: IndexEntry) -> None:
         if self._compacted:
             self._account.compacted += 1
         else:
             self._account.invented.add(found.offset, "no raw record lies there")
 
 
-def judge(account: Account, answer: Answer, found: Found, place: int) -> None:
+def judge(account: Account, answer: Translation, found: IndexEntry, place: int) -> None:
     """Counts one raw record.
 
     Args:
@@ -303,7 +305,7 @@ def judge(account: Account, answer: Answer, found: Found, place: int) -> None:
         account.learned += 1
 
 
-def _different(answer: Answer, events: Mapping[int, list[bytes]]) -> int:
+def _different(answer: Translation, events: Mapping[int, list[bytes]]) -> int:
     """How many of the events are, in one copy or more, not what translating gives now."""
     now = [{digest(record.key, record.value, record.headers)} for record in answer.records]
     return sum(n >= len(now) or set(copies) != now[n] for n, copies in events.items())

@@ -41,7 +41,7 @@ def letter(raw: int, offset: int, code: bytes, partition: int) -> Entry:
     return Entry(raw, offset, _LETTER, code, partition)
 
 
-class Found(Struct):
+class IndexEntry(Struct):
     """All that came of one raw offset: digests of each event by its number, the codes of dead letters."""
 
     offset: int
@@ -51,7 +51,7 @@ class Found(Struct):
     """Where the events lie."""
 
 
-class Ledger:
+class AuditIndex:
     """Entries in, in any order; entries out by raw offset. Memory stays at a few megabytes, whatever comes."""
 
     def __init__(self) -> None:
@@ -76,11 +76,11 @@ class Ledger:
         self._write()
         self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
 
-    def of(self, raw: int, first: int, end: int) -> Iterator[Found]:
+    def of(self, raw: int, first: int, end: int) -> Iterator[IndexEntry]:
         """What came of a range of a raw partition, by rising offsets."""
         query = "SELECT at, n, content, partition FROM entry WHERE raw = ? AND at >= ? AND at < ? ORDER BY at, n"
         for offset, entries in groupby(self._database.execute(query, (raw, first, end)), itemgetter(0)):
-            found = Found(offset)
+            found = IndexEntry(offset)
             for _, n, content, partition in entries:
                 if n == _LETTER:
                     found.letters.append(content.decode())

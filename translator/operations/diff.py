@@ -15,7 +15,7 @@ from translator.codecs.json import JsonCodec
 from translator.errors import FatalError
 from translator.kafka import client_config
 from translator.kafka.offset_ranges import Partitions, places_of
-from translator.kafka.topics import Topics
+from translator.kafka.topics import TopicAdmin
 from translator.operations.audit_index import digest
 from translator.settings import Settings
 
@@ -62,7 +62,7 @@ class Comparison(Struct):
         return not (self.different or self.only_a.count or self.only_b.count)
 
 
-class Form(Struct, frozen=True, array_like=True):
+class EventRecord(Struct, frozen=True, array_like=True):
     """A record of an event, as it is kept in the file."""
 
     key: bytes | None
@@ -83,14 +83,14 @@ def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, v
         RetryableError: no broker answers.
     """
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     facts = topics.describe({a, b})
     partitions = Partitions(client, settings.group)
     # Without a name it is a file of its own in the folder for temporary files, and gone when it is closed.
     shelf = sqlite3.connect("", isolation_level=None)
 
-    def forms(topic: str) -> Iterator[tuple[str, Form]]:
+    def forms(topic: str) -> Iterator[tuple[str, EventRecord]]:
         for place in places_of(topic, facts[topic], None):
             for record in partitions.read(partitions.bounds(*place)):
                 yield _form(record)
@@ -108,23 +108,23 @@ def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, v
         partitions.close()
 
 
-def _form(record: Any) -> tuple[str, Form]:
+def _form(record: Any) -> tuple[str, EventRecord]:
     place = f"{record.topic()}/{record.partition()} at offset {record.offset()}"
     headers = record.headers() or []
     identity, value = dict(headers).get("cdc-id"), record.value()
     if identity is None or value is None:
         raise FatalError(f"what lies in {place} is no event")
-    return identity.decode(), Form(record.key(), value, headers, place)
+    return identity.decode(), EventRecord(record.key(), value, headers, place)
 
 
-def _fill(shelf: sqlite3.Connection, forms: Iterator[tuple[str, Form]]) -> int:
+def _fill(shelf: sqlite3.Connection, forms: Iterator[tuple[str, EventRecord]]) -> int:
     """Puts the first topic away; returns how many of its records repeat an id."""
     insert = "INSERT OR IGNORE INTO a VALUES (?, ?)"
     return sum(1 - shelf.execute(insert, (id_, msgspec.msgpack.encode(form))).rowcount for id_, form in forms)
 
 
 def _held_against(
-    shelf: sqlite3.Connection, found: Comparison, forms: Iterator[tuple[str, Form]], *, values: bool
+    shelf: sqlite3.Connection, found: Comparison, forms: Iterator[tuple[str, EventRecord]], *, values: bool
 ) -> Comparison:
     for id_, form in forms:
         if not shelf.execute("INSERT OR IGNORE INTO b VALUES (?)", (id_,)).rowcount:
@@ -134,7 +134,7 @@ def _held_against(
         if row is None:
             found.only_b.add(Example(id_))
             continue
-        differing = _differing(msgspec.msgpack.decode(row[0], type=Form), form)
+        differing = _differing(msgspec.msgpack.decode(row[0], type=EventRecord), form)
         found.equal += not differing
         found.different += bool(differing)
         for name, pair in differing.items():
@@ -144,7 +144,7 @@ def _held_against(
     return found
 
 
-def _differing(a: Form, b: Form) -> dict[str, tuple[str, str]]:
+def _differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
     """The fields in which two records of one event differ, with both values."""
     if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
         return {}
@@ -157,7 +157,7 @@ def _differing(a: Form, b: Form) -> dict[str, tuple[str, str]]:
     return differing
 
 
-def _event(form: Form) -> ChangeEvent:
+def _event(form: EventRecord) -> ChangeEvent:
     try:
         return _decoded(form.value)
     except (ValueError, msgspec.ValidationError):

@@ -14,17 +14,17 @@ from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.offset_ranges import messages_of
 from translator.kafka.subscription import resolve
-from translator.kafka.topics import Reader, Topics
+from translator.kafka.topics import TopicAdmin, TopicReader
 from translator.message import Learning, Message, Versioned
 from translator.service.bootstrap import build_translators
 from translator.service.delivery.at_least_once import Delivery, producer_config
 from translator.settings import Settings
 from translator.state.metadata_topic import document_of, document_record
-from translator.translation.metadata_catalog import Catalog, Named
+from translator.translation.metadata_catalog import MetadataCatalog, Named
 from translator.translation.translate import Translator
 
 
-class Lesson(Struct, frozen=True):
+class LearnedMetadata(Struct, frozen=True):
     """Metadata that stands after all was read. `known`: the metadata topic had it before."""
 
     key: str
@@ -33,7 +33,7 @@ class Lesson(Struct, frozen=True):
     known: bool
 
 
-class Backlog(Struct):
+class LearnReport(Struct):
     """What was read of a source, and what it taught."""
 
     source: str
@@ -43,10 +43,10 @@ class Backlog(Struct):
     """Metadata messages among the records."""
     refused: int = 0
     """Metadata that the service makes dead letters of: hostile, or too large for the metadata topic."""
-    lessons: list[Lesson] = field(default_factory=list)
+    lessons: list[LearnedMetadata] = field(default_factory=list)
 
 
-def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[Backlog]:
+def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[LearnReport]:
     """Reads the topics of the sources from the beginning to their end, and writes what they teach.
 
     Args:
@@ -57,10 +57,10 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         RetryableError: no broker answered in time.
         FatalError: something could not be read or written.
     """
-    catalog = Catalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
+    catalog = MetadataCatalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
     translators = _learning(settings, build_translators(settings, catalog), only)
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     topics.ensure(settings)
     subscribed, doubtful = resolve(settings, topics.names())
@@ -68,20 +68,20 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         raise ConfigError("; ".join(doubtful))
     name = settings.output.metadata_topic
     limits = topics.max_message_bytes([name])
-    written = _written(Reader(client, topics.describe([name])), catalog, translators)
-    backlogs = []
+    written = _written(TopicReader(client, topics.describe([name])), catalog, translators)
+    reports = []
     for translator in translators.values():
         mine = [topic for topic, source in subscribed.items() if source.name == translator.source]
-        backlog = Backlog(translator.source, mine)
+        backlog = LearnReport(translator.source, mine)
         if mine:
             say(f"reading {', '.join(mine)}")
             keys = _read(backlog, messages_of(client, topics.describe(mine)), translator, catalog, limits[name])
             backlog.lessons = [_lesson(translator.source, key, catalog, written) for key in sorted(keys)]
-        backlogs.append(backlog)
+        reports.append(backlog)
     producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
-    fresh = [(backlog.source, lesson.key) for backlog in backlogs for lesson in backlog.lessons if not lesson.known]
+    fresh = [(backlog.source, lesson.key) for backlog in reports for lesson in backlog.lessons if not lesson.known]
     asyncio.run(_write(producer, name, [document_record(*named, catalog.document(*named)) for named in fresh]))
-    return backlogs
+    return reports
 
 
 def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collection[str]) -> dict[str, Translator]:
@@ -97,7 +97,9 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
     }
 
 
-def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Translator]) -> dict[Named, bytes]:
+def _written(
+    reader: TopicReader, catalog: MetadataCatalog, translators: Mapping[str, Translator]
+) -> dict[Named, bytes]:
     """What the metadata topic holds of these sources, by its key; the catalog learns it."""
     written: dict[Named, bytes] = {}
     for record in reader.to_end():
@@ -105,13 +107,13 @@ def _written(reader: Reader, catalog: Catalog, translators: Mapping[str, Transla
             source, key, document = found
             written[source, key] = document
             with suppress(MessageError):  # an earlier release took it
-                catalog.teach(translators[source], key, document)
+                catalog.register(translators[source], key, document)
     reader.close()
     return written
 
 
 def _read(
-    backlog: Backlog, messages: Iterable[Message], translator: Translator, catalog: Catalog, limit: int
+    backlog: LearnReport, messages: Iterable[Message], translator: Translator, catalog: MetadataCatalog, limit: int
 ) -> set[str]:
     """The keys that a source's topics teach."""
     keys = set()
@@ -124,17 +126,17 @@ def _read(
         try:
             if record_size(document_record(translator.source, learned.key, learned.document)) > limit:
                 raise MessageError(ErrorCode.TOO_LARGE, "metadata")
-            catalog.teach(translator, learned.key, learned.document)
+            catalog.register(translator, learned.key, learned.document)
             keys.add(learned.key)
         except MessageError:
             backlog.refused += 1
     return keys
 
 
-def _lesson(source: str, key: str, catalog: Catalog, written: Mapping[Named, bytes]) -> Lesson:
+def _lesson(source: str, key: str, catalog: MetadataCatalog, written: Mapping[Named, bytes]) -> LearnedMetadata:
     found = catalog.lookup(source)(key)
     subject, version = (found.subject, str(found.version[0])) if isinstance(found, Versioned) else ("", "")
-    return Lesson(key, subject, version, written.get((source, key)) == catalog.document(source, key))
+    return LearnedMetadata(key, subject, version, written.get((source, key)) == catalog.document(source, key))
 
 
 async def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:

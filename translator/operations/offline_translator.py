@@ -17,19 +17,19 @@ from translator.codecs.record import Record
 from translator.errors import ConfigError, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.subscription import resolve
-from translator.kafka.topics import Reader, TopicFacts, Topics
+from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
 from translator.message import Learned, Message, Needs, Skip
 from translator.service.bootstrap import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.faust_transport import positive_murmur2
-from translator.service.metadata_wait import Waits
+from translator.service.metadata_wait import MetadataWaiter
 from translator.settings import Settings
 from translator.state.metadata_topic import document_of
 from translator.translation.dead_letter import DeadLetter
-from translator.translation.metadata_catalog import Catalog
+from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Events, Translator
 
 
-class Answer(Struct, frozen=True):
+class Translation(Struct, frozen=True):
     """What a message is now: its outcome, the events of that, and their records for the canonical topic."""
 
     outcome: Events | DeadLetter | Skip | Learned
@@ -37,7 +37,7 @@ class Answer(Struct, frozen=True):
     records: list[Record]
 
 
-class Again:
+class OfflineTranslator:
     """The service's translators with all that it has learned.
 
     Args:
@@ -50,10 +50,12 @@ class Again:
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self.settings = settings = _registering_nothing(settings)
-        self.catalog = Catalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
+        self.catalog = MetadataCatalog(
+            lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands")
+        )
         self._by_source = build_translators(settings, self.catalog)
         self.client: Mapping[str, Any] = client_config.librdkafka(settings.kafka)
-        self.topics = Topics(self.client)
+        self.topics = TopicAdmin(self.client)
         self.topics.wait_for_broker(settings.timing.broker_wait, say)
         there = self.topics.names()
         subscribed, doubtful = resolve(settings, there)
@@ -64,21 +66,21 @@ class Again:
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
         # 0 seconds: what was not learned by now is asked of the registry once, and is missing then.
-        self._waits = Waits(self.catalog, 0, fetch_schema(settings), say)
+        self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
 
     def _learn_all(self) -> None:
         """Reads the metadata topic, into which the service writes whatever it learns."""
         name = self.settings.output.metadata_topic
-        reader = Reader(self.client, {name: self.facts(name)})
+        reader = TopicReader(self.client, {name: self.facts(name)})
         for record in reader.to_end():
             found = document_of(record, self._by_source)
             if found is None:
                 continue
             source, key, document = found
             try:
-                self.catalog.teach(self._by_source[source], key, document)
+                self.catalog.register(self._by_source[source], key, document)
             except MessageError as error:
                 self.catalog.refuse(source, key, error)
         reader.close()
@@ -107,27 +109,27 @@ class Again:
         """Where all that comes of a raw partition lies in a topic that is written (design section 4, Partitioning)."""
         return (positive_murmur2(topic) + partition) % self.facts(written).partitions
 
-    def translate(self, message: Message) -> Answer:
+    def translate(self, message: Message) -> Translation:
         """What becomes of a message now; nothing is waited for but the registry."""
         translator = self.translator(message.topic)
         result = translator.translate(message)
         while isinstance(result, Needs):
-            error = self._loop.run(self._waits.settle(translator, result))
+            error = self._loop.run(self._waits.obtain(translator, result))
             result = translator.translate(message) if error is None else translator.dead(message, error)
         events: Events | DeadLetter | None = result if isinstance(result, Events) else None
         if isinstance(result, Learned):
             try:
-                self.catalog.teach(translator, result.key, result.document)
+                self.catalog.register(translator, result.key, result.document)
             except MessageError as error:
                 result = translator.dead(message, error)
             else:
                 events = translator.announcement(message, result) if result.announces else None
         if isinstance(events, DeadLetter):
-            return Answer(events, None, [])
+            return Translation(events, None, [])
         records = translator.encode(self.codec, message, events) if events else []
         if isinstance(records, DeadLetter):
-            return Answer(records, None, [])
-        return Answer(result, events, records)
+            return Translation(records, None, [])
+        return Translation(result, events, records)
 
     def close(self) -> None:
         self._loop.close()

@@ -15,7 +15,7 @@ from translator.codecs.record import Record, record_size
 from translator.errors import ConfigError, FatalError
 from translator.kafka.offset_ranges import Partitions, message_of, narrowed, places_of
 from translator.message import Learned, Message, Skip
-from translator.operations.offline_translator import Again, Answer
+from translator.operations.offline_translator import OfflineTranslator, Translation
 from translator.service.delivery.at_least_once import producer_config
 from translator.settings import Projection, matches
 from translator.translation.dead_letter import DeadLetter
@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 Bury = Callable[[Message, DeadLetter], None]
 
 
-class Wanted(Struct, frozen=True):
+class Selection(Struct, frozen=True):
     """Which events of which raw records, and where to."""
 
     topic: str
@@ -41,7 +41,7 @@ class Wanted(Struct, frozen=True):
         return self.table is None or fnmatchcase(name, self.table)
 
 
-def retranslate(again: Again, wanted: Wanted, say: Say, bury: Bury) -> Counter[str]:
+def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bury) -> Counter[str]:
     """Writes the events of a range to its topic; returns the account.
 
     Args:
@@ -79,7 +79,7 @@ def retranslate(again: Again, wanted: Wanted, say: Say, bury: Bury) -> Counter[s
     return counts
 
 
-def _make(again: Again, output: str) -> None:
+def _make(again: OfflineTranslator, output: str) -> None:
     """Creates or checks the topic, as those of the service are."""
     settings = again.settings
     if output in settings.written_topics:
@@ -100,7 +100,7 @@ _WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"),
 class _Writer:
     """The topic beside. Its partitions are filled by the rule of the canonical topic."""
 
-    def __init__(self, again: Again, wanted: Wanted, limit: int) -> None:
+    def __init__(self, again: OfflineTranslator, wanted: Selection, limit: int) -> None:
         self._again = again
         self._wanted = wanted
         self._limit = limit
@@ -108,7 +108,7 @@ class _Writer:
         self._errors: list[KafkaError] = []
         self._producer = Producer(producer_config(again.client, again.settings.timing.delivery, [limit]))
 
-    def fitting(self, message: Message, answer: Answer) -> tuple[object, list[Record]]:
+    def fitting(self, message: Message, answer: Translation) -> tuple[object, list[Record]]:
         """What becomes of a message, and its records that are wanted. One that is too large takes all others along."""
         if answer.events is None:
             return answer.outcome, []

@@ -20,12 +20,12 @@ from translator.kafka import client_config
 from translator.kafka.oauth import Tokens
 from translator.kafka.subscription import added
 from translator.service import probes
-from translator.service.bootstrap import World, follow, look_ahead, prepare, restore, take_on
+from translator.service.bootstrap import Components, add_topics, follow, prepare, preview_topics, restore
 from translator.service.delivery.at_least_once import Delivery
 from translator.service.faust_transport import Drain, attach, batches, resubscribe
-from translator.service.partition_workers import Lanes
+from translator.service.partition_workers import PartitionWorkers
 from translator.service.pipeline import raw_bytes
-from translator.service.start_offsets import places_patience
+from translator.service.start_offsets import offset_lookup_timeout
 from translator.service.watchdog import Watchdog, Watched
 from translator.settings import Kafka, Settings, is_pattern
 
@@ -35,44 +35,44 @@ _FATAL_EXIT_SECONDS = 10
 _REAP_INTERVAL = 0.005
 
 
-def create_app(world: World, datadir: str) -> BoundedStopApp:
+def create_app(components: Components, datadir: str) -> BoundedStopApp:
     """The Faust app over a prepared world."""
-    settings = world.settings
+    settings = components.settings
     app = BoundedStopApp(settings.group, **_checked(_faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
-    app.owned = world.metrics.assigned.set
-    app.watchdog = _watchdog(app, world)
-    stopper = FailStop(app, world.delivery)
-    pipeline = world.pipeline
+    app.owned = components.metrics.assigned.set
+    app.watchdog = _watchdog(app, components)
+    stopper = FailStop(app, components.delivery)
+    pipeline = components.pipeline
 
     def given_up() -> None:
         pipeline.forget()
-        world.metrics.given_up.inc()
+        components.metrics.given_up.inc()
         app.owned(0)
 
-    drain = Drain(settings.timing.rebalance - 5, pipeline.leave, stopper.stop_work, given_up)
-    attach(app, drain, world.positions, world.transactions)
-    source_topics = app.topic(*sorted(world.subscribed), key_serializer="raw", value_serializer="raw")
-    delivery = world.delivery
+    drain = Drain(settings.timing.rebalance - 5, pipeline.cancel_waits, stopper.stop_work, given_up)
+    attach(app, drain, components.positions, components.transactions)
+    source_topics = app.topic(*sorted(components.subscribed), key_serializer="raw", value_serializer="raw")
+    delivery = components.delivery
 
     async def process(event: Any) -> None:
         tp = event.message.tp
-        membership = b"" if world.transactions is None else batches(app).membership(event.message)
+        membership = b"" if components.transactions is None else batches(app).membership(event.message)
         if membership is None:  # its records are read again by whoever has the partition now
             batches(app).give_back(event.message)
             return
         try:
-            await delivery.room()
+            await delivery.wait_for_capacity()
             if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack, membership):
                 batches(app).give_back(event.message)
         except Exception as error:
-            await stopper.die(error)
+            await stopper.trigger(error)
 
     def resume(tp: TP) -> None:
         if tp in app.consumer.assignment():
             app.consumer.resume_partitions({tp})
 
-    lanes: Lanes[TP, Any] = Lanes(
+    lanes: PartitionWorkers[TP, Any] = PartitionWorkers(
         process,
         app.add_future,
         lambda tp: app.consumer.pause_partitions({tp}),
@@ -94,12 +94,12 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
                 app.turns += 1
                 delivery.reap()
             except Exception as error:
-                await stopper.die(error)
-            world.metrics.in_flight.set(delivery.batches)
-            world.metrics.events_in_flight.set(delivery.events)
-            world.metrics.bytes_waiting.set(lanes.bytes)
-            world.metrics.waiting.set(world.waits.waiting)
-            world.metrics.held.set(world.holds.count)
+                await stopper.trigger(error)
+            components.metrics.in_flight.set(delivery.batches)
+            components.metrics.events_in_flight.set(delivery.events)
+            components.metrics.bytes_waiting.set(lanes.bytes)
+            components.metrics.waiting.set(components.waiter.waiting)
+            components.metrics.held.set(components.holds.count)
             await asyncio.sleep(_REAP_INTERVAL)
 
     @app.task  # type: ignore[untyped-decorator]  # as above
@@ -107,10 +107,10 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
         """Takes in what other processes of the group wrote to the compacted topics."""
         while not stopper.dead:
             try:
-                await restore(world)
-                follow(world, await asyncio.to_thread(lambda: list(world.reader.poll(0.5))))
+                await restore(components)
+                follow(components, await asyncio.to_thread(lambda: list(components.reader.poll(0.5))))
             except Exception as error:
-                await stopper.die(error)
+                await stopper.trigger(error)
 
     has_patterns = any(is_pattern(topic) for topic in settings.raw_topics)
 
@@ -119,49 +119,51 @@ def create_app(world: World, datadir: str) -> BoundedStopApp:
         """Ends the process when a topic was made again, for its records would get the id of the old one; takes on
         topics that match a pattern and were not there before.
         """
-        reading = set(world.subscribed)
+        reading = set(components.subscribed)
         while not stopper.dead:
             await asyncio.sleep(settings.timing.topic_refresh)
             try:
-                await asyncio.to_thread(world.positions.look)
+                await asyncio.to_thread(components.positions.look)
                 if has_patterns:
-                    await _take_on_new(world)
-                    wanted = set(world.subscribed)
+                    await _take_on_new(components)
+                    wanted = set(components.subscribed)
                     if wanted != reading and await resubscribe(app, wanted):
                         reading = wanted
             except (RetryableError, ConfigError) as error:  # no broker answers, or a new topic is gone already
                 log.warning("looking at topics failed; it is tried again", error=str(error))
             except Exception as error:
-                await stopper.die(error)
+                await stopper.trigger(error)
 
     def ready() -> str | None:
         if stopper.dead:
             return "stopping after an error"
         return None if app.placed and not app.rebalancing else "partitions are being assigned"
 
-    for path, view in probes.pages(world.metrics, ready).items():
+    for path, view in probes.pages(components.metrics, ready).items():
         app.page(path, name=path)(view)
     return app
 
 
-async def _take_on_new(world: World) -> None:
+async def _take_on_new(components: Components) -> None:
     """Finds new topics and makes them ready to be read."""
-    there = await asyncio.to_thread(world.topics.names)
-    fresh, doubtful = added(world.settings, world.subscribed, there)
+    there = await asyncio.to_thread(components.topics.names)
+    fresh, doubtful = added(components.settings, components.subscribed, there)
     for text in doubtful:
         log.error("topic is not read", reason=text)
     if fresh:
-        ahead = await asyncio.to_thread(look_ahead, world, fresh)
-        take_on(world, fresh, ahead, lambda _: "earliest")  # whatever `start` says: nothing of them was there before us
+        ahead = await asyncio.to_thread(preview_topics, components, fresh)
+        add_topics(
+            components, fresh, ahead, lambda _: "earliest"
+        )  # whatever `start` says: nothing of them was there before us
         log.info("new topics", topics=sorted(fresh))
 
 
-def _watchdog(app: BoundedStopApp, world: World) -> Watchdog:
-    timing = world.settings.timing
+def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
+    timing = components.settings.timing
     watched = [
         Watched(timing.stuck, lambda: app.turns, "the event loop has not turned"),
         Watched(
-            timing.delivery + timing.stuck, lambda: world.delivery.moved, "nothing was heard of records to deliver"
+            timing.delivery + timing.stuck, lambda: components.delivery.moved, "nothing was heard of records to deliver"
         ),
         Watched(
             timing.rebalance + timing.stuck,
@@ -201,7 +203,7 @@ class FailStop:
         self._delivery = delivery
         self.dead = False
 
-    async def die(self, error: BaseException) -> None:
+    async def trigger(self, error: BaseException) -> None:
         """Crashes the app; does not return."""
         self.stop_work(error)
         await self._app.crash(error)
@@ -213,7 +215,7 @@ class FailStop:
             return
         self.dead = True
         log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
-        self._delivery.die()
+        self._delivery.fail_stop()
         self._app.watchdog.retire(_FATAL_EXIT_SECONDS)
         exit_within(_FATAL_EXIT_SECONDS)
 
@@ -251,7 +253,7 @@ def _faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
         # Faust goes on without the places of partitions after this time: it must be above that for finding them.
-        "broker_request_timeout": max(60.0, timing.session, places_patience(settings) + 5),
+        "broker_request_timeout": max(60.0, timing.session, offset_lookup_timeout(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,
         "producer_request_timeout": 60.0,
@@ -298,10 +300,10 @@ def _credentials(kafka: Kafka) -> Any:
 
 def run(settings: Settings, *, accept_gap: bool = False) -> int:
     """Runs the service until a signal (0) or an error (1)."""
-    world = prepare(settings, accept_gap=accept_gap)
-    log.info("prepared", sources=len(world.translators), topics=len(world.subscribed))
+    components = prepare(settings, accept_gap=accept_gap)
+    log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
     with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
-        app = create_app(world, datadir)
+        app = create_app(components, datadir)
         worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
         worker.spinner = None
         app.watchdog.start()
@@ -310,7 +312,7 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         except SystemExit as end:
             return int(end.code or 0)
         finally:
-            world.delivery.die()
-            world.reader.close()
-            if world.transactions is not None and world.transactions.overstayed:
+            components.delivery.fail_stop()
+            components.reader.close()
+            if components.transactions is not None and components.transactions.overstayed:
                 os._exit(1)  # its thread does not come back, and an orderly end would wait for it

@@ -24,21 +24,21 @@ from translator.kafka import client_config
 from translator.kafka.offset_ranges import messages_of
 from translator.kafka.schema_registry import SchemaRegistry, value_subject
 from translator.kafka.subscription import Subscribed, metadata_topics, subscribe
-from translator.kafka.topics import Reader, TopicFacts, Topics
+from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
 from translator.message import Message, Setup
 from translator.service.delivery.at_least_once import Delivery, open_delivery, producer_config
 from translator.service.delivery.exactly_once import Transactions, transactional_config
 from translator.service.faust_transport import positive_murmur2
-from translator.service.metadata_wait import FetchSchema, Waits
+from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import Metrics
-from translator.service.pipeline import Destination, Output, Pipeline, Route, Target
-from translator.service.start_offsets import Known, Positions, places_patience
+from translator.service.pipeline import EventOutput, OutputTopic, Pipeline, Route, Target
+from translator.service.start_offsets import AddedTopic, StartOffsets, offset_lookup_timeout
 from translator.settings import Settings, Source, Start
 from translator.state.contradiction_marks import PREFIX, Contradictions
 from translator.state.hold_journal import TopicJournal
 from translator.state.metadata_topic import document_of, document_record
 from translator.state.table_holds import Holds
-from translator.translation.metadata_catalog import Catalog, Named
+from translator.translation.metadata_catalog import MetadataCatalog, Named
 from translator.translation.source_order import NativeOrder
 from translator.translation.translate import Translator
 
@@ -48,21 +48,21 @@ _OPEN_SECONDS = 30.0
 log = structlog.get_logger("translator")
 
 
-class World(Struct):
+class Components(Struct):
     """What the running service is made of."""
 
     settings: Settings
     client: Mapping[str, Any]  # connection settings
-    topics: Topics
+    topics: TopicAdmin
     subscribed: Subscribed
-    catalog: Catalog
+    catalog: MetadataCatalog
     translators: dict[str, Translator]  # by source
     contradictions: Contradictions
-    positions: Positions
-    reader: Reader
+    positions: StartOffsets
+    reader: TopicReader
     delivery: Delivery
     metrics: Metrics
-    waits: Waits
+    waiter: MetadataWaiter
     pipeline: Pipeline
     outdated: set[Named]
     """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
@@ -76,7 +76,7 @@ class World(Struct):
         return self.delivery if isinstance(self.delivery, Transactions) else None
 
 
-def build_translators(settings: Settings, catalog: Catalog) -> dict[str, Translator]:
+def build_translators(settings: Settings, catalog: MetadataCatalog) -> dict[str, Translator]:
     """One translator per source.
 
     Raises:
@@ -85,7 +85,7 @@ def build_translators(settings: Settings, catalog: Catalog) -> dict[str, Transla
     return {source.name: _translator(source, settings, catalog) for source in settings.sources}
 
 
-def _translator(source: Source, settings: Settings, catalog: Catalog) -> Translator:
+def _translator(source: Source, settings: Settings, catalog: MetadataCatalog) -> Translator:
     limits = settings.limits.limits()
     tables = tuple(table.declared() for table in source.tables)
     setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
@@ -129,27 +129,27 @@ def avro_header(settings: Settings, topic: str) -> bytes:
     return confluent_header(schema_id)
 
 
-def prepare(settings: Settings, *, accept_gap: bool = False) -> World:
+def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
     """The world of the service: `connect`, and the raw topics that are there.
 
     Args:
-        accept_gap: see `positions.Positions`.
+        accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
         ConfigError: as `connect`, or two sources claim one topic, or our user may not read as that group.
         RetryableError: as `connect`, or there is no topic to read.
         ContradictionError: as `connect`.
     """
-    world = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
-    world.topics.check_group(settings.group)
-    subscribed = subscribe(settings, world.topics.names, log.warning)
-    take_on(world, subscribed, look_ahead(world, subscribed), partial(configured_start, settings))
-    if world.transactions is not None:
-        world.transactions.open(max(settings.timing.broker_wait, _OPEN_SECONDS))
-    return world
+    components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
+    components.topics.check_group(settings.group)
+    subscribed = subscribe(settings, components.topics.names, log.warning)
+    add_topics(components, subscribed, preview_topics(components, subscribed), partial(configured_start, settings))
+    if components.transactions is not None:
+        components.transactions.open(max(settings.timing.broker_wait, _OPEN_SECONDS))
+    return components
 
 
-def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> World:
+def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
     """Waits for registry and brokers, checks or creates topics, and reads the compacted topics to their end.
 
     The world that it gives reads no raw topic.
@@ -161,11 +161,11 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     """
     version = installed_version("cdc-translator")
     metrics = Metrics(version, settings.metrics.tables, settings.digest)
-    catalog = Catalog(partial(_say_conflict, metrics))
+    catalog = MetadataCatalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog)
     codecs = build_codecs(settings, partial(avro_header, settings))
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics, AclOperation.WRITE)
@@ -177,11 +177,11 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         delivery = _transactions(settings, config, delivery, metrics, lambda topic: positions.note(topic))
     output = settings.output
     compacted = (output.schemas_topic, output.metadata_topic)
-    reader = Reader(client, {name: facts[name] for name in compacted})
+    reader = TopicReader(client, {name: facts[name] for name in compacted})
     contradictions = Contradictions(settings.sources)
-    destinations = {name: Destination(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
+    destinations = {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
     target = Target(
-        outputs=tuple(Output(codec, destinations[topic]) for topic, codec in codecs.items()),
+        outputs=tuple(EventOutput(codec, destinations[topic]) for topic, codec in codecs.items()),
         dead_letters=destinations[output.dead_letter_topic],
         schemas=destinations[output.schemas_topic],
         metadata=destinations[output.metadata_topic],
@@ -189,17 +189,17 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         stops=settings.codes("stop"),
         holds=settings.codes("hold_table"),
     )
-    waits = Waits(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
+    waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     confirm = partial(delivery.confirm, output.metadata_topic)
     letters = output.dead_letter_topic
     journal = TopicJournal(topics, output.metadata_topic, letters, facts[letters].id, confirm)
     holds = Holds(journal)
-    pipeline = Pipeline({}, target, catalog, delivery, contradictions, waits, holds)
-    patience = places_patience(settings)
-    positions = Positions(topics, settings.group, metrics, confirm, accept_gap=accept_gap, patience=patience)
-    world = World(
+    pipeline = Pipeline({}, target, catalog, delivery, contradictions, waiter, holds)
+    patience = offset_lookup_timeout(settings)
+    positions = StartOffsets(topics, settings.group, metrics, confirm, accept_gap=accept_gap, patience=patience)
+    components = Components(
         *(settings, client, topics, {}, catalog, translators, contradictions, positions, reader, delivery, metrics),
-        waits,
+        waiter,
         pipeline,
         set(),
         target,
@@ -207,9 +207,9 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         journal,
     )
     for record in reader.to_end():
-        take_in(world, record, fresh=False)
-    journal.follow(reader.reached(output.metadata_topic, 0))
-    return world
+        apply_state_record(components, record, fresh=False)
+    journal.follow(reader.next_offset(output.metadata_topic, 0))
+    return components
 
 
 def _transactions(
@@ -245,37 +245,39 @@ class Ahead(Struct, frozen=True):
     metadata: dict[str, list[Message]]  # by source
 
 
-def look_ahead(world: World, subscribed: Subscribed) -> Ahead:
+def preview_topics(components: Components, subscribed: Subscribed) -> Ahead:
     """Asks about raw topics and reads their metadata topics to the end. It changes nothing, so that a thread may do it.
 
     Raises:
         ConfigError: one does not exist.
     """
-    facts = world.topics.describe(subscribed)
+    facts = components.topics.describe(subscribed)
     metadata = {}
-    for source in world.settings.sources:
+    for source in components.settings.sources:
         if names := metadata_topics(source, _of(source, subscribed)):
-            metadata[source.name] = list(messages_of(world.client, {name: facts[name] for name in names}))
+            metadata[source.name] = list(messages_of(components.client, {name: facts[name] for name in names}))
     return Ahead(facts, metadata)
 
 
-def take_on(world: World, subscribed: Subscribed, ahead: Ahead, start_of: Callable[[Source], Start]) -> None:
+def add_topics(
+    components: Components, subscribed: Subscribed, ahead: Ahead, start_of: Callable[[Source], Start]
+) -> None:
     """Makes raw topics ready to be read: what their metadata topics hold is learned before their data flows.
 
     The group reads these metadata messages as well, accounts for them and tells the other processes.
     """
-    for source in world.settings.sources:
-        translator = world.translators[source.name]
+    for source in components.settings.sources:
+        translator = components.translators[source.name]
         for message in ahead.metadata.get(source.name, ()):
             if learned := translator.lesson(message):
                 with suppress(MessageError):  # its dead letter is written when the group reads it
-                    world.catalog.teach(translator, learned.key, learned.document)
+                    components.catalog.register(translator, learned.key, learned.document)
         for topic in _of(source, subscribed):
             facts = ahead.facts[topic]
-            world.pipeline.add(topic, Route(translator, facts.id, positive_murmur2(topic)))
-            world.positions.add(topic, Known(source.name, facts, start_of(source)))
-    world.subscribed.update(subscribed)
-    world.metrics.topics.set(len(world.subscribed))
+            components.pipeline.add(topic, Route(translator, facts.id, positive_murmur2(topic)))
+            components.positions.add(topic, AddedTopic(source.name, facts, start_of(source)))
+    components.subscribed.update(subscribed)
+    components.metrics.topics.set(len(components.subscribed))
 
 
 def configured_start(settings: Settings, source: Source) -> Start:
@@ -299,18 +301,18 @@ def fetch_schema(settings: Settings) -> FetchSchema | None:
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)
 
 
-def follow(world: World, records: Iterable[Any]) -> None:
+def follow(components: Components, records: Iterable[Any]) -> None:
     """Takes in what came of the compacted topics since the start, to where the reader is.
 
     Raises:
         ContradictionError: a record marks one that stands.
     """
     for record in records:
-        take_in(world, record, fresh=True)
-    world.journal.follow(world.reader.reached(world.settings.output.metadata_topic, 0))
+        apply_state_record(components, record, fresh=True)
+    components.journal.follow(components.reader.next_offset(components.settings.output.metadata_topic, 0))
 
 
-def take_in(world: World, record: Any, *, fresh: bool) -> None:
+def apply_state_record(components: Components, record: Any, *, fresh: bool) -> None:
     """One record of a compacted topic.
 
     Args:
@@ -320,32 +322,32 @@ def take_in(world: World, record: Any, *, fresh: bool) -> None:
         ContradictionError: it marks one that stands.
     """
     key = (record.key() or b"").decode()
-    if world.holds.take_in(key, record.value(), fresh=fresh) or record.value() is None:
+    if components.holds.apply_state_record(key, record.value(), fresh=fresh) or record.value() is None:
         return
-    if record.topic() == world.settings.output.schemas_topic:
-        world.catalog.announced(key)
+    if record.topic() == components.settings.output.schemas_topic:
+        components.catalog.announced(key)
         return
     if key.startswith(PREFIX):
-        world.contradictions.check(key, record.value())
+        components.contradictions.check(key, record.value())
         return
-    found = document_of(record, world.translators)
+    found = document_of(record, components.translators)
     if found is not None:  # a source that is no longer configured leaves its metadata behind
         source, learned_key, document = found
         try:
-            newest = world.catalog.teach(world.translators[source], learned_key, document)
+            newest = components.catalog.register(components.translators[source], learned_key, document)
         except MessageError as error:  # an earlier release took it; the messages that need it say so
-            world.catalog.refuse(source, learned_key, error)
+            components.catalog.refuse(source, learned_key, error)
             log.warning("metadata refused", source=source, id=learned_key, reason=error.reason)
             return
-        (world.outdated.discard if newest else world.outdated.add)((source, learned_key))
+        (components.outdated.discard if newest else components.outdated.add)((source, learned_key))
 
 
-async def restore(world: World) -> None:
+async def restore(components: Components) -> None:
     """Writes newest documents that the metadata topic would forget: of a key, compaction keeps the last record.
 
     Two processes that learn two documents of one id at the same time may write them in either order.
     """
-    for source, key in sorted(world.outdated):
-        record = document_record(source, key, world.catalog.document(source, key))
-        await world.delivery.confirm(world.settings.output.metadata_topic, record)
-        world.outdated.discard((source, key))
+    for source, key in sorted(components.outdated):
+        record = document_record(source, key, components.catalog.document(source, key))
+        await components.delivery.confirm(components.settings.output.metadata_topic, record)
+        components.outdated.discard((source, key))

@@ -24,7 +24,7 @@ from mode.utils.futures import notify
 
 from translator.errors import CdcError
 from translator.service.delivery.exactly_once import Transactions, group_metadata
-from translator.service.start_offsets import Partition, Positions
+from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
 
@@ -90,7 +90,7 @@ class BatchConsumer(driver.Consumer):
     """Faust's consumer with one event per (partition, fetch) and offsets of its own; `attach` completes it."""
 
     drain: Drain
-    positions: Positions
+    positions: StartOffsets
     offsets: Transactions | None
     """What commits them instead of us."""
 
@@ -309,7 +309,7 @@ def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     )
 
 
-def attach(app: faust.App, drain: Drain, positions: Positions, transactions: Transactions | None) -> None:
+def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: Transactions | None) -> None:
     """Gives a new app the batch transport, before anything asks it for its consumer.
 
     Args:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Needs
-from translator.translation.metadata_catalog import Catalog, remember
+from translator.translation.metadata_catalog import MetadataCatalog, remember
 from translator.translation.translate import METADATA_MISSING, Translator
 
 T = TypeVar("T")
@@ -31,11 +31,11 @@ NO_REGISTRY = "is in a schema registry, and none is configured: set registry.url
 NOT_REGISTERED = "is not in the schema registry; is registry.url the one of the writer? Replay when it is there"
 
 
-class Leaving(Exception):
+class WaitCancelled(Exception):
     """The wait was cut short."""
 
 
-class Waits:
+class MetadataWaiter:
     """Gets messages what they need: out of other messages, or out of the schema registry.
 
     Args:
@@ -45,7 +45,7 @@ class Waits:
     """
 
     def __init__(
-        self, catalog: Catalog, seconds: float, fetch: FetchSchema | None, say: Callable[[str], object]
+        self, catalog: MetadataCatalog, seconds: float, fetch: FetchSchema | None, say: Callable[[str], object]
     ) -> None:
         self._catalog = catalog
         self._seconds = seconds
@@ -56,19 +56,19 @@ class Waits:
         self._asked: dict[tuple[str, str], float] = {}
         self.waiting = 0
 
-    def leave(self) -> None:
+    def cancel_all(self) -> None:
         """Cuts every wait short, and those that would begin."""
         self._leaving.set()
 
-    def stay(self) -> None:
+    def resume(self) -> None:
         """Lets messages wait again."""
         self._leaving.clear()
 
-    async def settle(self, translator: Translator, needs: Needs) -> MessageError | None:
+    async def obtain(self, translator: Translator, needs: Needs) -> MessageError | None:
         """None as soon as the metadata is learned; else why the message cannot be read.
 
         Raises:
-            Leaving: neither is known yet.
+            WaitCancelled: neither is known yet.
         """
         refusal = self._catalog.refusal(translator.source, needs.key)
         if refusal is not None:
@@ -81,11 +81,11 @@ class Waits:
         finally:
             self.waiting -= 1
 
-    async def moment(self) -> None:
+    async def pause(self) -> None:
         """A short pause.
 
         Raises:
-            Leaving: the partition is about to be given away.
+            WaitCancelled: the partition is about to be given away.
         """
         await self._pause(_POLL)
 
@@ -125,7 +125,7 @@ class Waits:
             try:
                 text = await self._ask(self._fetch, registry_id)
                 if text is not None:
-                    self._catalog.teach(translator, key, text.encode())
+                    self._catalog.register(translator, key, text.encode())
                     return None
             except MessageError as refusal:
                 self._catalog.refuse(source, key, refusal)
@@ -169,4 +169,4 @@ class Waits:
         finally:
             leaving.cancel()
         if not task.done():
-            raise Leaving
+            raise WaitCancelled

@@ -18,7 +18,7 @@ from cdc_core.envelope import ChangeEvent
 PARTITION = ("source", "topic", "partition")
 
 
-class Tally(Struct):
+class BatchAccount(Struct):
     """What became of the records of one batch; counted when the batch is acknowledged."""
 
     source: str
@@ -136,28 +136,28 @@ class Metrics:
         config = Gauge("cdc_config_info", "Always 1; the label is a digest.", ("hash",), registry=self.registry)
         config.labels(configuration).set(1)
 
-    def account(self, tally: Tally) -> None:
+    def account(self, account: BatchAccount) -> None:
         """Adds an acknowledged batch."""
-        where = (tally.source, tally.topic, str(tally.partition))
-        self._in.labels(*where).inc(tally.records)
-        self._translated.labels(*where).inc(tally.translated)
-        self._learned.labels(*where).inc(tally.learned)
+        where = (account.source, account.topic, str(account.partition))
+        self._in.labels(*where).inc(account.records)
+        self._translated.labels(*where).inc(account.translated)
+        self._learned.labels(*where).inc(account.learned)
         for family, tallies in (
-            (self._dead, tally.dead),
-            (self._skipped, tally.skipped),
-            (self._events, tally.events),
-            (self._written, tally.written),
+            (self._dead, account.dead),
+            (self._skipped, account.skipped),
+            (self._events, account.events),
+            (self._written, account.written),
         ):
             for label, count in tallies.items():
                 family.labels(*where, label).inc(count)
-        for labels, count in tally.refused.items():
+        for labels, count in account.refused.items():
             self._refused.labels(*where, *labels).inc(count)
-        for (db, schema, table, op), count in tally.changes.items():
+        for (db, schema, table, op), count in account.changes.items():
             if table is not None:
-                name = self._label(tally.source, ".".join(part for part in (db, schema, table) if part))
-                self._changes.labels(tally.source, name, op).inc(count)
-        if tally.newest_us is not None:
-            self._lag.labels(tally.source).set(time.time() - tally.newest_us / 1e6)
+                name = self._label(account.source, ".".join(part for part in (db, schema, table) if part))
+                self._changes.labels(account.source, name, op).inc(count)
+        if account.newest_us is not None:
+            self._lag.labels(account.source).set(time.time() - account.newest_us / 1e6)
 
     def _label(self, source: str, name: str) -> str:
         """The name of a table, or OTHER: names come out of messages, and each is a series for ever."""

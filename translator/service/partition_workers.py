@@ -9,13 +9,13 @@ from typing import Any, Generic, TypeVar
 P = TypeVar("P")  # a partition
 B = TypeVar("B")  # a batch
 
-# A lane with this many waiting batches is not fetched for any more; it is again when it has none left.
-FULL = 2
+# A queue with this many waiting batches is not fetched for any more; it is again when it has none left.
+PAUSE_AT = 2
 # All lanes together.
 MAX_WAITING = 256
 
 
-class Lanes(Generic[P, B]):
+class PartitionWorkers(Generic[P, B]):
     """Takes batches of all partitions and processes each partition's in order, the partitions side by side.
 
     Args:
@@ -39,7 +39,7 @@ class Lanes(Generic[P, B]):
         self._start = start
         self._pause = pause
         self._resume = resume
-        self._lanes: dict[P, asyncio.Queue[tuple[B, int]]] = {}
+        self._queues: dict[P, asyncio.Queue[tuple[B, int]]] = {}
         self._paused: set[P] = set()
         self._size = size
         self._max_bytes = max_bytes
@@ -60,21 +60,21 @@ class Lanes(Generic[P, B]):
             await self._freed.wait()
         self._waiting += 1
         self._bytes += size
-        lane = self._lanes.get(partition)
-        if lane is None:
-            lane = self._lanes[partition] = asyncio.Queue()
-            self._start(self._work(partition, lane))
-        lane.put_nowait((batch, size))
-        if lane.qsize() >= FULL and partition not in self._paused:
+        queue = self._queues.get(partition)
+        if queue is None:
+            queue = self._queues[partition] = asyncio.Queue()
+            self._start(self._work(partition, queue))
+        queue.put_nowait((batch, size))
+        if queue.qsize() >= PAUSE_AT and partition not in self._paused:
             self._paused.add(partition)
             self._pause(partition)
 
-    async def _work(self, partition: P, lane: asyncio.Queue[tuple[B, int]]) -> None:
+    async def _work(self, partition: P, queue: asyncio.Queue[tuple[B, int]]) -> None:
         while True:
-            batch, size = await lane.get()
+            batch, size = await queue.get()
             self._waiting -= 1
             self._freed.set()
-            if lane.empty() and partition in self._paused:
+            if queue.empty() and partition in self._paused:
                 self._paused.discard(partition)
                 self._resume(partition)
             await self._process(batch)
@@ -82,4 +82,4 @@ class Lanes(Generic[P, B]):
             self._freed.set()
             # a reference kept while waiting for the next batch would keep this one from being forgotten on a rebalance
             del batch
-            await asyncio.sleep(0)  # a busy lane lets the others and the probes have their turn
+            await asyncio.sleep(0)  # a busy queue lets the others and the probes have their turn

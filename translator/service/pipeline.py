@@ -17,13 +17,13 @@ from translator.codecs.record import Record, record_size
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.message import Change, Learned, Message, Needs, Skip
 from translator.service.delivery.at_least_once import Acknowledge, Delivery, InFlight
-from translator.service.metadata_wait import Leaving, Waits
-from translator.service.metrics import Tally
+from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
+from translator.service.metrics import BatchAccount
 from translator.state.contradiction_marks import Contradictions
 from translator.state.metadata_topic import document_record
-from translator.state.table_holds import Holds, Mark
+from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
-from translator.translation.metadata_catalog import Catalog
+from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.partition_guards import Guards
 from translator.translation.translate import RUN, Events, Result, Translator, tables_of
 
@@ -48,7 +48,7 @@ class Route(Struct, frozen=True):
     partition_hash: int
 
 
-class Destination(Struct, frozen=True):
+class OutputTopic(Struct, frozen=True):
     """A topic that is written."""
 
     topic: str
@@ -56,24 +56,24 @@ class Destination(Struct, frozen=True):
     max_bytes: int
 
 
-Encoded: TypeAlias = list[tuple[Destination, list[Record] | DeadLetter]]
+Encoded: TypeAlias = list[tuple[OutputTopic, list[Record] | DeadLetter]]
 """What a message is for each output, the canonical topic first: all its records, or why there are none."""
 
 
-class Output(Struct, frozen=True):
+class EventOutput(Struct, frozen=True):
     """Where all events go, and in which form: the canonical topic or a projection."""
 
     codec: Codec
-    to: Destination
+    to: OutputTopic
 
 
 class Target(Struct, frozen=True):
     """The output side; the canonical topic is the first of the outputs."""
 
-    outputs: tuple[Output, ...]
-    dead_letters: Destination
-    schemas: Destination
-    metadata: Destination
+    outputs: tuple[EventOutput, ...]
+    dead_letters: OutputTopic
+    schemas: OutputTopic
+    metadata: OutputTopic
     version: str
     stops: frozenset[ErrorCode] = frozenset()
     """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
@@ -88,10 +88,10 @@ class Pipeline:
         self,
         routes: Mapping[str, Route],
         target: Target,
-        catalog: Catalog,
+        catalog: MetadataCatalog,
         delivery: Delivery,
         contradictions: Contradictions,
-        waits: Waits,
+        waiter: MetadataWaiter,
         holds: Holds | None = None,
     ) -> None:
         self._routes: dict[str, Route] = {}
@@ -99,7 +99,7 @@ class Pipeline:
         self._catalog = catalog
         self._delivery = delivery
         self._contradictions = contradictions
-        self._waits = waits
+        self._waits = waiter
         self._holds = holds or Holds()
         self._guards: dict[str, Guards] = {}
         self._given_back: set[tuple[str, int]] = set()
@@ -125,8 +125,8 @@ class Pipeline:
         if (topic, partition) in self._given_back:
             return False
         route = self._routes[topic]
-        tally = Tally(route.translator.source, topic, partition, len(records))
-        batch = self._delivery.begin(tally, done, membership)
+        account = BatchAccount(route.translator.source, topic, partition, len(records))
+        batch = self._delivery.begin(account, done, membership)
         # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
         # order of it survives (design section 4, Partitioning).
         place = route.partition_hash + partition
@@ -140,18 +140,18 @@ class Pipeline:
                 run, messages = messages[: len(results)], messages[len(results) :]
                 encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
                 for message, result, records_of in zip(run, results, encoded, strict=True):
-                    await self._one(batch, route.translator, message, result, records_of, place)
-                    await self._delivery.seal(batch, message.offset)
-        except Leaving:
+                    await self._process_message(batch, route.translator, message, result, records_of, place)
+                    await self._delivery.end_message(batch, message.offset)
+        except WaitCancelled:
             self._given_back.add((topic, partition))
             self._delivery.abandon(batch)
             return False
         batch.closed = True
         return True
 
-    def leave(self) -> None:
+    def cancel_waits(self) -> None:
         """Partitions are about to be given up: what waits for metadata is left to the next owner."""
-        self._waits.leave()
+        self._waits.cancel_all()
 
     def forget(self) -> None:
         """Forgets what is known of partitions: they were given up, and what comes next of them may be anything."""
@@ -159,9 +159,9 @@ class Pipeline:
             guards.forget()
         self._holds.forget()
         self._given_back.clear()
-        self._waits.stay()
+        self._waits.resume()
 
-    async def _one(
+    async def _process_message(
         self,
         batch: InFlight,
         translator: Translator,
@@ -171,7 +171,7 @@ class Pipeline:
         place: int,
     ) -> None:
         while isinstance(result, Needs):
-            error = await self._waits.settle(translator, result)
+            error = await self._waits.obtain(translator, result)
             result = translator.translate(message) if error is None else translator.dead(message, error)
             encoded = self._encoded(translator, message, result)
         try:
@@ -184,7 +184,7 @@ class Pipeline:
             held = None
             if (message.topic, message.partition) in self._holds:  # asked here, too: this runs for every message
                 held = await self._held(translator, message, result.changes)
-            schemas = held or self._before(translator, message, result, encoded)
+            schemas = held or self._schemas_to_announce(translator, message, result, encoded)
             if isinstance(schemas, DeadLetter):
                 result = schemas
             else:
@@ -193,17 +193,17 @@ class Pipeline:
             result = await self._learn(batch, translator, message, result, place)
         match result:
             case Events():
-                batch.tally.translated += 1
-                batch.tally.count(result.events)
+                batch.account.translated += 1
+                batch.account.count(result.events)
             case Skip(reason=reason):
-                batch.tally.skipped[reason] += 1
+                batch.account.skipped[reason] += 1
             case Learned():
-                batch.tally.learned += 1
+                batch.account.learned += 1
             case DeadLetter(code=code):
                 self._stop_at(result)
-                batch.tally.dead[code] += 1
+                batch.account.dead[code] += 1
                 seen = await self._hold(translator, message, code)
-                await self._bury(batch, translator, message, result, place, None, seen)
+                await self._write_dead_letter(batch, translator, message, result, place, None, seen)
 
     def _stop_at(self, dead: DeadLetter) -> None:
         """What the operator wants no dead letter of ends the process, before anything of the message is written.
@@ -214,7 +214,7 @@ class Pipeline:
         if dead.code in self._target.stops:
             raise FatalError(f"{dead.code}: {dead.reason}; on_error says stop")
 
-    async def _bury(
+    async def _write_dead_letter(
         self,
         batch: InFlight,
         translator: Translator,
@@ -233,7 +233,7 @@ class Pipeline:
         """The dead letter of a message that could be translated, but comes after one of its table that could not."""
         if (message.topic, message.partition) not in self._holds:
             return None
-        held = await self._holds.stands_before(message, tables_of(changes), self._waits.moment)
+        held = await self._holds.stands_before(message, tables_of(changes), self._waits.pause)
         if held is None:
             return None
         return translator.dead(message, MessageError(ErrorCode.HELD, str(held)))
@@ -245,11 +245,11 @@ class Pipeline:
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None
-        mark = Mark(message.offset, code, translator.source, self._target.version)
-        before = partial(self._delivery.settled, message.topic, message.partition)
+        mark = HoldMark(message.offset, code, translator.source, self._target.version)
+        before = partial(self._delivery.flush_partition, message.topic, message.partition)
         return await self._holds.hold(message, translator.tables(message), mark, before)
 
-    def _before(
+    def _schemas_to_announce(
         self, translator: Translator, message: Message, events: Events, encoded: Encoded
     ) -> dict[str, Record] | DeadLetter:
         """The schemas to announce before the events of a message are written, by key, or why nothing of it can be.
@@ -275,7 +275,7 @@ class Pipeline:
         encoded: Encoded,
         place: int,
     ) -> None:
-        """Writes all events of a message, and before them the schemas that they name; see `_before`.
+        """Writes all events of a message, and before them the schemas that they name; see `_schemas_to_announce`.
 
         That is so for each output: one that cannot take them gets none, and the dead letter says why.
         """
@@ -287,11 +287,11 @@ class Pipeline:
             await self._announce(schemas)
         for to, records in encoded:
             if isinstance(records, DeadLetter):
-                batch.tally.refused[to.topic, records.code] += 1
-                await self._bury(batch, translator, message, records, place, to.topic)
+                batch.account.refused[to.topic, records.code] += 1
+                await self._write_dead_letter(batch, translator, message, records, place, to.topic)
                 continue
             await self._delivery.send(batch, to.topic, place % to.partitions, records)
-            batch.tally.written[to.topic] += len(records)
+            batch.account.written[to.topic] += len(records)
 
     def _encoded(self, translator: Translator, message: Message, result: Result | None) -> Encoded:
         """The events of a message for each output, all of them before the first is written."""
@@ -300,7 +300,7 @@ class Pipeline:
         return [(output.to, self._records(translator, message, result, output)) for output in self._target.outputs]
 
     def _records(
-        self, translator: Translator, message: Message, result: Events, output: Output
+        self, translator: Translator, message: Message, result: Events, output: EventOutput
     ) -> list[Record] | DeadLetter:
         """All records of a message for one output, or the reason why it gets none."""
         records = translator.encode(output.codec, message, result)
@@ -310,7 +310,7 @@ class Pipeline:
 
     @staticmethod
     def _too_large(
-        translator: Translator, message: Message, records: Iterable[Record], to: Destination
+        translator: Translator, message: Message, records: Iterable[Record], to: OutputTopic
     ) -> DeadLetter | None:
         """The dead letter of a message of which a record does not fit its topic."""
         largest = max(map(record_size, records), default=0)
@@ -347,11 +347,11 @@ class Pipeline:
         if isinstance(announced, DeadLetter):
             return announced
         encoded = self._encoded(translator, message, announced)
-        schemas = self._before(translator, message, announced, encoded) if announced else {}
+        schemas = self._schemas_to_announce(translator, message, announced, encoded) if announced else {}
         if isinstance(schemas, DeadLetter):
             return schemas
         try:
-            newest = self._catalog.teach(translator, learned.key, learned.document)
+            newest = self._catalog.register(translator, learned.key, learned.document)
         except MessageError as error:
             return translator.dead(message, error)
         if newest:
@@ -360,7 +360,7 @@ class Pipeline:
             return held  # what it announces; other messages can be read by it all the same
         if announced:
             await self._write(batch, translator, message, schemas, encoded, place)
-            batch.tally.count(announced.events)
+            batch.account.count(announced.events)
         return learned
 
 

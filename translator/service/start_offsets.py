@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
-from translator.kafka.retry import wait_for
-from translator.kafka.topics import Committed, TopicFacts, Topics
+from translator.kafka.retry import retry_until
+from translator.kafka.topics import Committed, TopicAdmin, TopicFacts
 from translator.service.metrics import Metrics
 from translator.settings import Settings, Start
 
@@ -38,7 +38,7 @@ _ABORTED_AFTER = 15.0
 Partition: TypeAlias = tuple[str, int]
 
 
-def places_patience(settings: Settings) -> float:
+def offset_lookup_timeout(settings: Settings) -> float:
     """How long the places of partitions are asked for.
 
     While a transaction of a process that is gone is open, its offsets are not known: that ends with its timeout.
@@ -46,7 +46,7 @@ def places_patience(settings: Settings) -> float:
     return _PATIENCE if settings.delivery == "at_least_once" else settings.timing.delivery + _ABORTED_AFTER
 
 
-class Known(Struct, frozen=True):
+class AddedTopic(Struct, frozen=True):
     """A raw topic as it was when the process took it on. Partitions that it got since are read from their beginning."""
 
     source: str
@@ -54,7 +54,7 @@ class Known(Struct, frozen=True):
     start: Start
 
 
-class Place(Struct, frozen=True):
+class PartitionOffsets(Struct, frozen=True):
     """What the broker says of a partition: the group's offset with its note, and the offsets there are."""
 
     committed: Committed | None
@@ -88,14 +88,14 @@ class GapError(FatalError):
     """Records that the group has not read are gone."""
 
 
-class Found(Struct, frozen=True):
+class FoundOffsets(Struct, frozen=True):
     """Where to read on. `new`: those of the offsets that are not committed yet, and must be before reading."""
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
 
 
-class Positions:
+class StartOffsets:
     """Finds the places of partitions.
 
     Args:
@@ -106,7 +106,7 @@ class Positions:
 
     def __init__(
         self,
-        topics: Topics,
+        topics: TopicAdmin,
         group: str,
         metrics: Metrics,
         confirm: Callable[[Record], Awaitable[None]],
@@ -120,9 +120,9 @@ class Positions:
         self._confirm = confirm
         self._accept_gap = accept_gap
         self._patience = patience
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, AddedTopic] = {}
 
-    def add(self, topic: str, known: Known) -> None:
+    def add(self, topic: str, known: AddedTopic) -> None:
         """Takes a raw topic on."""
         self._known[topic] = known
 
@@ -130,7 +130,7 @@ class Positions:
         """What is committed beside an offset: which incarnation of the topic it belongs to."""
         return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
-    async def find(self, partitions: Iterable[Partition]) -> Found:
+    async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
         """The places of partitions that were just assigned.
 
         Raises:
@@ -148,7 +148,7 @@ class Positions:
         fresh = [partition for partition, place in places.items() if place.committed is None]
         new = {**beyond, **await asyncio.to_thread(self._starts, fresh, places)}
         left = {partition: place.committed.offset for partition, place in places.items() if place.committed is not None}
-        return Found({**left, **new}, new)
+        return FoundOffsets({**left, **new}, new)
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
         """Why a position that was good when it was found is not there any more. It is never accepted while running."""
@@ -180,10 +180,10 @@ class Positions:
                     "the next start reads the new one"
                 )
 
-    def _ask(self, partitions: list[Partition]) -> dict[Partition, Place]:
-        return wait_for("broker", lambda _: self._places(partitions), self._patience, log.warning)
+    def _ask(self, partitions: list[Partition]) -> dict[Partition, PartitionOffsets]:
+        return retry_until("broker", lambda _: self._places(partitions), self._patience, log.warning)
 
-    def _places(self, partitions: list[Partition]) -> dict[Partition, Place]:
+    def _places(self, partitions: list[Partition]) -> dict[Partition, PartitionOffsets]:
         names = {topic for topic, _ in partitions}
         ids = self._topics.ids(names)
         if absent := names - ids.keys():
@@ -193,9 +193,9 @@ class Positions:
         # The end first: what comes in between may not look as if it were committed beyond it.
         end = self._topics.offsets(partitions, "latest")
         earliest = self._topics.offsets(partitions, "earliest")
-        return {where: Place(committed.get(where), earliest[where], end[where]) for where in partitions}
+        return {where: PartitionOffsets(committed.get(where), earliest[where], end[where]) for where in partitions}
 
-    def _gaps(self, places: Mapping[Partition, Place]) -> list[Gap]:
+    def _gaps(self, places: Mapping[Partition, PartitionOffsets]) -> list[Gap]:
         found = []
         for (topic, partition), place in places.items():
             committed = place.committed
@@ -224,7 +224,9 @@ class Positions:
         self._metrics.missing.labels(*where).inc(gap.missing or 0)
         log.error("gap accepted; reading goes on from the earliest offset", gap=str(gap))
 
-    def _starts(self, partitions: list[Partition], places: Mapping[Partition, Place]) -> dict[Partition, int]:
+    def _starts(
+        self, partitions: list[Partition], places: Mapping[Partition, PartitionOffsets]
+    ) -> dict[Partition, int]:
         """Where partitions begin that the group never committed."""
         starts = {}
         for where in partitions:

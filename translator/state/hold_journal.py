@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from translator.codecs.record import Record
-from translator.kafka.retry import wait_for
-from translator.kafka.topics import Topics
+from translator.kafka.retry import retry_until
+from translator.kafka.topics import TopicAdmin
 
 log = structlog.get_logger("translator")
 
@@ -26,7 +26,7 @@ class TopicJournal:
 
     def __init__(
         self,
-        topics: Topics,
+        topics: TopicAdmin,
         metadata: str,
         letters: str,
         letters_id: str,
@@ -75,4 +75,4 @@ class TopicJournal:
     def _end(self, topic: str, partition: int, *, stable: bool) -> int:
         where = topic, partition
         ask = self._topics.offsets
-        return wait_for("broker", lambda _: ask([where], "latest", stable=stable)[where], _PATIENCE, log.warning)
+        return retry_until("broker", lambda _: ask([where], "latest", stable=stable)[where], _PATIENCE, log.warning)

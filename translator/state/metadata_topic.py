@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from translator.codecs.record import Record
 
 
-class Document(NamedTuple):
+class LearnedDocument(NamedTuple):
     """What a source has learned under a key."""
 
     source: str
@@ -21,8 +21,8 @@ def document_record(source: str, key: str, document: bytes | None) -> Record:
     return Record(f"{source}/{key}".encode(), document, [])
 
 
-def document_of(record: Any, sources: Container[str]) -> Document | None:
+def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:
     """What a record of the metadata topic teaches these sources; a mark nothing, for no source is named like one."""
     source, _, key = (record.key() or b"").decode().partition("/")
     document = record.value()
-    return Document(source, key, document) if document is not None and source in sources else None
+    return LearnedDocument(source, key, document) if document is not None and source in sources else None

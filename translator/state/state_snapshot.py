@@ -10,12 +10,12 @@ from msgspec import Struct
 from cdc_core.envelope import TableSchema
 from translator.errors import FatalError
 from translator.kafka import client_config
-from translator.kafka.topics import Reader, Topics
+from translator.kafka.topics import TopicAdmin, TopicReader
 from translator.settings import Settings
 from translator.state.metadata_topic import document_of
 
 
-class Known(Struct, frozen=True):
+class StateSnapshot(Struct, frozen=True):
     """What the two compacted topics hold, the newest record of each key. Times are those of the records, in ms."""
 
     schemas: dict[str, tuple[int, TableSchema]]
@@ -24,7 +24,7 @@ class Known(Struct, frozen=True):
     """Documents by source/key."""
 
 
-def look(settings: Settings, say: Callable[[str], None]) -> Known:
+def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
     """Reads both topics to their ends.
 
     Raises:
@@ -33,15 +33,15 @@ def look(settings: Settings, say: Callable[[str], None]) -> Known:
         FatalError: one cannot be read, or the schemas topic holds something else.
     """
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     output = settings.output
     facts = topics.describe([output.schemas_topic, output.metadata_topic])
     sources = {source.name for source in settings.sources}
-    reader = Reader(client, facts)
+    reader = TopicReader(client, facts)
     newest = {(record.topic(), record.key()): record for record in reader.to_end()}
     reader.close()
-    known = Known({}, {})
+    known = StateSnapshot({}, {})
     for (topic, _), record in newest.items():
         time, value = record.timestamp()[1], record.value()
         if topic == output.metadata_topic:

@@ -60,7 +60,7 @@ class HeldTable(Struct, frozen=True):
         return f"every table of {of}" if self.table is None else f"table {quote(text(self.table))} of {of}"
 
 
-class Mark(Struct, frozen=True):
+class HoldMark(Struct, frozen=True):
     """Why a table is held: the document of its record."""
 
     since: int
@@ -131,7 +131,7 @@ class Holds:
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal: Journal = NoJournal() if journal is None else journal
-        self._marks: dict[HeldTable, Mark] = {}
+        self._marks: dict[HeldTable, HoldMark] = {}
         self._caught_up: dict[HeldTable, CaughtUp] = {}
         self._waited_for: dict[HeldTable, float] = {}  # until when
         self._mine: dict[Partition, dict[TableName | None, Hold]] = {}
@@ -144,20 +144,20 @@ class Holds:
         return sum(map(len, self._mine.values()))
 
     @property
-    def marks(self) -> Mapping[HeldTable, Mark]:
+    def marks(self) -> Mapping[HeldTable, HoldMark]:
         """All holds that the metadata topic has."""
         return self._marks
 
     # -- the metadata topic
 
-    def take_in(self, key: str, document: bytes | None, *, fresh: bool) -> bool:
+    def apply_state_record(self, key: str, document: bytes | None, *, fresh: bool) -> bool:
         """Takes a record of the metadata topic in; False when it is none of ours.
 
         Args:
             fresh: it was written just now, so that whoever wrote it may be at work.
         """
         if key.startswith(HELD):
-            take_in(self._marks, key, document)
+            apply_mark(self._marks, key, document)
         elif key.startswith(CAUGHT_UP):
             of = _named(key.removeprefix(CAUGHT_UP))
             if document is None:
@@ -232,7 +232,11 @@ class Holds:
             await pause()
 
     async def hold(
-        self, message: Message, tables: Collection[TableName] | None, mark: Mark, before: Callable[[], Awaitable[None]]
+        self,
+        message: Message,
+        tables: Collection[TableName] | None,
+        mark: HoldMark,
+        before: Callable[[], Awaitable[None]],
     ) -> Callable[[int], None]:
         """Holds what comes after a dead letter, and returns when that can be forgotten no more.
 
@@ -299,13 +303,13 @@ class Holds:
             self._mine.pop(place, None)
 
 
-def take_in(marks: dict[HeldTable, Mark], key: str, document: bytes | None) -> None:
+def apply_mark(marks: dict[HeldTable, HoldMark], key: str, document: bytes | None) -> None:
     """Takes a record with the prefix HELD into the holds that stand."""
     of = _named(key.removeprefix(HELD))
     if document is None:
         marks.pop(of, None)
     else:
-        marks[of] = msgspec.json.decode(document, type=Mark)
+        marks[of] = msgspec.json.decode(document, type=HoldMark)
 
 
 def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:

@@ -23,7 +23,7 @@ def _nobody(source: str, key: str) -> None:
     return None
 
 
-class Catalog:
+class MetadataCatalog:
     """Filled from the compacted topics at start, by this process and by the tail of those topics afterwards.
 
     Args:
@@ -71,7 +71,7 @@ class Catalog:
         self._refused.pop(name, None)
         return True
 
-    def teach(self, translator: Translator, key: str, document: bytes) -> bool:
+    def register(self, translator: Translator, key: str, document: bytes) -> bool:
         """`learn` for the translator's source.
 
         Raises:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.events import quarantine
 from spark_sink.schema.column_types import has_statistics
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.spark_session import hadoop_folder
 from spark_sink.tables.delta.mirror import KEY_PROPERTY, MODE_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTY, location
@@ -30,7 +30,7 @@ class DeltaDdl:
         self._spark = spark
         self._warehouse = warehouse
 
-    def create(self, name: str, shape: Shape) -> str:
+    def create(self, name: str, shape: TableShape) -> str:
         present = self._spelled(name)
         if present is not None and present != name:
             return present
@@ -50,7 +50,7 @@ class DeltaDdl:
         self._create(name, {**shape.types, **own}, properties)
         return name
 
-    def add_columns(self, name: str, columns: Sequence[Column]) -> None:
+    def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
         # Before the columns: a column of which the table does not tell the source would be another column.
         properties = _sources(columns)
@@ -61,7 +61,7 @@ class DeltaDdl:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({_listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
-    def widen(self, name: str, columns: Sequence[Column]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         table = self._quoted(name)
         self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
         for column in columns:
@@ -99,7 +99,7 @@ class DeltaDdl:
         return name if name in tables else next(iter(tables), None)
 
 
-def _sources(columns: Sequence[Column]) -> dict[str, str]:
+def _sources(columns: Sequence[TableColumn]) -> dict[str, str]:
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 

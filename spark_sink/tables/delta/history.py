@@ -16,7 +16,7 @@ from spark_sink.model.row import Key
 from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
-from spark_sink.schema.evolution import Shape
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.delta.opened import DeltaOpened, commit, literal
 from spark_sink.tables.protocols import (
     CURRENT,
@@ -48,7 +48,7 @@ Near = Callable[[set[Key]], ds.Dataset]
 class DeltaHistory(DeltaOpened):
     """One table of the versions of a source table's rows."""
 
-    def __init__(self, table: DeltaTable, shape: Shape, choice: Choice, near: Near) -> None:
+    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice, near: Near) -> None:
         super().__init__(table, shape, choice)
         self._near = near
 
@@ -86,7 +86,7 @@ class DeltaHistory(DeltaOpened):
                     found.setdefault(row[:width], []).append(_version(values_of_row, *meta))
         return found
 
-    def astride(self, truncate: Truncate, *, late: bool) -> set[Key]:
+    def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         found: set[Key] = set()
         columns = [*self.shape.key, SCOPE, POS, OP, END_SCOPE, END_POS, END_OP]
         for batch in self._table.to_pyarrow_dataset().to_batches(columns=columns):
@@ -142,7 +142,7 @@ class DeltaHistory(DeltaOpened):
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Whether a version may end otherwise, or says what a row was before; see `History.versions`."""
+    """Whether a version may end otherwise, or says what a row was before; see `HistoryTable.versions`."""
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
     later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
     truncated = pc.equal(batch.column(END_OP), "t")

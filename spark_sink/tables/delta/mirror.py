@@ -12,13 +12,13 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 
 from spark_sink.errors import Reason, Refused
-from spark_sink.model.row import NOTHING, Key, Mark, Memory
+from spark_sink.model.row import NOTHING, Key, Memory, RowMark
 from spark_sink.schema.column_types import arrow_type, has_statistics, is_known, sql_type_of_delta
-from spark_sink.schema.evolution import META_PREFIX, Column, Shape
+from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.delta.opened import DeltaOpened, commit, literal
-from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Changes, Marker
+from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Marker, TableChanges
 from spark_sink.tables.spark_operations import WRITTEN, merged
 
 # Table properties that say what a table is a mirror of.
@@ -49,10 +49,10 @@ class DeltaMirror(DeltaOpened):
         stored = self._table.metadata().configuration.get(FLOORS_PROPERTY)
         return json.loads(stored) if stored else {}
 
-    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+    def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         found = self._stored(keys, (SCOPE, POS, INCOMPLETE, DELETED_AT, STATE))
         return {
-            key: Mark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
+            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
             for key, (scope, pos, incomplete, deleted, state) in found
         }
 
@@ -60,7 +60,7 @@ class DeltaMirror(DeltaOpened):
         names = tuple(self.shape.types)
         return {key: dict(zip(names, values, strict=True)) for key, values in self._stored(keys, names)}
 
-    def reached(self) -> dict[str, str]:
+    def max_positions(self) -> dict[str, str]:
         reached: dict[str, str] = {}
         for batch in self._scan([SCOPE, POS, STATE]):
             greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
@@ -79,7 +79,7 @@ class DeltaMirror(DeltaOpened):
                 found[tuple(key)] = scope, pos
         return found
 
-    def astride(self, scope: str) -> set[Key]:
+    def rows_spanning_floor(self, scope: str) -> set[Key]:
         floor = self.floors[scope]
         found: set[Key] = set()
         for batch in self._scan([*self.shape.key, SCOPE, POS, STATE]):
@@ -92,7 +92,7 @@ class DeltaMirror(DeltaOpened):
                     found.add(key)
         return found
 
-    def write(self, changes: Changes, *markers: Marker) -> None:
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
         if changes.inserts_only:
             # merge: columns that somebody else added are NULL in new rows.
             write_deltalake(
@@ -125,7 +125,7 @@ class DeltaMirror(DeltaOpened):
         self._table.delete(self._under_floors(), commit_properties=commit(marker))
         return self._table.version() > before
 
-    def retire(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
         before = self._table.version()
         self._table.update(
             updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
@@ -187,7 +187,7 @@ def _memory(state: object) -> Memory:
     return _MEMORY.decode(str(state)) if state else NOTHING
 
 
-def shape_of(table: DeltaTable) -> Shape:
+def shape_of(table: DeltaTable) -> TableShape:
     properties = table.metadata().configuration
     fields = table.schema().fields
     own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
@@ -199,9 +199,9 @@ def shape_of(table: DeltaTable) -> Shape:
         sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
         # Columns of other types were added by somebody else; no event writes them.
         if field.name not in own and is_known(sql):
-            columns.append(Column(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
+            columns.append(TableColumn(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return Shape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
+    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
 
 
 def _instant(time: int) -> str:

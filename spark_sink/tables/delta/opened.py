@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from spark_sink.schema.engine_choice import Choice
-from spark_sink.schema.evolution import Shape
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import Order
 
@@ -17,7 +17,7 @@ class DeltaOpened:
 
     orders: Sequence[Order] = ()
 
-    def __init__(self, table: DeltaTable, shape: Shape, choice: Choice) -> None:
+    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice) -> None:
         self._table = table
         self.shape = shape
         self.choice = choice

@@ -19,7 +19,17 @@ from spark_sink.tables.delta.ddl import literal, quoted
 from spark_sink.tables.delta.mirror import FLOORS_PROPERTY, location
 from spark_sink.tables.delta.staged import Staging
 from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Marker
-from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Mark, Merge, Order, RaiseFloors, Retire, merged
+from spark_sink.tables.spark_operations import (
+    WRITTEN,
+    Clear,
+    Forget,
+    Merge,
+    Order,
+    RaiseFloors,
+    Retire,
+    WriteMarker,
+    merged,
+)
 
 # A MERGE of a small table is many short jobs with the driver's work between them: some tables at a time fill the cores.
 THREADS = 4
@@ -91,7 +101,7 @@ class _Table:
         match order:
             case Merge():
                 self._merge(order)
-            case Mark(marker):
+            case WriteMarker(marker):
                 self._append(self._session.read.format("delta").load(self._path).limit(0), marker)
             case RaiseFloors(floors):
                 stored = literal(json.dumps(floors, sort_keys=True))

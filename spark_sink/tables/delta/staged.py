@@ -22,12 +22,12 @@ from deltalake.fs import DeltaStorageHandler
 from spark_sink.model.row import Key
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
-from spark_sink.schema.evolution import Shape
+from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.protocols import DELETED_AT, META_COLUMNS, POS, SCOPE, Changes, Marker
-from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Mark, Merge, Order, RaiseFloors, Retire
+from spark_sink.tables.protocols import DELETED_AT, META_COLUMNS, POS, SCOPE, Marker, TableChanges
+from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire, WriteMarker
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class StagedMirror(DeltaMirror):
     """One table that mirrors a source table, and that Spark writes."""
 
     def __init__(
-        self, table: DeltaTable, shape: Shape, choice: Choice, name: str, staging: Staging, *, by_file: bool
+        self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool
     ) -> None:
         super().__init__(table, shape, choice)
         self.orders: list[Order] = []
@@ -75,13 +75,13 @@ class StagedMirror(DeltaMirror):
     def floors(self) -> Mapping[str, str]:
         return super().floors if self._raised is None else self._raised
 
-    def write(self, changes: Changes, *markers: Marker) -> None:
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
         # Spark's commit carries one marker, the first; others are of works that were ordered before this one. It takes
         # no version below zero, which only a day before 1970 has, when there is nothing to forget.
         for marker in markers[1:]:
             done = self.applied(marker.app)
             if marker.version > (-1 if done is None else done):
-                self.orders.append(Mark(marker))
+                self.orders.append(WriteMarker(marker))
         staged = changes.rows
         for name, flags in changes.kept.items():
             staged = staged.append_column(WRITTEN + name, flags)
@@ -109,7 +109,7 @@ class StagedMirror(DeltaMirror):
             self.orders.append(Clear(dict(self.floors), marker))
         return under
 
-    def retire(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
         met = any(
             _lie_under(batch.filter(pc.is_null(batch.column(DELETED_AT))), self.floors)
             for batch in self._scan([SCOPE, POS, DELETED_AT])

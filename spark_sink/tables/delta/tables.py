@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
-from spark_sink.schema.evolution import Shape
+from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
@@ -41,7 +41,7 @@ class DeltaTables:
             return None
         return self._opened(name, opened)
 
-    def shape(self, name: str) -> Shape | None:
+    def shape(self, name: str) -> TableShape | None:
         """What a table is; None when there is none."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spark_sink.apply.history import end_versions, write_down
+from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Form, Mode
@@ -37,7 +37,7 @@ def applied(made: History) -> MemoryHistory:
                 for event in group:
                     end_versions(event, table, PLAN.shape, Marker("app", number), all_scopes=True)
             else:
-                chapter = write_down(list(group), table, PLAN)
+                chapter = build_versions(list(group), table, PLAN)
                 assert [] == chapter.rejected
                 table.write(chapter.rows, chapter.adds_only, Marker("app", number))
     return table

@@ -85,27 +85,27 @@ def test_what_is_written_is_read(tables: Tables) -> None:
         (KEYS[1],): Mark("one", "12", incomplete=True),
         (KEYS[2],): Mark("one", "22", deleted=True, memory=Memory(gap="3")),
     } == marks
-    assert {"one": "92"} == table.reached()
+    assert {"one": "92"} == table.max_positions()
 
 
 def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
     """Floors are kept, rows up to them go with the marker of it, later ones and other scopes stay, and so do deleted
     rows until their time; where nothing lies under the floors, there is nothing to commit."""
-    astride = msgspec.json.encode(Memory(reset="1")).decode()
+    rows_spanning_floor = msgspec.json.encode(Memory(reset="1")).decode()
     rows: dict[str, Stored] = {
         "under": {},
         "other": {"_cdc_scope": "it's", "_cdc_state": '{"seen":{"three":"5"}}'},
         "beyond": {"_cdc_pos": "3"},
-        "astride": {"_cdc_pos": "4", "_cdc_state": astride},
+        "astride": {"_cdc_pos": "4", "_cdc_state": rows_spanning_floor},
         "dead": {"_cdc_pos": "5", "_cdc_deleted_at": 1_000},
         "dying": {"_cdc_pos": "6", "_cdc_deleted_at": 1_001},
     }
     table = tables.open()
     table.write(_changes(rows, inserts_only=True), Marker("m", 0))
     table = tables.done(table)
-    assert {"one": "6", "it's": "1", "three": "5"} == table.reached()
+    assert {"one": "6", "it's": "1", "three": "5"} == table.max_positions()
     table.raise_floors({"one": "2", "it's": "0"})
-    assert ({"one": "2", "it's": "0"}, {("astride",)}) == (table.floors, table.astride("one"))
+    assert ({"one": "2", "it's": "0"}, {("astride",)}) == (table.floors, table.rows_spanning_floor("one"))
     assert table.clear(Marker("m", 1))
     table = tables.done(table)
     assert ({"one": "2", "it's": "0"}, 1) == (table.floors, table.applied("m"))
@@ -127,9 +127,9 @@ def test_what_is_retired(tables: Tables) -> None:
     table.write(_changes(rows, inserts_only=True), Marker("m", 0))
     table = tables.done(table)
     table.raise_floors({"one": "2"})
-    assert table.retire(7_000, Marker("m", 1))
+    assert table.soft_delete_below_floor(7_000, Marker("m", 1))
     table = tables.done(table)
     assert (1, {("beyond",)}) == (table.applied("m"), set(table.written()))
     under = table.marks({("under",)})["under",]
     assert (Mark("one", "1", deleted=True), 5) == (under, table.rows({("under",)})["under",]["a.b"])
-    assert not table.retire(8_000, Marker("m", 2))
+    assert not table.soft_delete_below_floor(8_000, Marker("m", 2))

@@ -84,7 +84,7 @@ def test_what_lies_under_floors(warehouse: Path) -> None:
     for (scope, floor), (clears, retires) in met.items():
         table, floors, marker = _opened(warehouse), {scope: floor}, Marker("m", 1)
         table.raise_floors(floors)
-        assert (clears, retires) == (table.clear(marker), table.retire(7, marker))
+        assert (clears, retires) == (table.clear(marker), table.soft_delete_below_floor(7, marker))
         expected = [RaiseFloors(floors), *[Clear(floors, marker)] * clears, *[Retire(floors, 7, marker)] * retires]
         assert expected == table.orders
 

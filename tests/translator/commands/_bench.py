@@ -21,7 +21,7 @@ from translator.codecs.record import Record
 from translator.errors import RetryableError
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.message import Message
-from translator.operations.offline_translator import Again
+from translator.operations.offline_translator import OfflineTranslator
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 PARTITIONS = 2
@@ -97,7 +97,7 @@ class Bench:
 
     def serve(self, write: Callable[[Message, list[Record]], Iterable[Record]] | None = None) -> None:
         """Writes what the service would; `write` may leave out, repeat or change the records of a message."""
-        again = Again(settings_module.load(self.config), print)
+        again = OfflineTranslator(settings_module.load(self.config), print)
         partitions = Partitions(again.client, self.name)
         producer = Producer(self.client)
         for number in range(PARTITIONS):

@@ -11,7 +11,7 @@ from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_files
 from translator.kafka.offset_ranges import Partitions, message_of
-from translator.operations.offline_translator import Again
+from translator.operations.offline_translator import OfflineTranslator
 
 HEADERS = [("a", b"1"), ("a", b"\xff\x00"), ("b", None)]
 
@@ -43,7 +43,7 @@ def test_the_same_messages(shop: Bench) -> None:
 def test_the_same_events(shop: Bench) -> None:
     """The file gives the events of the core; those of the service name the id of the topic in `pos_scope`, too."""
     shop.feed([row(1), b"{]", row(2)])
-    again = Again(settings_module.load(shop.config), print)
+    again = OfflineTranslator(settings_module.load(shop.config), print)
     events = [again.translate(message).events for message in captured(shop, "--count", "3", shop.raw)]
     again.close()
     codec = JsonCodec()

@@ -18,9 +18,9 @@ SECRET = "a-cell-of-a-row"
 
 def events(shop: Bench) -> Sequence[object]:
     """The events of three messages."""
-    from translator.operations.offline_translator import Again
+    from translator.operations.offline_translator import OfflineTranslator
 
-    again = Again(load(shop.config), print)
+    again = OfflineTranslator(load(shop.config), print)
     messages = [Message(shop.raw, 0, offset, 1000, None, row(offset + 1)) for offset in range(3)]
     found = [event for message in messages for event in getattr(again.translate(message).events, "events", [])]
     again.close()

@@ -82,7 +82,7 @@ def test_version_2_has_no_last_field() -> None:
 
 
 def test_the_version_field_is_no_schema_version() -> None:
-    """`Record.version` may hold anything; records of 2020 and 2021 had large numbers there."""
+    """`DtsRecord.version` may hold anything; records of 2020 and 2021 had large numbers there."""
     for number in (0, 170_844_600, -1):
         assert "v2" == READER.read(compose("NOOP", schema="v2", version=number)).schema
         assert "v3" == READER.read(compose("NOOP", schema="v3", version=number)).schema

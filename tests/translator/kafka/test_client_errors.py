@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import KafkaError
 
-from translator.kafka.client_errors import Complaints
+from translator.kafka.client_errors import ClientErrors
 
 # As librdkafka 2.16 says it; the whole of them against a real broker: tests/integration/test_security.py
 LOGIN = "sasl_ssl://b:1/{}: SASL authentication error: Authentication failed: Invalid username or password"
@@ -13,8 +13,8 @@ AWAY = "b:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (af
 NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: "
 
 
-def told(*errors: tuple[int, str]) -> Complaints:
-    complaints = Complaints("PLAIN", None)
+def told(*errors: tuple[int, str]) -> ClientErrors:
+    complaints = ClientErrors("PLAIN", None)
     for code, text in errors:
         complaints(KafkaError(code, text))
     return complaints

@@ -9,15 +9,15 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.translator.operations._replay import Read, Yard
-from translator.service.bootstrap import World, follow, prepare
+from translator.service.bootstrap import Components, follow, prepare
 from translator.settings import Settings
 
 
 class Owner:
     """Reads partitions of the raw topic from where it is told to where they end."""
 
-    def __init__(self, yard: Yard, world: World, begin: int) -> None:
-        self.world = world
+    def __init__(self, yard: Yard, components: Components, begin: int) -> None:
+        self.components = components
         self.tasks: list[asyncio.Task[None]] = []
         self._yard = yard
         self._next: Counter[int] = Counter()
@@ -25,7 +25,7 @@ class Owner:
 
     async def reap(self) -> None:
         while True:
-            self.world.delivery.reap()
+            self.components.delivery.reap()
             await asyncio.sleep(0.005)
 
     def follow(self) -> None:
@@ -34,11 +34,11 @@ class Owner:
 
     async def _follow(self) -> None:
         while True:
-            follow(self.world, await asyncio.to_thread(lambda: list(self.world.reader.poll(0.1))))
+            follow(self.components, await asyncio.to_thread(lambda: list(self.components.reader.poll(0.1))))
 
     async def informed(self) -> None:
         """Returns when it has taken in all that others have written by now."""
-        await self.world.journal.synced()
+        await self.components.journal.synced()
 
     async def read(self, *partitions: int) -> None:
         """Translates what came, and returns when all of it is delivered."""
@@ -48,7 +48,7 @@ class Owner:
             if not records:
                 continue
             done = asyncio.Event()
-            await self.world.pipeline.process(self._yard.raw, partition, records, done.set)
+            await self.components.pipeline.process(self._yard.raw, partition, records, done.set)
             self._next[partition] = records[-1].offset + 1
             await done.wait()
 

@@ -134,17 +134,17 @@ class Yard:
         asyncio.run(self._translate(settings))
 
     async def _translate(self, settings: Settings) -> None:
-        world = prepare(settings)
+        components = prepare(settings)
         found: dict[int, list[Read]] = defaultdict(list)
         for record in self._all(self.raw):
             found[record.partition()].append(Read.of(record))
         done: list[int] = []
         for partition, records in found.items():
-            await world.pipeline.process(self.raw, partition, records, lambda: done.append(1))
+            await components.pipeline.process(self.raw, partition, records, lambda: done.append(1))
         while len(done) < len(found):
-            world.delivery.reap()
+            components.delivery.reap()
             await asyncio.sleep(0.005)
-        world.reader.close()
+        components.reader.close()
 
     def replay(self, settings: Settings, wanted: Wanted | None = None, *, execute: bool = True) -> Report:
         return replay(settings, wanted or Wanted(), self.said.append, execute=execute)

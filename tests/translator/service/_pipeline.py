@@ -17,8 +17,8 @@ from translator.codecs.json import JsonCodec
 from translator.kafka.topics import Topics
 from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.at_least_once import Delivery, producer_config
-from translator.service.metadata_wait import FetchSchema, Waits
-from translator.service.metrics import Tally
+from translator.service.metadata_wait import FetchSchema, MetadataWaiter
+from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Destination, Output, Pipeline, Route, Target
 from translator.settings import Kafka, Projection, Settings, Source
 from translator.settings import Output as OutputSettings
@@ -102,11 +102,11 @@ class Bench:
         facts = topics.describe(self.settings.written_topics)
         to = {name: Destination(name, facts[name].partitions, sizes[name]) for name in self.settings.written_topics}
         config = producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 60, sizes.values())
-        self.accounted: list[Tally] = []
+        self.accounted: list[BatchAccount] = []
         self.producer = producer(config)
         self.delivery = Delivery(self.producer, self.accounted.append)
         self.contradictions = Contradictions(self.settings.sources)
-        self.waits = Waits(self.catalog, 1.0, fetch, self.said.append)
+        self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append)
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id", 6)},
             Target(
@@ -121,7 +121,7 @@ class Bench:
             self.catalog,
             self.delivery,
             self.contradictions,
-            self.waits,
+            self.waiter,
         )
 
     def _named(self, name: str) -> str:

@@ -44,8 +44,8 @@ def test_learned_and_told(make: Callable[..., Bench]) -> None:
     assert ("src/raw/3/0/0", "src/raw/3/1/0") == (announced["id"], row["id"])
     (schema,) = bench.read(bench.output.schemas_topic, 0)
     assert announced["schema_id"] == json.loads(schema.value())["id"]
-    (tally,) = bench.accounted
-    assert (2, 1, 1, {"schema": 1, "c": 1}) == (tally.records, tally.learned, tally.translated, tally.events)
+    (account,) = bench.accounted
+    assert (2, 1, 1, {"schema": 1, "c": 1}) == (account.records, account.learned, account.translated, account.events)
 
 
 def test_again_with_the_same_bytes(make: Callable[..., Bench]) -> None:

@@ -16,7 +16,7 @@ from translator.service.app import _checked, _faust_settings
 from translator.service.bootstrap import transactional_id
 from translator.service.delivery.at_least_once import producer_config
 from translator.service.delivery.exactly_once import transactional_config
-from translator.service.start_offsets import places_patience
+from translator.service.start_offsets import offset_lookup_timeout
 from translator.settings import Kafka, Settings, Source, Timing, Web
 
 PLAIN = Kafka(bootstrap_servers="a:1,b:2")
@@ -39,8 +39,8 @@ def test_faust_waits_longer_for_places_than_they_take() -> None:
     for delivery in ("at_least_once", "exactly_once"):
         for timing in (Timing(), slow):
             given = settings(PLAIN).model_copy(update={"delivery": delivery, "timing": timing})
-            assert _faust_settings(given, "unused")["broker_request_timeout"] > places_patience(given)
-    assert places_patience(given) > 300 + 10, "the broker's timeout of a transaction, and how often it looks"
+            assert _faust_settings(given, "unused")["broker_request_timeout"] > offset_lookup_timeout(given)
+    assert offset_lookup_timeout(given) > 300 + 10, "the broker's timeout of a transaction, and how often it looks"
 
 
 def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:

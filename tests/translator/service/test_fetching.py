@@ -12,7 +12,7 @@ from translator.service.start_offsets import Found
 FIRST, SECOND = TP("raw", 0), TP("raw", 1)
 
 
-class Positions:
+class StartOffsets:
     """The group has committed nothing of one partition, and something of the other."""
 
     async def find(self, _: object) -> Found:
@@ -24,7 +24,7 @@ class Consumer(BatchConsumer):
 
     def __init__(self) -> None:
         self.flow_active = False
-        self.positions: Any = Positions()
+        self.positions: Any = StartOffsets()
         self.offsets = None
         self.sought: list[Mapping[TP, int]] = []
         self._placed = {}

@@ -77,7 +77,7 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path
             await first.read(0, 1)
             assert ([0, 3], [0]) == (canonical(yard), canonical(yard, 1))
             assert [(1, "AMBIGUOUS_VARIANT"), (2, "HELD"), (4, "HELD")] == letters(yard)
-            assert 1 == first.world.holds.count
+            assert 1 == first.components.holds.count
             listed = await asyncio.to_thread(ls, wrong(yard), tmp_path)
             assert (
                 f"held: table 'shop.t' of topic {yard.raw}, partition 0, since offset 1 (AMBIGUOUS_VARIANT)" in listed
@@ -92,11 +92,11 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path
             await second.informed()
             yard.feed(0, good(3))
             await second.read(0)
-            assert ([0, 3, 3, 6, 1, 2, 4, 5, 7], 0) == (canonical(yard), second.world.holds.count)
+            assert ([0, 3, 3, 6, 1, 2, 4, 5, 7], 0) == (canonical(yard), second.components.holds.count)
         async with owner(yard, wrong(yard), begin=8) as third:
             yard.feed(0, good(4))
             await third.read(0)
-            assert (8, {}) == (canonical(yard)[-1], third.world.holds.marks)
+            assert (8, {}) == (canonical(yard)[-1], third.components.holds.marks)
 
     asyncio.run(life())
 
@@ -119,7 +119,7 @@ def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
             await first.informed()
             yard.feed(0, good(2))
             await first.read(0)
-            assert ([0, 2, 3, 4], 0) == (canonical(yard), first.world.holds.count)
+            assert ([0, 2, 3, 4], 0) == (canonical(yard), first.components.holds.count)
 
     asyncio.run(life())
 
@@ -173,7 +173,7 @@ def test_the_next_owner_knows_before_it_reads(yard: Yard) -> None:
             await first.read(0)
             yard.feed(0, good(1))
             taking_over = asyncio.create_task(second.read(0))
-            while second.world.delivery.batches == 0:
+            while second.components.delivery.batches == 0:
                 await asyncio.wait({taking_over}, timeout=0.05)
             await asyncio.wait({taking_over}, timeout=0.3)
             assert not taking_over.done()
@@ -196,7 +196,7 @@ def test_messages_that_arrive_while_it_is_replayed(yard: Yard, monkeypatch: pyte
             await first.read(0)
             if killed:
                 with monkeypatch.context() as patched:
-                    patched.setattr("translator.operations.dlq.replay._Replay._any", _dying_after(17))
+                    patched.setattr("translator.operations.dlq.replay._Replay._replay_letter", _dying_after(17))
                     with pytest.raises(_Killed):
                         await replayed(yard, corrected(yard))
             replay = asyncio.create_task(replayed(yard, corrected(yard)))
@@ -205,7 +205,7 @@ def test_messages_that_arrive_while_it_is_replayed(yard: Yard, monkeypatch: pyte
         records = yard.read(f"{yard.name}-out")
         found = offsets(record for record in records if record.key().startswith(b'["shop","shop",null,"t"'))
         assert [*range(31), *range(31, found[-1] + 1, 2)] == in_order(found)
-        assert 0 == first.world.holds.count
+        assert 0 == first.components.holds.count
         assert found[-1] not in [offset for offset, _ in letters(yard)], "the last one came straight"
 
     asyncio.run(life())
@@ -219,7 +219,7 @@ def _dying_after(count: int) -> Any:
     from translator.operations.dlq.replay import _Replay
 
     done: list[int] = []
-    replay = _Replay._any
+    replay = _Replay._replay_letter
 
     async def any_(self: Any, twins: Any) -> None:
         done.append(1)

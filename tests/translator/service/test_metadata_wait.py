@@ -78,11 +78,11 @@ class TestGivenAway:
     def test_a_wait_ends(self, make: Callable[..., Bench]) -> None:
         """A partition that is given away gives its batch back, unacknowledged, and those behind it; others finish."""
         bench = make()
-        bench.waits._seconds = 600  # nobody is to wait for that long
+        bench.waiter._seconds = 600  # nobody is to wait for that long
 
         async def steps() -> None:
             first = asyncio.create_task(bench.process(3, [teach(0, key="other"), need(1, "other"), need(2), need(3)]))
-            await soon(lambda: bench.waits.waiting == 1)
+            await soon(lambda: bench.waiter.waiting == 1)
             bench.pipeline.leave()
             assert not await asyncio.wait_for(first, 60)
             assert not await bench.process(3, [need(4, "other")])
@@ -93,18 +93,18 @@ class TestGivenAway:
         assert [(1, "text")] == written(bench)
         assert [(0, "text")] == written(bench, OTHER)
         assert [] == letters(bench)
-        assert [1] == [tally.records for tally in bench.accounted]
+        assert [1] == [account.records for account in bench.accounted]
         assert 0 == bench.delivery.batches
 
     def test_the_next_owner_begins_anew(self, make: Callable[..., Bench]) -> None:
         """What was given back is read again, and what was written of it has the same bytes."""
         bench = make()
-        bench.waits._seconds = 600
+        bench.waiter._seconds = 600
         batch = [teach(0, key="other"), need(1, "other"), need(2)]
 
         async def steps() -> None:
             first = asyncio.create_task(bench.process(3, batch))
-            await soon(lambda: bench.waits.waiting == 1)
+            await soon(lambda: bench.waiter.waiting == 1)
             bench.pipeline.leave()
             assert not await first
             bench.pipeline.forget()
@@ -142,11 +142,11 @@ class TestGivenUp:
     def test_other_partitions_go_on(self, make: Callable[..., Bench]) -> None:
         """A wait holds its own partition only."""
         bench = make()
-        bench.waits._seconds = 600
+        bench.waiter._seconds = 600
 
         async def steps() -> None:
             waiting = asyncio.create_task(bench.process(3, [need(0)]))
-            await soon(lambda: bench.waits.waiting == 1)
+            await soon(lambda: bench.waiter.waiting == 1)
             await bench.process(4, [teach(0, key="other"), need(1, "other")])
             await bench.acknowledged(1)
             assert not waiting.done()
@@ -185,7 +185,7 @@ class TestRegistry:
         """An id that it does not know at first is asked for again while its message waits."""
         registry = Registry(None, "text")
         bench = make(registry)
-        bench.waits._seconds = 600
+        bench.waiter._seconds = 600
         scenario(lambda: bench.run([need(0, "7", 7)]))
         assert [7, 7] == registry.asked
         assert [(0, "text")] == written(bench)
@@ -206,7 +206,7 @@ class TestRegistry:
         monkeypatch.setattr(metadata_wait, "ASK_AGAIN", 0)
         registry = Registry(*[None] * 4, "text")
         bench = make(registry)
-        bench.waits._seconds = 0
+        bench.waiter._seconds = 0
         scenario(lambda: bench.run([need(offset, "7", 7) for offset in range(5)]))
         assert [(4, "text")] == written(bench)
         assert [7] * 5 == registry.asked
@@ -241,7 +241,7 @@ class TestRegistry:
     def test_none(self, make: Callable[..., Bench]) -> None:
         """Without a registry the message is dead at once, and the reason names the setting."""
         bench = make(None)
-        bench.waits._seconds = 600
+        bench.waiter._seconds = 600
         scenario(lambda: bench.run([need(0, "7", 7)]))
         ((code, reason),) = letters(bench)
         assert "SCHEMA_MISSING" == code

@@ -5,19 +5,19 @@ from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from translator.service.metrics import Metrics, Tally
+from translator.service.metrics import BatchAccount, Metrics
 
 
 def test_account() -> None:
     """A batch is added whole: what became of its records, and beside it the events and what was written of them."""
     metrics = Metrics("1.2.3", tables=1)
-    tally = Tally(
+    account = BatchAccount(
         "erp", "raw", 3, records=7, translated=3, learned=1, dead=Counter(TOO_LARGE=1), skipped=Counter(empty=2)
     )
-    tally.changes.update({("shop", None, "t", "u"): 3, (None, None, "t", "u"): 1, ("shop", None, None, "schema"): 1})
-    tally.written.update({"cdc.canonical": 5, "cdc.debezium": 6})
-    tally.refused["cdc.debezium", "UNSUPPORTED_SHAPE"] = 2
-    metrics.account(tally)
+    account.changes.update({("shop", None, "t", "u"): 3, (None, None, "t", "u"): 1, ("shop", None, None, "schema"): 1})
+    account.written.update({"cdc.canonical": 5, "cdc.debezium": 6})
+    account.refused["cdc.debezium", "UNSUPPORTED_SHAPE"] = 2
+    metrics.account(account)
     found = {}
     for family in text_string_to_metric_families(metrics.exposition().decode()):
         for sample in family.samples:
@@ -52,9 +52,9 @@ def test_a_hostile_stream_of_names() -> None:
     """Ten thousand tables get as many series as they may, and nothing is left uncounted."""
     metrics = Metrics("1.2.3", tables=50)
     for number in range(10_000):
-        tally = Tally("erp", "raw", 3, records=1)
-        tally.changes["shop", None, f"t{number}", "c"] += 1
-        metrics.account(tally)
+        account = BatchAccount("erp", "raw", 3, records=1)
+        account.changes["shop", None, f"t{number}", "c"] += 1
+        metrics.account(account)
     found = samples(metrics, "cdc_table_events_total")
     assert (51, 10_000) == (len(found), sum(count for _, count in found))
     assert [9_950] == [count for labels, count in found if labels["table"] == "other"]
@@ -64,9 +64,9 @@ def test_a_hostile_stream_of_names() -> None:
 def test_a_name_without_end() -> None:
     """It is among the others, whatever the room."""
     metrics = Metrics("1.2.3", tables=50)
-    tally = Tally("erp", "raw", 3, records=1)
-    tally.changes["shop", None, "t" * 10_000, "c"] += 1
-    metrics.account(tally)
+    account = BatchAccount("erp", "raw", 3, records=1)
+    account.changes["shop", None, "t" * 10_000, "c"] += 1
+    metrics.account(account)
     assert [{"source": "erp", "table": "other", "op": "c"}] == [
         labels for labels, _ in samples(metrics, "cdc_table_events_total")
     ]
@@ -75,8 +75,8 @@ def test_a_name_without_end() -> None:
 def test_lag() -> None:
     """Of the last commit that a batch tells; a source that tells none has no lag, which is not a lag of zero."""
     metrics = Metrics("1.2.3")
-    metrics.account(Tally("silent", "raw", 3, records=1))
-    metrics.account(Tally("erp", "raw", 3, records=1, newest_us=int((time.time() - 3_600) * 1e6)))
+    metrics.account(BatchAccount("silent", "raw", 3, records=1))
+    metrics.account(BatchAccount("erp", "raw", 3, records=1, newest_us=int((time.time() - 3_600) * 1e6)))
     ((labels, lag),) = samples(metrics, "cdc_source_lag_seconds")
     assert {"source": "erp"} == labels
     assert 3_599 < lag < 7_200
@@ -85,9 +85,9 @@ def test_lag() -> None:
 def test_no_place_is_a_label() -> None:
     """Offsets and positions as labels would make a series of every record."""
     metrics = Metrics("1.2.3", tables=1)
-    tally = Tally("erp", "raw", 3, records=1)
-    tally.changes["shop", None, "t", "c"] += 1
-    metrics.account(tally)
+    account = BatchAccount("erp", "raw", 3, records=1)
+    account.changes["shop", None, "t", "c"] += 1
+    metrics.account(account)
     families = text_string_to_metric_families(metrics.exposition().decode())
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert {"source", "topic", "partition", "table", "op", "code", "reason", "output", "version", "hash"} >= labels

@@ -51,10 +51,10 @@ def test_a_projection_gets_the_same_stream(broker: Broker) -> None:
     found = [(row.key(), row.value()) for row in bench.projected("rows", PROJECTED)]
     assert [(first, b"c"), (first, None), (last, b"c"), (last, None)] == found
     assert 1 == len(bench.read(bench.output.dead_letter_topic, PARTITION)), "one dead letter, whatever the outputs are"
-    (tally,) = bench.accounted
-    assert (4, 3, 1) == (tally.records, tally.translated, tally.dead.total())
-    assert {"c": 2, "schema": 1} == tally.events
-    written = {topic.removeprefix(bench.output.topic): count for topic, count in tally.written.items()}
+    (account,) = bench.accounted
+    assert (4, 3, 1) == (account.records, account.translated, account.dead.total())
+    assert {"c": 2, "schema": 1} == account.events
+    written = {topic.removeprefix(bench.output.topic): count for topic, count in account.written.items()}
     assert {"": 3, ".rows": 4, ".same": 3} == written
     bench.close()
 
@@ -86,9 +86,9 @@ def test_what_a_projection_cannot_take_is_missing_there_alone(
         assert [0, 1] == [json.loads(event.value())["origin"]["offset"] for event in bench.read(topic, partition)]
     assert [] == [row for row in bench.read(odd, PROJECTED) if b'"offset":0' in row.value()]
     assert 1 == len(bench.read(bench.output.schemas_topic, 0))
-    (tally,) = bench.accounted
-    assert (2, 2, 0) == (tally.records, tally.translated, tally.dead.total())
-    assert {(odd, code.decode()): 1} == tally.refused
+    (account,) = bench.accounted
+    assert (2, 2, 0) == (account.records, account.translated, account.dead.total())
+    assert {(odd, code.decode()): 1} == account.refused
     bench.close()
 
 
@@ -103,8 +103,8 @@ def test_what_the_canonical_topic_cannot_take_is_nowhere(broker: Broker) -> None
     for topic, partition in ((bench.output.topic, PARTITION), (f"{bench.output.topic}.same", PROJECTED)):
         assert [1] == [json.loads(event.value())["origin"]["offset"] for event in bench.read(topic, partition)]
     assert [] == bench.read(bench.output.schemas_topic, 0)
-    (tally,) = bench.accounted
-    assert (2, 1, {"TOO_LARGE": 1}, {}) == (tally.records, tally.translated, tally.dead, tally.refused)
+    (account,) = bench.accounted
+    assert (2, 1, {"TOO_LARGE": 1}, {}) == (account.records, account.translated, account.dead, account.refused)
     bench.close()
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from translator.service.partition_workers import FULL, Lanes
+from translator.service.partition_workers import FULL, PartitionWorkers
 
 Batch = tuple[str, int]
 
@@ -17,7 +17,7 @@ class Bench:
         self.fetching: dict[str, bool] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self.lanes: Lanes[str, Batch] = Lanes(
+        self.lanes: PartitionWorkers[str, Batch] = PartitionWorkers(
             self._process,
             self._start,
             lambda partition: self.fetching.update({partition: False}),

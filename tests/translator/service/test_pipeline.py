@@ -86,13 +86,13 @@ def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> N
     assert b"MALFORMED_JSON" == dict(letter.headers())["cdc-error-code"]
     (schema,) = canal.read(canal.output.schemas_topic, 0)
     assert json.loads(events[0].value())["schema_id"] == json.loads(schema.value())["id"]
-    (tally,) = canal.accounted
+    (account,) = canal.accounted
     assert (4, 2, 1, 1, 0) == (
-        tally.records,
-        tally.translated,
-        tally.dead.total(),
-        tally.skipped.total(),
-        tally.learned,
+        account.records,
+        account.translated,
+        account.dead.total(),
+        account.skipped.total(),
+        account.learned,
     )
 
 
@@ -126,17 +126,17 @@ def test_metadata_in_the_middle_of_a_long_batch(qlik: Bench) -> None:
     asyncio.run(qlik.run([record(0, METADATA), *rows[:49], record(50, METADATA), *rows[50:]]))
     found = [json.loads(event.value())["origin"]["offset"] for event in qlik.read(qlik.output.topic, PARTITION)]
     assert [*range(1, 50), *range(51, 100)] == found
-    (tally,) = qlik.accounted
-    assert (100, 98, 2, {"r": 98}) == (tally.records, tally.translated, tally.learned, tally.events)
+    (account,) = qlik.accounted
+    assert (100, 98, 2, {"r": 98}) == (account.records, account.translated, account.learned, account.events)
 
 
 def test_a_message_waits_for_its_metadata(qlik: Bench) -> None:
     """Metadata that another process learns within the time makes an event, as if it had been there before."""
-    qlik.waits._seconds = 600
+    qlik.waiter._seconds = 600
 
     async def scenario() -> None:
         waiting = asyncio.create_task(qlik.run([record(0, QLIK_ROW)]))
-        await soon(lambda: qlik.waits.waiting == 1)
+        await soon(lambda: qlik.waiter.waiting == 1)
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await qlik.run([record(1, METADATA)])

@@ -14,7 +14,7 @@ from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.topics import TopicFacts, Topics
 from translator.service.metrics import Metrics
-from translator.service.start_offsets import GapError, Known, Positions
+from translator.service.start_offsets import GapError, Known, StartOffsets
 
 
 class Bench:
@@ -34,7 +34,7 @@ class Bench:
         self.confirmed: list[Record] = []
         self.metrics = Metrics("test")
         topics = Topics(self.client)
-        self.positions = Positions(topics, self.group, self.metrics, self._confirm, accept_gap=accept_gap)
+        self.positions = StartOffsets(topics, self.group, self.metrics, self._confirm, accept_gap=accept_gap)
         (self.facts,) = topics.describe([self.topic]).values()
         self.positions.add(self.topic, Known("s", self.facts, start))  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ import msgspec
 from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium.envelope import payload
 from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
-from translator.codecs.debezium.images import Change, Columns, Row, changes, refusal
+from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
 
@@ -46,7 +46,7 @@ class DebeziumCodec:
         written = enumerate(changes(_row(event, schema, form), self._options))
         return [record for index, change in written for record in self._records(event, form, change, index)]
 
-    def _records(self, event: ChangeEvent, form: Form, change: Change, index: int) -> list[Record]:
+    def _records(self, event: ChangeEvent, form: Form, change: ConnectChange, index: int) -> list[Record]:
         key = None if change.key is None else form.key(change.key)
         headers = record_headers(event)
         if change.missing:
@@ -60,7 +60,7 @@ class DebeziumCodec:
         return records
 
 
-def _row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> Row:
+def _row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> ImageRow:
     if event.op is None:
         raise ValueError("an event of kind row has no op")
     unfit: set[str] = set()
@@ -77,7 +77,7 @@ def _row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> Row:
         raise refusal(f"key column {min(unfit)!r} has a value that a schema block cannot say")
     before, after = opened(event.before), opened(event.after)
     unfit.update(issue.col for issue in event.issues or ())
-    return Row(
+    return ImageRow(
         op=event.op,
         key=key,
         key_old=key_old,

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import NAMESPACE, TableSchema
-from translator.codecs.debezium.envelope import Payload, Source, Transaction
+from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction
 from translator.codecs.debezium.images import Columns
 
 Schema: TypeAlias = dict[str, Any]
@@ -129,7 +129,7 @@ class TableTypes:
         parts: Mapping[str, Schema] = {
             "before": row,
             "after": row,
-            "source": _struct_of(Source, f"{NAMESPACE}.Source", source),
+            "source": _struct_of(ConnectSource, f"{NAMESPACE}.Source", source),
             "transaction": {**_struct_of(Transaction, "event.block"), "optional": True},
             "pkNames": {"type": "array", "items": STRING.schema(optional=False), "optional": True},
         }

@@ -6,13 +6,13 @@ import msgspec
 from msgspec import Struct, field
 
 from cdc_core.envelope import ChangeEvent
-from translator.codecs.debezium.images import Change, Columns, refusal
+from translator.codecs.debezium.images import Columns, ConnectChange, refusal
 
 INT64_MAX = 2**63 - 1
 OFFSET_LIMIT = 2**42
 
 
-class Source(Struct, frozen=True, omit_defaults=True):
+class ConnectSource(Struct, frozen=True, omit_defaults=True):
     """Where the change comes from. Scalars only: Flink reads it as a map of strings.
 
     What is not known is left out: Iceberg's transform routes by `schema` as soon as there is one, declared or null.
@@ -46,7 +46,7 @@ class Payload(Struct, frozen=True, omit_defaults=True):
 
     before: Columns | None
     after: Columns | None
-    source: Source
+    source: ConnectSource
     transaction: Transaction | None
     op: str
     ts_ms: int
@@ -55,7 +55,7 @@ class Payload(Struct, frozen=True, omit_defaults=True):
     primary_key: tuple[str, ...] | None = field(default=None, name="pkNames")
 
 
-def payload(event: ChangeEvent, change: Change, index: int) -> Payload:
+def payload(event: ChangeEvent, change: ConnectChange, index: int) -> Payload:
     """The envelope of one change of an event.
 
     Args:
@@ -77,9 +77,9 @@ def payload(event: ChangeEvent, change: Change, index: int) -> Payload:
     )
 
 
-def _source(event: ChangeEvent, index: int) -> Source:
+def _source(event: ChangeEvent, index: int) -> ConnectSource:
     ts_ms, ts_us, ts_ns = (None, None, None) if event.ts_commit_us is None else _times(event.ts_commit_us)
-    return Source(
+    return ConnectSource(
         version=str(event.v),
         connector=event.dialect,
         name=event.source,

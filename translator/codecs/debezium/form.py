@@ -9,7 +9,7 @@ import msgspec
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium.connect import Found, Names, Schema, TableTypes, as_text
-from translator.codecs.debezium.envelope import Payload, Source
+from translator.codecs.debezium.envelope import ConnectSource, Payload
 from translator.codecs.debezium.images import Columns
 
 _ENCODER = msgspec.json.Encoder()
@@ -76,7 +76,7 @@ class WithSchema:
         if len(images) > 1 and found:
             before, after = (as_text(columns, found) for columns in images)
             payload = msgspec.structs.replace(payload, before=before, after=after)
-        source = tuple(name for name in Source.__struct_fields__ if getattr(payload.source, name) is not None)
+        source = tuple(name for name in ConnectSource.__struct_fields__ if getattr(payload.source, name) is not None)
         shape = (None if image is None else tuple(image), found, source)
         block = self._blocks.get(shape) or self._keep(shape, self._types.value(*shape))
         return _ENCODER.encode({"schema": block, "payload": payload})

@@ -33,7 +33,7 @@ PLACEHOLDERS: Mapping[str, msgspec.Raw] = {
 _NULL = msgspec.Raw(b"null")
 
 
-class Row(Struct, frozen=True):
+class ImageRow(Struct, frozen=True):
     """An event of kind row, its images opened."""
 
     op: str
@@ -68,7 +68,7 @@ class Row(Struct, frozen=True):
         return self.key_old is not None or self.gains_key
 
 
-class Change(Struct, frozen=True):
+class ConnectChange(Struct, frozen=True):
     """One event of Debezium's."""
 
     op: str
@@ -81,7 +81,7 @@ class Change(Struct, frozen=True):
     """One half of a key change: header and key that lead to the other half."""
 
 
-def changes(row: Row, options: Options) -> list[Change]:
+def changes(row: ImageRow, options: Options) -> list[ConnectChange]:
     """What Debezium would have written for this row.
 
     Raises:
@@ -90,12 +90,12 @@ def changes(row: Row, options: Options) -> list[Change]:
     return _OPERATIONS[row.op](row, options)
 
 
-def _created(row: Row, options: Options) -> list[Change]:
+def _created(row: ImageRow, options: Options) -> list[ConnectChange]:
     after, missing = _new_image(row, _sent_after(row), options)
-    return [Change(row.op, row.key, None, after, missing)]
+    return [ConnectChange(row.op, row.key, None, after, missing)]
 
 
-def _updated(row: Row, options: Options) -> list[Change]:
+def _updated(row: ImageRow, options: Options) -> list[ConnectChange]:
     sent = _with_key(_completed(_sent_after(row), row.before or {}, row), row.key)
     after, missing = _new_image(row, sent, options)
     found = []
@@ -103,29 +103,29 @@ def _updated(row: Row, options: Options) -> list[Change]:
         if row.changes_key:
             found += _split(resolved, after, missing)
         else:
-            found.append(Change(resolved.op, resolved.key, _old_image(resolved.before, after), after, missing))
+            found.append(ConnectChange(resolved.op, resolved.key, _old_image(resolved.before, after), after, missing))
     return found
 
 
-def _deleted(row: Row, options: Options) -> list[Change]:
-    return [Change(resolved.op, resolved.key, resolved.before, None) for resolved in _with_before(row, options)]
+def _deleted(row: ImageRow, options: Options) -> list[ConnectChange]:
+    return [ConnectChange(resolved.op, resolved.key, resolved.before, None) for resolved in _with_before(row, options)]
 
 
-def _truncated(row: Row, options: Options) -> list[Change]:
+def _truncated(row: ImageRow, options: Options) -> list[ConnectChange]:
     return _TRUNCATE[options.truncate]
 
 
-_OPERATIONS: Mapping[str, Callable[[Row, Options], list[Change]]] = {
+_OPERATIONS: Mapping[str, Callable[[ImageRow, Options], list[ConnectChange]]] = {
     "r": _created,
     "c": _created,
     "u": _updated,
     "d": _deleted,
     "t": _truncated,
 }
-_TRUNCATE: Mapping[Truncate, list[Change]] = {"drop": [], "emit": [Change("t", None, None, None)]}
+_TRUNCATE: Mapping[Truncate, list[ConnectChange]] = {"drop": [], "emit": [ConnectChange("t", None, None, None)]}
 
 
-def _split(row: Row, after: Columns, missing: tuple[str, ...]) -> list[Change]:
+def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[ConnectChange]:
     """A key change, as Debezium writes it: the row of the old key is deleted, a new row created.
 
     The create writes the whole row anew, and the values that the old row had are gone with it. So here, unlike in any
@@ -137,16 +137,19 @@ def _split(row: Row, after: Columns, missing: tuple[str, ...]) -> list[Change]:
         reason = f"a key change is a delete and a create here, and the new row lacks column {lost[0]!r}"
         raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; have the source send whole rows")
     left = None if row.key_old is None else (OLD_KEY, row.key_old)
-    create = Change("c", row.key, None, after, missing, left)
+    create = ConnectChange("c", row.key, None, after, missing, left)
     if row.op == "c":
         return [create]
-    return [Change("d", row.key_old, row.before, None, (), None if row.key is None else (NEW_KEY, row.key)), create]
+    return [
+        ConnectChange("d", row.key_old, row.before, None, (), None if row.key is None else (NEW_KEY, row.key)),
+        create,
+    ]
 
 
 # -- the new image
 
 
-def _sent_after(row: Row) -> Columns:
+def _sent_after(row: ImageRow) -> Columns:
     if row.after is None:
         raise ValueError(f"an event of op {row.op} has no after image")
     return row.after
@@ -157,7 +160,7 @@ def _with_key(image: Columns, key: Columns | None) -> Columns:
     return image if key is None or key.keys() <= image.keys() else {**key, **image}
 
 
-def _completed(sparse: Columns, other: Columns, row: Row) -> Columns:
+def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
     """`sparse`, and from `other` the columns that the event says did not change."""
     if row.changed is None or other.keys() <= sparse.keys():
         return sparse
@@ -166,13 +169,13 @@ def _completed(sparse: Columns, other: Columns, row: Row) -> Columns:
     return {**filled, **sparse}
 
 
-def _new_image(row: Row, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
+def _new_image(row: ImageRow, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
     """What is written of `after`, and the columns of which it has no value."""
     missing = _missing(row, after)
     return (_UNAVAILABLE[options.unavailable](row, after, missing) if missing else after), missing
 
 
-def _missing(row: Row, after: Columns) -> tuple[str, ...]:
+def _missing(row: ImageRow, after: Columns) -> tuple[str, ...]:
     """Columns that the row is known to have and `after` does not, in the order of the table."""
     before = row.before or {}
     names = row.schema.column_names if row.schema else frozenset[str]()
@@ -183,11 +186,11 @@ def _missing(row: Row, after: Columns) -> tuple[str, ...]:
     return tuple(name for name in known if name not in after)
 
 
-def _omit(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+def _omit(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
     return after
 
 
-def _placeholder(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
     """It tells a sink to keep the value that it has; a new row has nothing to keep."""
     if row.op != "u" or row.changes_key:
         return after
@@ -202,11 +205,11 @@ def _placeholder(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
     return {**after, **marked}
 
 
-def _complete_only(row: Row, after: Columns, missing: tuple[str, ...]) -> Columns:
+def _complete_only(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
     raise refusal(f"column {missing[0]!r} has no value, and unavailable: fail wants all")
 
 
-_UNAVAILABLE: Mapping[Unavailable, Callable[[Row, Columns, tuple[str, ...]], Columns]] = {
+_UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]], Columns]] = {
     "omit": _omit,
     "placeholder": _placeholder,
     "fail": _complete_only,
@@ -226,7 +229,7 @@ def _old_image(before: Columns | None, after: Columns) -> Columns | None:
     return {name: value for name, value in before.items() if name in after}
 
 
-def _with_before(row: Row, options: Options) -> Iterable[Row]:
+def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
     """The row with an old image that its readers can take: one row, or none when the policy drops the event."""
     if row.before is not None:
         row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
@@ -239,7 +242,7 @@ def _with_before(row: Row, options: Options) -> Iterable[Row]:
     return _fail(row)
 
 
-def _lacks_before(row: Row, before: Columns | None) -> bool:
+def _lacks_before(row: ImageRow, before: Columns | None) -> bool:
     """Whether readers would miss something in `before`. Not a withheld value: no policy can bring that."""
     if before is None:
         return True
@@ -250,38 +253,38 @@ def _lacks_before(row: Row, before: Columns | None) -> bool:
     return row.before_state == "key"
 
 
-def _merge(row: Row) -> Iterable[Row] | None:
+def _merge(row: ImageRow) -> Iterable[ImageRow] | None:
     if row.after is None:
         return None
     before = _completed(row.before or {}, row.after, row)
     return None if _lacks_before(row, before) else (msgspec.structs.replace(row, before=before),)
 
 
-def _as_create(row: Row) -> Iterable[Row] | None:
+def _as_create(row: ImageRow) -> Iterable[ImageRow] | None:
     """Without a key, or with another one, a create would be a second row."""
     if row.op != "u" or row.key is None or row.key_old is not None:
         return None
     return (msgspec.structs.replace(row, op="c", before=None),)
 
 
-def _partial(row: Row) -> Iterable[Row] | None:
+def _partial(row: ImageRow) -> Iterable[ImageRow] | None:
     if row.old_key is None:
         return None
     return (msgspec.structs.replace(row, before=_with_key(row.before or {}, row.old_key)),)
 
 
-def _drop_event(row: Row) -> Iterable[Row] | None:
+def _drop_event(row: ImageRow) -> Iterable[ImageRow] | None:
     return ()
 
 
-def _fail(row: Row) -> Iterable[Row]:
+def _fail(row: ImageRow) -> Iterable[ImageRow]:
     image = "without an old image" if row.before is None else "with an incomplete old image"
     key = " and without a key" if row.key is None else ""
     remedy = "drop_event as its last policy leaves such events out"
     raise refusal(f"op {row.op} came {image}{key}, which missing_before refuses; {remedy}")
 
 
-_MISSING_BEFORE: Mapping[MissingBefore, Callable[[Row], Iterable[Row] | None]] = {
+_MISSING_BEFORE: Mapping[MissingBefore, Callable[[ImageRow], Iterable[ImageRow] | None]] = {
     "merge": _merge,
     "as_create": _as_create,
     "partial": _partial,

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import msgspec
 
 from translator.dialects.canal.forms import Forms
-from translator.dialects.canal.known import SAME_SECOND, Known, Pair
+from translator.dialects.canal.known import SAME_SECOND, KeyState, Pair
 from translator.dialects.canal.options import Continuity, Options
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.unconfirmed import Unconfirmed
@@ -66,7 +66,7 @@ class ContinuityGuard:
         self._keys = chosen.keys
         self._fatal = chosen.action == "stop"
         self._complete = complete
-        self._known: OrderedDict[_Key, Known] = OrderedDict()
+        self._known: OrderedDict[_Key, KeyState] = OrderedDict()
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
         self._contradictions = 0
         self._horizon, self._anew = -1, True
@@ -123,7 +123,7 @@ class ContinuityGuard:
         if key != key_before:
             return self._key_changed(message, change, reading, (key_before, x), (key, y))
         pair, known = frozenset((x, y)), self._known.get(key)
-        now = Known(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
+        now = KeyState(y, message.offset, change.ts_commit_us, x, reading, pairs=self._pairs(known, change, pair))
         finding = None
         if known is not None and not self._may_postdate(known, change, pair):
             follows = x == known.row
@@ -160,7 +160,7 @@ class ContinuityGuard:
             left_before = x
             finding = self._contrary(message, change, new.offset, reading)
         for at, row in ((key_before, left_before), (key, left)):
-            self._keep(at, Known(row, message.offset, change.ts_commit_us, pairs=pairs))
+            self._keep(at, KeyState(row, message.offset, change.ts_commit_us, pairs=pairs))
         return finding
 
     def _contrary(
@@ -210,7 +210,7 @@ class ContinuityGuard:
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
         left = None if row is None else _hash(row)
-        self._keep(key, Known(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
+        self._keep(key, KeyState(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
     def _checked(self, message: Message, change: RowChange, key: _Key | None) -> Finding | None:
         """Settles the last update of a key by the row that it must have left."""
@@ -234,7 +234,7 @@ class ContinuityGuard:
         elif reading:
             self._unconfirmed[reading].confirm(offset)
 
-    def _keep(self, key: _Key, known: Known) -> None:
+    def _keep(self, key: _Key, known: KeyState) -> None:
         self._known[key] = known
         self._known.move_to_end(key)
         if len(self._known) > self._keys:
@@ -246,11 +246,11 @@ class ContinuityGuard:
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
-    def _may_postdate(self, known: Known, change: RowChange, pair: Pair | None) -> bool:
+    def _may_postdate(self, known: KeyState, change: RowChange, pair: Pair | None) -> bool:
         return known.may_postdate(change.ts_commit_us, pair, self._horizon)
 
     @staticmethod
-    def _pairs(known: Known | None, change: RowChange, pair: Pair | None) -> frozenset[Pair]:
+    def _pairs(known: KeyState | None, change: RowChange, pair: Pair | None) -> frozenset[Pair]:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new

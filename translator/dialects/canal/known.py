@@ -13,7 +13,7 @@ Pair: TypeAlias = frozenset[int]
 """The hashes of the two images of an update, either way round."""
 
 
-class Known(Struct, gc=False):
+class KeyState(Struct, gc=False):
     """What the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
 
     row: int | None

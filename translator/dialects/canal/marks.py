@@ -18,25 +18,25 @@ from translator.errors import ErrorCode, MessageError
 WATERMARK = "TIDB_WATERMARK"
 
 
-class Named(Struct, frozen=True):
+class NamedWriter(Struct, frozen=True):
     """A writer that a mark names for certain, and the profiles that read its messages."""
 
     writer: str
     profiles: tuple[str, ...]
 
 
-_TICDC = Named("TiCDC", ("ticdc", "auto"))
-_INLONG = Named("InLong", ())
+_TICDC = NamedWriter("TiCDC", ("ticdc", "auto"))
+_INLONG = NamedWriter("InLong", ())
 
-MEMBERS: Mapping[str, Named] = {
+MEMBERS: Mapping[str, NamedWriter] = {
     "_tidb": _TICDC,
-    "pgType": Named("Volcengine DTS", ("auto",)),
+    "pgType": NamedWriter("Volcengine DTS", ("auto",)),
     "opType": _INLONG,
     "updateBefore": _INLONG,
 }
 """Members that only one writer sends. InLong has the image before in `updateBefore`, a shape of its own."""
 
-TYPES: Mapping[str, Named] = {WATERMARK: _TICDC}
+TYPES: Mapping[str, NamedWriter] = {WATERMARK: _TICDC}
 """Types that only one writer sends."""
 
 
@@ -82,7 +82,7 @@ def check_format(body: JsonObject) -> None:
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{member}")
 
 
-class Mark(Struct, frozen=True):
+class WriterMark(Struct, frozen=True):
     """A trait of one message that excludes the writers of some profiles for certain."""
 
     words: str
@@ -124,12 +124,12 @@ def _milliseconds(type_: str, body: JsonObject) -> bool:
     return type(es) is int and es % 1000 != 0
 
 
-MARKS: tuple[Mark, ...] = (
-    Mark("a type of cloud services", _of_cloud, ("oss", "ticdc", "flink_cdc"), "dts", "certain", legacy=True),
-    Mark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
-    Mark("none of id, es, ts and sqlType", _bare, ("oss",), "flink_cdc", "inferred", legacy=False),
+MARKS: tuple[WriterMark, ...] = (
+    WriterMark("a type of cloud services", _of_cloud, ("oss", "ticdc", "flink_cdc"), "dts", "certain", legacy=True),
+    WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
+    WriterMark("none of id, es, ts and sqlType", _bare, ("oss",), "flink_cdc", "inferred", legacy=False),
     # `auto` alone asks for this one: profiles whose writers do not write such cells refuse them where they read rows.
-    Mark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
-    Mark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
+    WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
+    WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
 """The first that is seen counts: the more it says, the earlier it stands."""

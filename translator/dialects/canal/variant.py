@@ -15,7 +15,7 @@ from typing import TypeAlias
 from msgspec import Struct, structs
 
 from translator.dialects._json import JsonObject
-from translator.dialects.canal.marks import MARKS, Mark
+from translator.dialects.canal.marks import MARKS, WriterMark
 from translator.dialects.canal.options import Options
 from translator.dialects.canal.profile import PROFILES
 from translator.errors import ErrorCode, MessageError
@@ -118,7 +118,7 @@ _NAMED: Mapping[str, Era] = {
 }
 """What `auto` makes of members that name their writer."""
 
-_MARKS_FOR: Mapping[str, Sequence[Mark]] = {
+_MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
 }
 

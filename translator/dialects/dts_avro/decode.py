@@ -9,7 +9,7 @@ from translator.dialects.dts_avro.head import Head, head_of, time_us
 from translator.dialects.dts_avro.names import place
 from translator.dialects.dts_avro.options import Options
 from translator.dialects.dts_avro.reader import RecordReader
-from translator.dialects.dts_avro.record import Record
+from translator.dialects.dts_avro.record import DtsRecord
 from translator.dialects.dts_avro.rows import ROWS, RowReader
 from translator.dialects.dts_avro.statement import STATEMENTS, statement
 from translator.errors import FatalError
@@ -82,17 +82,17 @@ class DtsAvro:
         raise FatalError(f"{self.name} learns no metadata")
 
 
-def _transaction(record: Record, head: Head) -> OtherChange:
+def _transaction(record: DtsRecord, head: Head) -> OtherChange:
     return _mark("tx", record, head, head.ts_commit_us, [TRANSACTIONS[record.operation]])
 
 
-def _progress(record: Record, head: Head) -> OtherChange:
+def _progress(record: DtsRecord, head: Head) -> OtherChange:
     """While the source is idle, only the last field of a heartbeat goes on (section 6, sourceTimestamp)."""
     times = [time for time in (head.ts_commit_us, time_us(record.born_timestamp)) if time is not None]
     return _mark("watermark", record, head, max(times, default=None), None)
 
 
-def _mark(kind: str, record: Record, head: Head, ts_commit_us: int | None, notes: list[str] | None) -> OtherChange:
+def _mark(kind: str, record: DtsRecord, head: Head, ts_commit_us: int | None, notes: list[str] | None) -> OtherChange:
     where = place(record.object_name)
     return OtherChange(
         kind,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from cdc_core.envelope import Tx
-from translator.dialects.dts_avro.record import Record
+from translator.dialects.dts_avro.record import DtsRecord
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
 from translator.message import Writer
 
@@ -25,7 +25,7 @@ class Head(Struct):
     ext: dict[str, str] | None
 
 
-def head_of(record: Record, *, extras: bool) -> Head:
+def head_of(record: DtsRecord, *, extras: bool) -> Head:
     """`extras`: keep in `ext` what no field of an event holds."""
     tags = record.tags
     return Head(
@@ -69,7 +69,7 @@ _NO_TRANSACTION = frozenset({"", "0"})
 """MySQL sources write `0` whatever the transaction (section 3)."""
 
 
-def _tx(record: Record) -> Tx | None:
+def _tx(record: DtsRecord) -> Tx | None:
     """MySQL tells its transactions on BEGIN and DDL only, by the tag GTID."""
     txid = record.source_txid
     if txid in _NO_TRANSACTION:
@@ -82,7 +82,7 @@ def _tx(record: Record) -> Tx | None:
 _BINLOG_POSITION = re.compile(r"(\d{1,19})@(\d{1,19})", re.ASCII)
 
 
-def _extras(record: Record) -> dict[str, str]:
+def _extras(record: DtsRecord) -> dict[str, str]:
     numbers = {"version": record.version, "id": record.id, "bornTimestamp": record.born_timestamp}
     return {
         **{name: str(number) for name, number in numbers.items() if number is not None},
@@ -93,7 +93,7 @@ def _extras(record: Record) -> dict[str, str]:
     }
 
 
-def _binlog(record: Record) -> Mapping[str, str]:
+def _binlog(record: DtsRecord) -> Mapping[str, str]:
     """MySQL's position taken apart: offset and number of the binlog file (section 6, Positions)."""
     match = _BINLOG_POSITION.fullmatch(record.source_position) if record.source_type in MYSQL_FAMILY else None
     return {"binlogOffset": match[1], "binlogFile": match[2]} if match else {}

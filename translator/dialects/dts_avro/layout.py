@@ -27,7 +27,7 @@ MAX_LAYOUTS = 4096
 PRIMARY = "PRIMARY"
 
 
-class Shape(Struct, frozen=True):
+class RowShape(Struct, frozen=True):
     """What a layout follows from; equal shapes have equal layouts."""
 
     source_type: str
@@ -44,7 +44,7 @@ class Shape(Struct, frozen=True):
 class Layout(Struct):
     """How to read the rows of one shape."""
 
-    shape: Shape
+    shape: RowShape
     names: tuple[str, ...]
     readers: tuple[Sequence[CellReader], ...]
     """Of each column, by the first byte of a cell. Contrary is raised for a value that asks for another layout."""
@@ -74,9 +74,9 @@ class Layouts:
         self._source = source
         self._declared = declared
         self._unique_key_as_key = unique_key_as_key
-        self._known: dict[Shape, Layout] = {}
+        self._known: dict[RowShape, Layout] = {}
 
-    def of(self, shape: Shape) -> Layout:
+    def of(self, shape: RowShape) -> Layout:
         """The layout of rows that contradict it nowhere."""
         layout = self._known.get(shape)
         if layout is None:
@@ -91,7 +91,7 @@ class Layouts:
         contrary = _contrary(layout, images)
         return self.of(msgspec.structs.replace(layout.shape, contrary=contrary)) if contrary else layout
 
-    def _make(self, shape: Shape) -> Layout:
+    def _make(self, shape: RowShape) -> Layout:
         names = _distinct(shape.columns)
         declared, _ = self._declared.find(shape.table)
         given = (declared.columns if declared else None) or {}
@@ -127,7 +127,7 @@ class Layouts:
         )
 
     def _key(
-        self, shape: Shape, declared: DeclaredTable | None, names: Sequence[str]
+        self, shape: RowShape, declared: DeclaredTable | None, names: Sequence[str]
     ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
         """Key columns, kind of key and notes: the source's primary key, else what the operator allowed or declared."""
         indexes = _indexes(shape.pk_uk_info, names)

@@ -11,28 +11,28 @@ _ESCAPED_DOT = "\\u002E"
 _PATH = "$.objectName"
 
 
-class Place(NamedTuple):
+class ObjectName(NamedTuple):
     """What an objectName says: a table, or the database alone (DDL), or nothing."""
 
     db: str | None
     table: TableName | None
 
 
-def place(object_name: str | None) -> Place:
+def place(object_name: str | None) -> ObjectName:
     """`db`, `db.table` or `db.schema.table`; a dot inside a name is written as six characters.
 
     Raises:
         MessageError: INVALID_FIELD for more than three parts, or an empty one.
     """
     if not object_name:
-        return Place(None, None)
+        return ObjectName(None, None)
     parts = [part.replace(_ESCAPED_DOT, ".") for part in object_name.split(".")]
     if not all(parts) or len(parts) > 3:
         reason = f"objectName has {len(parts)} parts, {parts.count('')} of them empty; allowed: 1 to 3, none empty"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if len(parts) == 1:
-        return Place(parts[0], None)
-    return Place(parts[0], TableName(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
+        return ObjectName(parts[0], None)
+    return ObjectName(parts[0], TableName(parts[0], parts[1] if len(parts) == 3 else None, parts[-1]))
 
 
 def table_of_row(object_name: str | None) -> TableName:

@@ -22,7 +22,7 @@ from translator.dialects._avro_primitives import (
 )
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
 from translator.dialects.dts_avro.front import kept_long, read_head, read_tags
-from translator.dialects.dts_avro.record import Fields, Image, Raw, Record
+from translator.dialects.dts_avro.record import DtsRecord, Fields, Image, Raw
 from translator.dialects.dts_avro.refusal import Refusals
 from translator.dialects.dts_avro.tables import MAX_COMPILED_COLUMNS, Room, Table
 from translator.message import Limits
@@ -44,7 +44,7 @@ class RecordReader:
         self._tables: dict[str | None, Table] = {}
         self._room = Room(MAX_COMPILED_COLUMNS)
 
-    def read(self, value: bytes) -> Record:
+    def read(self, value: bytes) -> DtsRecord:
         """The record in these bytes, all of them.
 
         A record of version 2 is a prefix of one of version 3: the last long is there when bytes are left, and it must
@@ -58,7 +58,7 @@ class RecordReader:
         except (Damage, IndexError, UnicodeDecodeError):
             raise self._refusals.of(value) from None
 
-    def _record(self, data: bytes) -> Record:
+    def _record(self, data: bytes) -> DtsRecord:
         # An end beyond the last byte shows when the next field is read: every one has a byte at least.
         head, at = read_head(data, self._max_items)
         version, number, timestamp, position, safe_position, txid, source, source_version, operation, name, times = head
@@ -71,7 +71,7 @@ class RecordReader:
             born, end = kept_long(data[at : at + LONG_BYTES])
             if at + end != len(data):
                 raise Damage("bytes after the record")
-        return Record(
+        return DtsRecord(
             "v2" if born is None else "v3",
             version,
             number,

@@ -51,7 +51,7 @@ class Fields(Struct, frozen=True):
     """Name and dataTypeNumber of each."""
 
 
-class Record(Struct):
+class DtsRecord(Struct):
     """One record, field by field (docs/formats/dts_avro.md §1.1)."""
 
     schema: str

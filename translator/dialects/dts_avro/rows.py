@@ -11,10 +11,10 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.dts_avro.head import head_of
 from translator.dialects.dts_avro.kinds import Contrary
-from translator.dialects.dts_avro.layout import MAX_LAYOUTS, Layout, Layouts, Shape
+from translator.dialects.dts_avro.layout import MAX_LAYOUTS, Layout, Layouts, RowShape
 from translator.dialects.dts_avro.names import table_of_row
 from translator.dialects.dts_avro.options import Options
-from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, Fields, Image, Raw, Record
+from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, DtsRecord, Fields, Image, Raw
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES, MONGODB, MONGODB_COLUMNS, MYSQL_FAMILY
 from translator.dialects.dts_avro.values import Reading
 from translator.errors import ErrorCode, MessageError
@@ -57,7 +57,7 @@ class RowReader:
         self._layouts = Layouts(setup.source, declared, unique_key_as_key=options.unique_key_as_key)
         self._known: dict[tuple[object, ...], Layout] = {}
 
-    def change(self, record: Record) -> RowChange:
+    def change(self, record: DtsRecord) -> RowChange:
         """The one row of the record."""
         operation = ROWS[record.operation]
         fields = _fields(record)
@@ -93,7 +93,7 @@ class RowReader:
 
     # -- the layout
 
-    def _layout(self, record: Record, fields: Fields) -> Layout:
+    def _layout(self, record: DtsRecord, fields: Fields) -> Layout:
         tags = record.tags
         key = (
             record.source_type,
@@ -111,10 +111,10 @@ class RowReader:
             self._known[key] = layout
         return layout
 
-    def _shape(self, record: Record, fields: Fields) -> Shape:
+    def _shape(self, record: DtsRecord, fields: Fields) -> RowShape:
         table, notes = self._table(record)
         source_type = record.source_type
-        return Shape(
+        return RowShape(
             source_type,
             Reading(
                 mysql=source_type in MYSQL_FAMILY,
@@ -127,7 +127,7 @@ class RowReader:
             notes,
         )
 
-    def table(self, record: Record) -> TableName:
+    def table(self, record: DtsRecord) -> TableName:
         """The table of a record.
 
         Raises:
@@ -136,7 +136,7 @@ class RowReader:
         table, _ = self._table(record)
         return table
 
-    def _table(self, record: Record) -> tuple[TableName, tuple[str, ...]]:
+    def _table(self, record: DtsRecord) -> tuple[TableName, tuple[str, ...]]:
         """The table, and the note that keeps the physical name when the logical one is taken."""
         tags = record.tags
         physical = table_of_row(record.object_name)
@@ -146,7 +146,7 @@ class RowReader:
             return TableName(tags["l_db_name"], None, tags["l_tb_name"]), (f"PHYSICAL_TABLE={record.object_name}",)
         return physical, ()
 
-    def _fraction_digits(self, record: Record) -> int:
+    def _fraction_digits(self, record: DtsRecord) -> int:
         """Section 4.4: nanos but for MySQL and PostgreSQL, whose physical-log reader (`<->`) writes nanos too."""
         if self._options.fraction_unit != "auto":
             return _DIGITS[self._options.fraction_unit]
@@ -232,7 +232,7 @@ def _withheld(layout: Layout, image: Image) -> list[str]:
 # -- the parts of a row, checked
 
 
-def _fields(record: Record) -> Fields:
+def _fields(record: DtsRecord) -> Fields:
     fields = record.fields
     if isinstance(fields, Fields) and fields.columns:
         return fields
@@ -253,7 +253,7 @@ class _Images(Struct):
     others: Sequence[int] | None
 
 
-def _images(record: Record, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
+def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
     """Both images and notes. INIT was never seen: its row is taken from either image, but not from two (section 11)."""
     name, before, after = record.operation, record.before, record.after
     before_raw, after_raw = record.before_raw, record.after_raw

@@ -9,8 +9,8 @@ from typing import TypeVar
 from cdc_core.envelope import Ddl
 from translator.dialects._ddl import Name, Statement, read_statement
 from translator.dialects.dts_avro.head import Head
-from translator.dialects.dts_avro.names import Place, place
-from translator.dialects.dts_avro.record import Record
+from translator.dialects.dts_avro.names import ObjectName, place
+from translator.dialects.dts_avro.record import DtsRecord
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
@@ -42,7 +42,7 @@ _speaks_of_truncate = re.compile(r"(?i)\btruncate\b").search
 T = TypeVar("T", RowChange, OtherChange)
 
 
-def statement(record: Record, head: Head, *, whole_tables: bool) -> Change:
+def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> Change:
     """The announcement of a statement, or the truncate of the table that the record names.
 
     Args:
@@ -68,7 +68,7 @@ def statement(record: Record, head: Head, *, whole_tables: bool) -> Change:
     return _placed(OtherChange("schema", head.writer, where.table, where.db, ddl, notes=notes or None), head)
 
 
-def _text(record: Record) -> str:
+def _text(record: DtsRecord) -> str:
     text = next((text for text in (record.after, record.before) if isinstance(text, str) and text), None)
     if text is None:
         reason = f"{record.operation} without its text in either image"
@@ -98,7 +98,7 @@ def _folded(name: Name, sql: str, source_type: str) -> Name:
     return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
 
 
-def _table(name: Name, where: Place, default: str | None) -> TableName | None:
+def _table(name: Name, where: ObjectName, default: str | None) -> TableName | None:
     """The table of the record if the statement names that one; `default` is the database of names without one."""
     if where.table is not None:
         return where.table if _agrees(name, where.table) else None
@@ -116,7 +116,7 @@ def _path(table: TableName) -> Name:
     return tuple(part for part in (table.db, table.schema, table.table) if part is not None)
 
 
-def _full(name: Name, names: Sequence[Name], where: Place, default: str | None) -> str:
+def _full(name: Name, names: Sequence[Name], where: ObjectName, default: str | None) -> str:
     """With the database that it lacks, if it is the only one: of several names that is lost."""
     table = _table(name, where, default) if len(names) == 1 else None
     return ".".join(name if table is None else _path(table))

@@ -25,7 +25,7 @@ from translator.dialects.qlik.frame import (
 from translator.dialects.qlik.headers import CHANGE_SEQUENCE, OPERATIONS, READ, HeaderRules, Headers, read_headers
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
-from translator.dialects.qlik.row_schema import Reading, WriterSchema, WriterSchemas
+from translator.dialects.qlik.row_schema import AvroReading, WriterSchema, WriterSchemas
 from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
 from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
@@ -75,7 +75,7 @@ class Qlik:
         self._setup = setup
         self._wait = given.untyped == "wait"
         self._splitter = None if given.message_format is None else Splitter(given.message_format)
-        self._reading = Reading(self._splitter, given.avro_masks)
+        self._reading = AvroReading(self._splitter, given.avro_masks)
         self._rules = HeaderRules(
             {**OPERATIONS, **(READ if given.read_as_refresh else {})}, given.numeric_timestamp, given.carry
         )

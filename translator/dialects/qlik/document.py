@@ -60,7 +60,7 @@ class MetadataColumn(Struct, frozen=True):
     nullable: bool | None
 
 
-class Document(Struct, frozen=True, rename="camel"):
+class MetadataDocument(Struct, frozen=True, rename="camel"):
     """A metadata message without what reading rows does not take; columns stand by ordinal."""
 
     schema_id: str
@@ -74,7 +74,7 @@ class Document(Struct, frozen=True, rename="camel"):
     data_schema: str | None
 
 
-def read_document(frame: Frame, limits: Limits) -> Document:
+def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
     """The document of a metadata message.
 
     Raises:
@@ -85,7 +85,7 @@ def read_document(frame: Frame, limits: Limits) -> Document:
     table = field(lineage, "table", str, at)
     if not table:
         raise MessageError(ErrorCode.INVALID_FIELD, "table is empty", path=f"{at}.table")
-    return Document(
+    return MetadataDocument(
         schema_id=_announced_id(frame),
         server=field(lineage, "server", str, at, optional=True) or None,
         task=field(lineage, "task", str, at, optional=True) or None,
@@ -168,6 +168,6 @@ def _check_unique(what: str, numbers: list[int], path: str) -> None:
         raise MessageError(ErrorCode.INVALID_FIELD, f"{times} columns have {what} {number}", path=path)
 
 
-def encode_document(document: Document) -> bytes:
+def encode_document(document: MetadataDocument) -> bytes:
     """Compact JSON with members in the order of the class."""
     return msgspec.json.encode(document)

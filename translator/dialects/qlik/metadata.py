@@ -13,9 +13,9 @@ from cdc_core.envelope import Column, Ddl, TableSchema
 from translator.dialects._rows import ConvertersOr
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.avro_values import converter_to
-from translator.dialects.qlik.document import TYPES, Document, MetadataColumn
+from translator.dialects.qlik.document import TYPES, MetadataColumn, MetadataDocument
 from translator.dialects.qlik.headers import read_time
-from translator.dialects.qlik.row_schema import Reading, RowSchema, WriterSchema
+from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSchema
 from translator.dialects.qlik.tables import UNKNOWN, Table, from_json
 from translator.errors import ErrorCode, FatalError, MessageError
 from translator.message import Limits, OtherChange, TableName, Writer
@@ -28,10 +28,10 @@ _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
 class Metadata(Struct, frozen=True, dict=True):
     """What the look-up returns for a schema id. `table` reads JSON; Avro is read by the data schema."""
 
-    document: Document
+    document: MetadataDocument
     table: Table
     limits: Limits
-    reading: Reading
+    reading: AvroReading
 
     @cached_property
     def row_schema(self) -> RowSchema:
@@ -79,7 +79,7 @@ class Metadata(Struct, frozen=True, dict=True):
         return self.document.table_version or 0, self.document.timestamp or ""
 
     @property
-    def content(self) -> Document:
+    def content(self) -> MetadataDocument:
         """What rows are read by: not when it was published."""
         return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
 
@@ -87,14 +87,16 @@ class Metadata(Struct, frozen=True, dict=True):
 # -- bytes -> what reads rows
 
 
-def compile_document(data: bytes, source: str, declared: DeclaredTables, limits: Limits, reading: Reading) -> Metadata:
+def compile_document(
+    data: bytes, source: str, declared: DeclaredTables, limits: Limits, reading: AvroReading
+) -> Metadata:
     """Parse and compile a stored document.
 
     Raises:
         FatalError: the bytes are none of ours; the metadata topic holds something else.
     """
     try:
-        document = msgspec.json.decode(data, type=Document)
+        document = msgspec.json.decode(data, type=MetadataDocument)
         columns = [(column, canonical_type(column)) for column in document.columns]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise FatalError(f"qlik: a stored metadata document is not readable: {error}") from None

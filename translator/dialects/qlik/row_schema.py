@@ -21,7 +21,7 @@ from translator.values import Converter, Unrepresentable, local_of
 T = TypeVar("T")
 
 
-class Reading(Struct, frozen=True):
+class AvroReading(Struct, frozen=True):
     """What the operator declares about Avro messages."""
 
     splitter: Splitter | None = None
@@ -41,7 +41,7 @@ class RowSchema:
         MessageError: UNSUPPORTED_SHAPE when it is the schema of something else.
     """
 
-    def __init__(self, schema: AvroType, reading: Reading) -> None:
+    def __init__(self, schema: AvroType, reading: AvroReading) -> None:
         self._reader = DatumReader(schema)
         members = _members(schema)
         self._splitter = reading.splitter or detect(members)
@@ -132,7 +132,7 @@ def _time_text(read: Converter, value: object) -> object:
 _BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
 
 
-def _header(type_: Any, reading: Reading) -> Callable[[object], object] | None:
+def _header(type_: Any, reading: AvroReading) -> Callable[[object], object] | None:
     """What brings a header in the form that it has in JSON; None where it has it."""
     types = type_.branches or (type_,) if isinstance(type_, AvroType) else ()
     digits = next((_TIME_DIGITS[branch.logical] for branch in types if branch.logical in _TIME_DIGITS), None)
@@ -149,14 +149,14 @@ def _header(type_: Any, reading: Reading) -> Callable[[object], object] | None:
 _BASE = "com.attunity.queue.msg."
 
 
-class Named:
+class NamespaceParts:
     """What a namespace says. `assumed`: its two segments could be task and table as well."""
 
     def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
         self.table, self.task, self.assumed = table, task, assumed
 
 
-def named_by_namespace(schema: AvroType) -> Named | None:
+def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     """The table that the namespace of a data record names: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
     The number of segments varies (section 3b): of two, the first is taken for the schema, so that no two tables
@@ -168,7 +168,7 @@ def named_by_namespace(schema: AvroType) -> Named | None:
     *above, table = space[len(_BASE) :].split(".")
     if not table or not all(above) or len(above) > 2:
         return None
-    return Named(
+    return NamespaceParts(
         TableName(None, above[-1] if above else None, table),
         above[0] if len(above) == 2 else None,
         assumed=len(above) == 1,
@@ -183,7 +183,7 @@ class WriterSchema:
     it becomes a dead letter, and nothing else is touched.
     """
 
-    def __init__(self, text: bytes, limits: Limits, reading: Reading) -> None:
+    def __init__(self, text: bytes, limits: Limits, reading: AvroReading) -> None:
         self._text, self._limits, self._reading = text, limits, reading
 
     @property
@@ -237,7 +237,7 @@ _HELD_BYTES = 4 * 1024 * 1024
 class WriterSchemas:
     """Schemas that messages carry with them, kept at hand by their text, up to 4 MiB of text."""
 
-    def __init__(self, limits: Limits, reading: Reading) -> None:
+    def __init__(self, limits: Limits, reading: AvroReading) -> None:
         self._limits, self._reading = limits, reading
         self._held: dict[bytes, WriterSchema] = {}
         self._bytes = 0

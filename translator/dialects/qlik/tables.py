@@ -19,7 +19,7 @@ from translator.dialects._tables import DeclaredTables
 from translator.dialects._topics import Topics, TopicTables
 from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame
-from translator.dialects.qlik.row_schema import Named, RowSchema
+from translator.dialects.qlik.row_schema import NamespaceParts, RowSchema
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Message, Setup, TableName
 from translator.values import Converter, bytes_from_hex, converter
@@ -98,7 +98,7 @@ class UntypedTables:
         name = self._topics.find(message.topic)
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
-    def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> Named:
+    def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
         """The name of the table of an Avro message: the operator's, else that of the namespace, else the message's.
 
         Raises:
@@ -108,14 +108,14 @@ class UntypedTables:
         if name is None and schema.named is not None:
             return schema.named
         name = name or _named_by_message(frame) or _unknown(message.topic, frame)
-        return Named(name, schema.named.task if schema.named else None, assumed=False)
+        return NamespaceParts(name, schema.named.task if schema.named else None, assumed=False)
 
     def declared_key(self, name: TableName) -> tuple[str, ...]:
         """The key that the operator declares."""
         entry, _ = self._declared.find(name)
         return entry.key if entry else ()
 
-    def of_schema(self, schema: RowSchema, named: Named, record_key: tuple[str, ...]) -> Table:
+    def of_schema(self, schema: RowSchema, named: NamespaceParts, record_key: tuple[str, ...]) -> Table:
         """The table of Avro messages without metadata. The schema lists all columns; types that the operator declares
         are of those columns. The key is the declared one, else that of the key record.
         """

@@ -24,7 +24,7 @@ class Cells(Struct):
     image: Image
 
 
-class Row(Struct):
+class RowContext(Struct):
     """What all builders need beside the cells."""
 
     table: Table
@@ -33,7 +33,7 @@ class Row(Struct):
     findings: Findings
 
 
-def insert(row: Row, data: Cells) -> RowChange:
+def insert(row: RowContext, data: Cells) -> RowChange:
     """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema can tell."""
     schema, image = _schema(row, data), data.image
     if schema is not None and len(data.names) < len(row.table.columns):
@@ -46,12 +46,12 @@ def insert(row: Row, data: Cells) -> RowChange:
     return _change(row, "c", None, image, schema)
 
 
-def delete(row: Row, data: Cells) -> RowChange:
+def delete(row: RowContext, data: Cells) -> RowChange:
     """The old row is in `data`, not in `key`."""
     return _change(row, "d", data.image, None, _schema(row, data))
 
 
-def update(row: Row, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
+def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
     """`data` holds the changed columns, `key` old values: those of the key, or a wide image.
 
     Raises:
@@ -75,7 +75,7 @@ def update(row: Row, data: Cells, key: Cells | None, *, key_is_key: bool) -> Row
     return _change(row, "u", key.image, data.image, schema, key_columns, changed, after_sparse=True)
 
 
-def pair(row: Row, before: Cells, after: Cells) -> RowChange:
+def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """UPDATE BEFORE and UPDATE AFTER: two images, of which no sample exists.
 
     A column that the second alone lacks did not change, or is NULL now and left out as in inserts.
@@ -92,7 +92,7 @@ def pair(row: Row, before: Cells, after: Cells) -> RowChange:
     return _change(row, "u", before.image, after.image, schema, changed=changed)
 
 
-def truncate(row: Row) -> RowChange:
+def truncate(row: RowContext) -> RowChange:
     """TRUNCATE needs no row."""
     return _change(row, "t", None, None, row.table.schema, ())
 
@@ -112,7 +112,7 @@ def _is_key(key: Cells, changed: list[str]) -> bool:
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 
 
-def _schema(row: Row, *images: Cells) -> TableSchema | None:
+def _schema(row: RowContext, *images: Cells) -> TableSchema | None:
     """The declared schema, unless a cell shows that to be incomplete."""
     table = row.table
     if table.schema is None:
@@ -126,7 +126,7 @@ def _schema(row: Row, *images: Cells) -> TableSchema | None:
 
 
 def _change(
-    row: Row,
+    row: RowContext,
     op: str,
     before: Image | None,
     after: Image | None,

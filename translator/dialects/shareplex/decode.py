@@ -14,7 +14,7 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects._sent import SentJson
 from translator.dialects._tables import DeclaredTables
 from translator.dialects.shareplex import changes
-from translator.dialects.shareplex.changes import Cells, Row
+from translator.dialects.shareplex.changes import Cells, RowContext
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.meta import Meta, MetaReader
 from translator.dialects.shareplex.names import Table, compile_table, split_table
@@ -152,13 +152,13 @@ class SharePlex:
         meta = self._metas.read(part.meta)
         if not part.root.keys() <= operation.members:
             _keep_leftovers(part.root, operation.members, meta, "")
-        row = Row(part.table, meta, self._writer(meta.host), Findings(sent=sent))
+        row = RowContext(part.table, meta, self._writer(meta.host), Findings(sent=sent))
         return operation.build(self, part, row)
 
-    def _insert(self, part: Part, row: Row) -> Change:
+    def _insert(self, part: Part, row: RowContext) -> Change:
         return changes.insert(row, self._cells(part, "data", row))
 
-    def _update(self, part: Part, row: Row) -> Change:
+    def _update(self, part: Part, row: RowContext) -> Change:
         data = self._cells(part, "data", row, may_be_empty=True)
         key = self._cells(part, "key", row, may_be_empty=True) if part.root.get("key") is not None else None
         if key is not None and not key.names:
@@ -167,13 +167,13 @@ class SharePlex:
             raise MessageError(ErrorCode.INVALID_FIELD, "data and key of an update are both empty", path="$.data")
         return changes.update(row, data, key, key_is_key=self._rules.key_is_key)
 
-    def _delete(self, part: Part, row: Row) -> Change:
+    def _delete(self, part: Part, row: RowContext) -> Change:
         return changes.delete(row, self._cells(part, "data", row))
 
-    def _truncate(self, part: Part, row: Row) -> Change:
+    def _truncate(self, part: Part, row: RowContext) -> Change:
         return changes.truncate(row)
 
-    def _drop_column(self, part: Part, row: Row) -> Change:
+    def _drop_column(self, part: Part, row: RowContext) -> Change:
         """The documented word is all that is known: which column it was, if that is sent, stays in `ext`."""
         meta = row.meta
         return OtherChange(
@@ -189,7 +189,7 @@ class SharePlex:
             ext=meta.ext or None,
         )
 
-    def _pair(self, part: Part, row: Row) -> Change:
+    def _pair(self, part: Part, row: RowContext) -> Change:
         """What two halves say of the operation is that of the second image; what the first says otherwise is kept."""
         if part.other is None:
             raise ValueError("a pair has two halves")
@@ -199,7 +199,7 @@ class SharePlex:
             raise MessageError(error.code, f"{error.reason}, in its UPDATE BEFORE", path=error.path) from None
         return changes.pair(row, before, self._cells(part, "data", row))
 
-    def _first_image(self, half: Part, other: Part, row: Row) -> Cells:
+    def _first_image(self, half: Part, other: Part, row: RowContext) -> Cells:
         self._metas.read(half.meta)  # it may be at fault
         _keep_leftovers(half.root, _OPERATIONS[PAIR].members, row.meta, "UPDATE BEFORE ")
         for name, value in half.meta.items():
@@ -209,7 +209,7 @@ class SharePlex:
 
     # -- what the builders share
 
-    def _cells(self, part: Part, name: str, row: Row, *, may_be_empty: bool = False) -> Cells:
+    def _cells(self, part: Part, name: str, row: RowContext, *, may_be_empty: bool = False) -> Cells:
         cells: JsonObject = field(part.root, name, dict, "$")
         path = f"$.{name}"
         if not cells and not may_be_empty:
@@ -242,7 +242,7 @@ def _keep_leftovers(root: JsonObject, read: frozenset[str], meta: Meta, whose: s
 
 
 class _Operation(Struct, frozen=True):
-    build: Callable[[SharePlex, Part, Row], Change]
+    build: Callable[[SharePlex, Part, RowContext], Change]
     members: frozenset[str]
     """The members of the root that it reads; others are kept in `ext`."""
 

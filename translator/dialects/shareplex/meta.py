@@ -16,7 +16,7 @@ from msgspec import Struct
 from cdc_core.envelope import Tx
 from translator.dialects._json import JsonObject
 from translator.dialects.shareplex.instants import Instant, Instants
-from translator.dialects.shareplex.options import Rules
+from translator.dialects.shareplex.options import SharePlexRules
 from translator.errors import ErrorCode, MessageError
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -81,7 +81,7 @@ class _Invalid(Exception):
 class MetaReader:
     """Reads the optional members of `meta`; null is the same as absent."""
 
-    def __init__(self, rules: Rules, instants: Instants) -> None:
+    def __init__(self, rules: SharePlexRules, instants: Instants) -> None:
         self._rules = rules
         self._instants = instants
 

@@ -62,7 +62,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Further spellings of `meta.op`, exact, and the operation each one means."""
 
 
-class Rules(Struct, frozen=True):
+class SharePlexRules(Struct, frozen=True):
     """Preset and options in one, checked."""
 
     preset: str
@@ -78,7 +78,7 @@ class Rules(Struct, frozen=True):
     """Exact spelling -> one of OPERATIONS; ALIASES come after it."""
 
 
-def rules_of(given: Mapping[str, Any]) -> Rules:
+def rules_of(given: Mapping[str, Any]) -> SharePlexRules:
     """The rules that the options of a source make.
 
     Raises:
@@ -89,7 +89,7 @@ def rules_of(given: Mapping[str, Any]) -> Rules:
         raise ConfigError(f"shareplex: {unknown('preset', options.preset, PRESETS)}")
     preset = PRESETS[options.preset]
     timezone = preset.timezone if options.timezone is None else options.timezone
-    return Rules(
+    return SharePlexRules(
         preset=options.preset,
         key_is_key=preset.key_is_key,
         decimal_scn=preset.decimal_scn,

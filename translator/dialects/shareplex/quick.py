@@ -17,11 +17,11 @@ from msgspec.structs import astuple
 
 from cdc_core.envelope import Tx
 from translator.dialects.shareplex import changes
-from translator.dialects.shareplex.changes import Cells, Row
+from translator.dialects.shareplex.changes import Cells, RowContext
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.meta import Meta, is_scn
 from translator.dialects.shareplex.names import Table
-from translator.dialects.shareplex.options import Rules
+from translator.dialects.shareplex.options import SharePlexRules
 from translator.errors import MessageError
 from translator.message import Limits, RowChange, Writer
 from translator.values import Assumed, Unrepresentable
@@ -87,7 +87,7 @@ class QuickReader:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: SharePlexRules,
         instants: Instants,
         limits: Limits,
         table: Callable[[str], Table],
@@ -110,7 +110,9 @@ class QuickReader:
                 return None
             table = self._table(body.meta.table)
             return builder(
-                self, body, Row(table, self._meta(body.meta), self._writer(body.meta.host or None), changes.NO_FINDINGS)
+                self,
+                body,
+                RowContext(table, self._meta(body.meta), self._writer(body.meta.host or None), changes.NO_FINDINGS),
             )
         except _UNUSUAL:
             return None
@@ -135,15 +137,15 @@ class QuickReader:
             meta.ext["rowid"] = sent.rowid
         return meta
 
-    def _insert(self, body: _Body, row: Row) -> RowChange:
+    def _insert(self, body: _Body, row: RowContext) -> RowChange:
         _without_key(body)
         return changes.insert(row, _cells(body.data, row.table))
 
-    def _delete(self, body: _Body, row: Row) -> RowChange:
+    def _delete(self, body: _Body, row: RowContext) -> RowChange:
         _without_key(body)
         return changes.delete(row, _cells(body.data, row.table))
 
-    def _update(self, body: _Body, row: Row) -> RowChange:
+    def _update(self, body: _Body, row: RowContext) -> RowChange:
         key = body.key or None
         if key is not None and len(key) > self._columns:
             raise _GiveUp
@@ -151,7 +153,7 @@ class QuickReader:
         return changes.update(row, _cells(body.data, row.table), old, key_is_key=self._rules.key_is_key)
 
 
-_Builder: TypeAlias = Callable[[QuickReader, _Body, Row], RowChange]
+_Builder: TypeAlias = Callable[[QuickReader, _Body, RowContext], RowChange]
 
 _BUILDERS: Mapping[str, _Builder] = {
     "ins": QuickReader._insert,

@@ -10,10 +10,10 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.kafka import client_config
-from translator.kafka.topics import Reader, Topics
+from translator.kafka.topics import TopicAdmin, TopicReader
 from translator.message import Message
 from translator.settings import Settings
-from translator.state.table_holds import HELD, HeldTable, Mark, take_in
+from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark
 from translator.translation.dead_letter import Letter, read_dead_letter
 
 PREFIX = "!replayed/"
@@ -28,7 +28,7 @@ _TABLE_AT: Mapping[str, tuple[tuple[str, ...], ...]] = {
 Identity: TypeAlias = tuple[str, str, int, int, str | None]
 
 
-class Wanted(Struct, frozen=True):
+class LetterFilter(Struct, frozen=True):
     """Which dead letters; what is empty or None asks for nothing."""
 
     codes: Collection[str] = ()
@@ -43,7 +43,7 @@ class Wanted(Struct, frozen=True):
     """At most so many, the first in the order of replay."""
 
 
-class Found(Struct, frozen=True):
+class StoredLetter(Struct, frozen=True):
     """A dead letter, and where it lies in the dead-letter topic."""
 
     partition: int
@@ -66,7 +66,7 @@ class Dead(Struct):
     """What a look into the topic found."""
 
     topic_id: str
-    letters: list[Found] = field(default_factory=list)
+    letters: list[StoredLetter] = field(default_factory=list)
     """In the order of replay: by raw topic, partition and offset; of a topic made again, the older one first."""
     replayed: int = 0
     """Letters that are wanted, but were left out because they were replayed."""
@@ -74,14 +74,14 @@ class Dead(Struct):
     """Records that are no dead letters of ours."""
     expired: list[str] = field(default_factory=list)
     """Keys of marks whose letters the topic holds no more."""
-    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that the service holds; letters of theirs may lie here."""
     cut: bool = False
     """There are more letters that are wanted than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
     """How far each partition of the topic was read."""
 
-    def mark(self, found: Found, version: str) -> Record:
+    def mark(self, found: StoredLetter, version: str) -> Record:
         """The record for the metadata topic that says: this letter was replayed."""
         message = found.letter.message
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
@@ -96,7 +96,7 @@ def mark_key(topic_id: str, partition: int, offset: int) -> str:
 
 def look(
     settings: Settings,
-    wanted: Wanted,
+    wanted: LetterFilter,
     say: Callable[[str], None],
     *,
     pending: bool = False,
@@ -116,15 +116,17 @@ def look(
         FatalError: it cannot be read.
     """
     client = client_config.librdkafka(settings.kafka)
-    topics = Topics(client)
+    topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     output = settings.output
     facts = topics.describe([output.dead_letter_topic, output.metadata_topic])
     dead = Dead(facts[output.dead_letter_topic].id)
     marks: set[str] = set()
     if before is None:
-        marks = _marks(Reader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
-    reader = Reader(client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {})
+        marks = _marks(TopicReader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
+    reader = TopicReader(
+        client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {}
+    )
     dialects = {source.name: source.dialect for source in settings.sources}
     born: dict[str, int] = {}  # id of a raw topic -> time of its first letter
     replayed: set[Identity] = set()
@@ -138,7 +140,7 @@ def look(
         elif found.letter.code in beside:
             dead.letters.append(msgspec.structs.replace(found, wanted=False))
     parts = range(facts[output.dead_letter_topic].partitions)
-    dead.read = {place: reader.reached(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
+    dead.read = {place: reader.next_offset(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
     reader.close()
     dead.expired = sorted(marks)
     # A letter is done with its twin.
@@ -159,20 +161,20 @@ def _cut(dead: Dead, limit: int) -> None:
         del dead.letters[places[limit] :]
 
 
-def _marks(reader: Reader, dead: Dead) -> set[str]:
+def _marks(reader: TopicReader, dead: Dead) -> set[str]:
     """Keys of the marks that stand. Holds go into what was found."""
     marks: set[str] = set()
     for record in reader.to_end():
         key = (record.key() or b"").decode()
         if key.startswith(HELD):
-            take_in(dead.held, key, record.value())
+            apply_mark(dead.held, key, record.value())
         elif key.startswith(PREFIX):
             (marks.discard if record.value() is None else marks.add)(key)
     reader.close()
     return marks
 
 
-def _letters(reader: Reader, dead: Dead, marks: set[str], dialects: Mapping[str, str]) -> Iterator[Found]:
+def _letters(reader: TopicReader, dead: Dead, marks: set[str], dialects: Mapping[str, str]) -> Iterator[StoredLetter]:
     """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
     record: Any
     for record in reader.to_end():
@@ -184,10 +186,10 @@ def _letters(reader: Reader, dead: Dead, marks: set[str], dialects: Mapping[str,
         replayed = key in marks
         marks.discard(key)
         table = _table(letter.message, dialects.get(letter.source, ""))
-        yield Found(record.partition(), record.offset(), record.timestamp()[1], letter, table, replayed)
+        yield StoredLetter(record.partition(), record.offset(), record.timestamp()[1], letter, table, replayed)
 
 
-def _is_wanted(found: Found, wanted: Wanted) -> bool:
+def _is_wanted(found: StoredLetter, wanted: LetterFilter) -> bool:
     letter = found.letter
     named = (
         (wanted.codes, letter.code),
@@ -201,7 +203,7 @@ def _is_wanted(found: Found, wanted: Wanted) -> bool:
     return late_enough and (wanted.until_ms is None or found.timestamp_ms < wanted.until_ms)
 
 
-def _order(found: Found, born: Mapping[str, int]) -> tuple[Any, ...]:
+def _order(found: StoredLetter, born: Mapping[str, int]) -> tuple[Any, ...]:
     message = found.letter.message
     incarnation = born[message.topic_id], message.topic_id
     return message.topic, incarnation, message.partition, message.offset, found.letter.output or "", found.offset

@@ -21,15 +21,15 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.errors import ErrorCode, unknown
-from translator.operations.dlq.reader import Dead, Found, Identity, Wanted, look
-from translator.operations.dlq.table_order import Blocks
-from translator.service.bootstrap import World, connect, follow
+from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
+from translator.operations.dlq.table_order import ReplayOrder
+from translator.service.bootstrap import Components, connect, follow
 from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
 from translator.service.faust_transport import positive_murmur2
-from translator.service.metrics import Tally
+from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.settings import Settings
-from translator.state.table_holds import HeldTable, Holds, Mark, caught_up, ended
+from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 from translator.translation.dead_letter import read_dead_letter
 
 AT_ONCE = 500
@@ -55,28 +55,28 @@ class Group(Struct):
     """Further letters of a message that is counted with its first."""
 
 
-class Report(Struct):
+class ReplayReport(Struct):
     """A replay, counted; a dry run counts what would be."""
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Letters that stay dead, by source, code and the code that they would have now."""
-    impossible: list[tuple[Found, str]] = field(default_factory=list)
+    impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Translated, but a new dead letter of a projection; by projection and code."""
     before: int = 0
     """Letters that an earlier run has replayed."""
-    held: dict[HeldTable, Mark] = field(default_factory=dict)
+    held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that are held still."""
     caught_up: Collection[HeldTable] = ()
     """Those of which nothing is left to replay."""
 
     @property
-    def blocked(self) -> dict[HeldTable, Mark]:
+    def blocked(self) -> dict[HeldTable, HoldMark]:
         """Tables that are held, and of which something is left to replay."""
         return {of: mark for of, mark in self.held.items() if of not in self.caught_up}
 
-    def group(self, found: Found) -> Group:
+    def group(self, found: StoredLetter) -> Group:
         return self.groups.setdefault((found.letter.source, found.letter.code), Group())
 
 
@@ -96,7 +96,9 @@ class _Delivery(Delivery):
     A message that was dead as a whole and is now refused by a projection alone is written: that letter is new.
     """
 
-    def __init__(self, producer: Producer, account: Callable[[Tally], None], dead_letters: str, *, write: bool) -> None:
+    def __init__(
+        self, producer: Producer, account: Callable[[BatchAccount], None], dead_letters: str, *, write: bool
+    ) -> None:
         super().__init__(producer, account)
         self._dead_letters = dead_letters
         self._write = write
@@ -125,7 +127,7 @@ def _names_projection(record: Record) -> bool:
     return letter is not None and letter.output is not None
 
 
-def replay(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> Report:
+def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool) -> ReplayReport:
     """Translates dead letters again, with the present configuration and all metadata that the metadata topic holds.
 
     Without `execute` nothing is written. Letters that were replayed before are left out.
@@ -139,32 +141,34 @@ def replay(settings: Settings, wanted: Wanted, say: Callable[[str], None], *, ex
     # The metadata topic is read to its end first, and nobody follows it while messages are translated: waiting would be
     # in vain.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
-    world = connect(settings.model_copy(update={"timing": timing}))
-    replaying = _Replay(world, wanted, say, execute=execute)
+    components = connect(settings.model_copy(update={"timing": timing}))
+    replaying = _Replay(components, wanted, say, execute=execute)
     asyncio.run(replaying.run())
-    world.reader.close()
+    components.reader.close()
     return replaying.report
 
 
 class _Replay:
     """One run."""
 
-    def __init__(self, world: World, wanted: Wanted, say: Callable[[str], None], *, execute: bool) -> None:
-        self.report = Report()
-        self._world = world
+    def __init__(
+        self, components: Components, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool
+    ) -> None:
+        self.report = ReplayReport()
+        self._components = components
         self._execute = execute
-        target = world.target
+        target = components.target
         beside = {*target.holds, ErrorCode.HELD}
-        self._look = partial(look, world.settings, wanted, say, pending=True, beside=beside)
-        self._blocks = Blocks(world.holds.marks, target.holds)
+        self._look = partial(look, components.settings, wanted, say, pending=True, beside=beside)
+        self._blocks = ReplayOrder(components.holds.marks, target.holds)
         self._finished: set[Identity] = set()
         written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
         limits = [to.max_bytes for to in written]
-        producer = Producer(producer_config(world.client, world.settings.timing.delivery, limits))
+        producer = Producer(producer_config(components.client, components.settings.timing.delivery, limits))
         self._delivery = _Delivery(producer, self._account, target.dead_letters.topic, write=execute)
-        self._tally = Tally("", "", 0)  # of the letter that is being acknowledged
+        self._tally = BatchAccount("", "", 0)  # of the letter that is being acknowledged
         self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
-        self._done: list[Found] = []
+        self._done: list[StoredLetter] = []
         self._said: list[Record] = []
 
     async def run(self) -> None:
@@ -175,14 +179,14 @@ class _Replay:
             await self._mark([Record(key.encode(), None, []) for key in dead.expired])
             if not dead.cut:
                 await self._hand_over(dead)
-        self.report.held = {**self._world.holds.marks}
+        self.report.held = {**self._components.holds.marks}
 
     async def _replay(self, dead: Dead) -> None:
         # After the letters, for a hold is written before the first of its letters.
         self._follow()
         same = [list(twins) for _, twins in groupby(dead.letters, key=lambda found: found.identity)]
         for begin in range(0, len(same), AT_ONCE):
-            await self._some(dead, same[begin : begin + AT_ONCE])
+            await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
         """Tells the owners of partitions how far it has come, and goes on with what they held meanwhile.
@@ -190,7 +194,7 @@ class _Replay:
         It ends when they have taken all tables back of which nothing is left to replay, or when they are silent.
         """
         heard = time.monotonic()
-        while done := self._blocks.may_end():
+        while done := self._blocks.releasable():
             said = [caught_up(of, dead.topic_id, self._read(dead, of)) for of in done]
             await self._mark([record for record in said if record not in self._said])
             await self._mark(self._ends_of_former_topics(done))
@@ -206,24 +210,24 @@ class _Replay:
 
     def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
         """A topic that is gone, or was made again, has no owner who would end what was held of it."""
-        ids = self._world.topics.ids({of.topic for of in done})
+        ids = self._components.topics.ids({of.topic for of in done})
         return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
 
     def _read(self, dead: Dead, of: HeldTable) -> int:
-        to = self._world.target.dead_letters
+        to = self._components.target.dead_letters
         return dead.read[to.topic, (positive_murmur2(of.topic) + of.partition) % to.partitions]
 
     def _follow(self) -> None:
         """Takes in what the metadata topic holds by now."""
-        world, metadata = self._world, (self._world.target.metadata.topic, 0)
-        end = world.topics.offsets([metadata], "latest", stable=True)[metadata]
-        while world.reader.reached(*metadata) < end:
-            follow(world, world.reader.poll(0.1))
+        components, metadata = self._components, (self._components.target.metadata.topic, 0)
+        end = components.topics.offsets([metadata], "latest", stable=True)[metadata]
+        while components.reader.next_offset(*metadata) < end:
+            follow(components, components.reader.poll(0.1))
 
-    def _impossible(self, found: Found) -> str | None:
+    def _impossible(self, found: StoredLetter) -> str | None:
         """Why a letter cannot be replayed whatever the configuration says of its messages."""
-        letter, translators = found.letter, self._world.translators
-        outputs = [output.to.topic for output in self._world.target.outputs]
+        letter, translators = found.letter, self._components.translators
+        outputs = [output.to.topic for output in self._components.target.outputs]
         if letter.body_bytes is not None:
             return (
                 f"its body of {letter.body_bytes} bytes did not fit the dead-letter topic; it lies at its origin,"
@@ -237,19 +241,19 @@ class _Replay:
             return unknown("output", letter.output, outputs)
         return None
 
-    async def _some(self, dead: Dead, letters: Iterable[Sequence[Found]]) -> None:
+    async def _replay_chunk(self, dead: Dead, letters: Iterable[Sequence[StoredLetter]]) -> None:
         """Replays letters in order, each with its twins; when all that came of them was delivered, they are marked."""
         for twins in letters:
-            await self._delivery.room()
-            await self._any(twins)
+            await self._delivery.wait_for_capacity()
+            await self._replay_letter(twins)
         await self._drain()
         if self._execute:
-            version = self._world.target.version
+            version = self._components.target.version
             await self._mark([dead.mark(found, version) for found in self._done])
         self._finished.update(found.identity for found in self._done)
         self._done.clear()
 
-    async def _any(self, twins: Sequence[Found]) -> None:
+    async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
         """Replays one of the letters of a message, or says why none can be."""
         possible = []
         for found in twins:
@@ -264,20 +268,20 @@ class _Replay:
         if possible and possible[0].identity in self._finished:
             self._done += twins  # the service wrote it once more, while this run was at it
         elif possible:
-            await self._one(possible[0], possible[1:])
+            await self._process_message(possible[0], possible[1:])
         else:
             for found in twins:
                 reason = self._impossible(found)
-                translator = None if reason else self._world.translators[found.letter.source]
-                await self._blocks.leave_out(found, translator, impossible=reason is not None)
+                translator = None if reason else self._components.translators[found.letter.source]
+                await self._blocks.skip(found, translator, impossible=reason is not None)
 
-    async def _one(self, found: Found, twins: Sequence[Found]) -> None:
+    async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
         """Translates the message of a letter; `twins` are further letters of it, which are done with it."""
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
         pipeline = self._pipeline(letter.output, self._blocks.holds(found))
-        translator = self._world.translators[letter.source]
+        translator = self._components.translators[letter.source]
         # For each letter anew, and so with a guard of its own: what lay between two letters is not known here, so none
         # is evidence against another.
         pipeline.add(message.topic, Route(translator, message.topic_id, positive_murmur2(message.topic)))
@@ -288,41 +292,41 @@ class _Replay:
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
         """The pipeline to all outputs, or to the one that lacks the message; and what it may not overtake."""
         if (output, holds) not in self._pipelines:
-            codes = frozenset() if holds is None else self._world.target.holds
-            world, target = self._world, self._world.target
+            codes = frozenset() if holds is None else self._components.target.holds
+            components, target = self._components, self._components.target
             outputs = tuple(to for to in target.outputs if output in (None, to.to.topic))
             self._pipelines[output, holds] = Pipeline(
                 {},
                 # A letter that stays dead lies there already: there is nothing to stop for.
                 msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes),
-                world.catalog,
+                components.catalog,
                 self._delivery,
-                world.contradictions,
-                world.waits,
+                components.contradictions,
+                components.waiter,
                 holds,
             )
         return self._pipelines[output, holds]
 
-    def _account(self, tally: Tally) -> None:
-        self._tally = tally
+    def _account(self, account: BatchAccount) -> None:
+        self._tally = account
 
-    def _count(self, found: Found, twins: Sequence[Found]) -> None:
+    def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
         """What became of a letter, of which everything was delivered."""
-        tally, group = self._tally, self.report.group(found)
-        group.translated += tally.translated
-        group.events += tally.events.total()
-        group.skipped += tally.skipped.total()
-        group.learned += tally.learned
-        group.dead += tally.dead.total()
-        self.report.refused.update(tally.refused)
-        for code in tally.dead:
+        account, group = self._tally, self.report.group(found)
+        group.translated += account.translated
+        group.events += account.events.total()
+        group.skipped += account.skipped.total()
+        group.learned += account.learned
+        group.dead += account.dead.total()
+        self.report.refused.update(account.refused)
+        for code in account.dead:
             self.report.still[found.letter.source, found.letter.code, code] += 1
-        if not tally.dead:
+        if not account.dead:
             self._done += [found, *twins]
 
     async def _mark(self, marks: Sequence[Record]) -> None:
-        topic = self._world.target.metadata.topic
-        batch = self._delivery.begin(Tally("", topic, 0), lambda: None)
+        topic = self._components.target.metadata.topic
+        batch = self._delivery.begin(BatchAccount("", topic, 0), lambda: None)
         await self._delivery.send(batch, topic, 0, marks)
         batch.closed = True
         await self._drain()

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from translator.errors import ErrorCode
-from translator.operations.dlq.reader import Found
-from translator.state.table_holds import HeldTable, Holds, Mark
+from translator.operations.dlq.reader import StoredLetter
+from translator.state.table_holds import HeldTable, HoldMark, Holds
 from translator.translation.translate import Translator
 
 
-class Blocks:
+class ReplayOrder:
     """The blocked tables of one run.
 
     Args:
@@ -23,12 +23,12 @@ class Blocks:
         codes: those with `hold_table`.
     """
 
-    def __init__(self, marks: Mapping[HeldTable, Mark], codes: Collection[ErrorCode]) -> None:
+    def __init__(self, marks: Mapping[HeldTable, HoldMark], codes: Collection[ErrorCode]) -> None:
         self._marks = marks
         self._codes = codes
         self._holds: dict[str, Holds] = {}  # by id of the raw topic: an older incarnation blocks no newer one
 
-    def holds(self, found: Found) -> Holds | None:
+    def holds(self, found: StoredLetter) -> Holds | None:
         """What a letter is replayed under; None where its place is in no order that a hold keeps."""
         message = found.letter.message
         if found.letter.output is not None:
@@ -37,7 +37,7 @@ class Blocks:
             return None
         return self._holds.setdefault(message.topic_id, Holds())
 
-    async def leave_out(self, found: Found, translator: Translator | None, *, impossible: bool) -> None:
+    async def skip(self, found: StoredLetter, translator: Translator | None, *, impossible: bool) -> None:
         """Blocks what comes after a letter that is not replayed.
 
         Args:
@@ -49,10 +49,10 @@ class Blocks:
         if holds is None or not (is_held or letter.code in self._codes):
             return
         tables = translator.tables(letter.message) if translator is not None else None
-        mark = Mark(letter.message.offset, letter.code, letter.source, letter.version)
+        mark = HoldMark(letter.message.offset, letter.code, letter.source, letter.version)
         await holds.hold(letter.message, tables, mark, _at_once)
 
-    def may_end(self) -> list[HeldTable]:
+    def releasable(self) -> list[HeldTable]:
         """Holds of the service of which nothing is left to replay."""
         return [of for of in self._marks if not self._is_blocked(of)]
 
@@ -60,7 +60,7 @@ class Blocks:
         holds = self._holds.get(of.topic_id)
         return holds is not None and holds.blocks((of.topic, of.partition), of.table)
 
-    def _of(self, found: Found) -> Iterator[tuple[HeldTable, Mark]]:
+    def _of(self, found: StoredLetter) -> Iterator[tuple[HeldTable, HoldMark]]:
         message = found.letter.message
         place = message.topic, message.topic_id, message.partition
         return ((of, mark) for of, mark in self._marks.items() if (of.topic, of.topic_id, of.partition) == place)

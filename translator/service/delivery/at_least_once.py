@@ -18,7 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from translator.codecs.record import RECORD_OVERHEAD, Record
 from translator.errors import FatalError
-from translator.service.metrics import Tally
+from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
 DEFAULT_BOUNDS = Bounds()
@@ -98,10 +98,10 @@ def telling(report: Report, seen: Callable[[int], None] | None) -> Report:
 class InFlight:
     """One batch between reading and acknowledging."""
 
-    __slots__ = ("acknowledge", "closed", "error", "held", "membership", "pending", "sealed", "tally", "topics")
+    __slots__ = ("account", "acknowledge", "closed", "error", "held", "membership", "pending", "sealed", "topics")
 
-    def __init__(self, tally: Tally, acknowledge: Acknowledge, membership: bytes) -> None:
-        self.tally = tally
+    def __init__(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes) -> None:
+        self.account = account
         self.acknowledge = acknowledge
         self.closed = False  # everything of the batch was handed to the producer
         self.error: str | None = None
@@ -140,7 +140,7 @@ class Delivery:
     def __init__(
         self,
         producer: Producer,
-        account: Callable[[Tally], None],
+        account: Callable[[BatchAccount], None],
         bounds: Bounds = DEFAULT_BOUNDS,
         seconds: float = math.inf,
     ) -> None:
@@ -170,20 +170,20 @@ class Delivery:
         """Changes with each report that comes in; None while none is to come."""
         return self._reports if self.events else None
 
-    def begin(self, tally: Tally, acknowledge: Acknowledge, membership: bytes = b"") -> InFlight:
+    def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> InFlight:
         """Takes a batch on; it is acknowledged in its turn.
 
         Args:
             membership: who we were in the group when it was fetched; transactions name it.
         """
-        batch = InFlight(tally, acknowledge, membership)
-        self._queues.setdefault((tally.topic, tally.partition), deque()).append(batch)
+        batch = InFlight(account, acknowledge, membership)
+        self._queues.setdefault((account.topic, account.partition), deque()).append(batch)
         self._batches += 1
         return batch
 
     def abandon(self, batch: InFlight) -> None:
         """Forgets the last batch of its partition: it is never acknowledged, whatever was sent of it comes again."""
-        self._queues[batch.tally.topic, batch.tally.partition].remove(batch)
+        self._queues[batch.account.topic, batch.account.partition].remove(batch)
         self._batches -= 1
 
     async def send(
@@ -203,7 +203,7 @@ class Delivery:
         self._since_poll += len(records)
         self._poll_now_and_then()
 
-    async def seal(self, batch: InFlight, offset: int) -> None:
+    async def end_message(self, batch: InFlight, offset: int) -> None:
         """Everything of the message at this offset was sent. It matters to transactions only."""
 
     def _poll_now_and_then(self) -> None:
@@ -225,7 +225,7 @@ class Delivery:
     def _given_up(self, error: KafkaException) -> BaseException:
         return FatalError(f"delivery failed: {error.args[0].str()}")
 
-    async def settled(self, topic: str, partition: int) -> None:
+    async def flush_partition(self, topic: str, partition: int) -> None:
         """Returns when all that was sent of a raw partition is delivered.
 
         Raises:
@@ -296,7 +296,7 @@ class Delivery:
     def _acknowledge_first(self, queue: deque[InFlight]) -> None:
         batch = queue.popleft()
         self._batches -= 1
-        self._account(batch.tally)
+        self._account(batch.account)
         batch.acknowledge()
 
     def _listen(self, topic: str, partition: int, batch: InFlight) -> None:
@@ -313,14 +313,14 @@ class Delivery:
             written = " or ".join(sorted(batch.topics))
             raise FatalError(f"delivery failed for a batch of {topic}: cannot write to {written}: {_LATE}")
 
-    async def room(self) -> None:
+    async def wait_for_capacity(self) -> None:
         """Waits until another batch may be taken on."""
         self.reap()
         while self._batches >= self._bounds.batches or self.events >= self._bounds.events:
             await asyncio.sleep(_PAUSE)
             self.reap()
 
-    def die(self) -> None:
+    def fail_stop(self) -> None:
         """From here on nothing is produced and nothing acknowledged."""
         self._dead = True
         self._producer.purge()
@@ -329,7 +329,7 @@ class Delivery:
 def open_delivery(
     connection: Mapping[str, Any],
     limits: Collection[int],
-    account: Callable[[Tally], None],
+    account: Callable[[BatchAccount], None],
     bounds: Bounds,
     seconds: float,
 ) -> Delivery:

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from translator.codecs.record import Record
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.service.delivery.at_least_once import DEFAULT_BOUNDS, Delivery, InFlight, failure, telling
-from translator.service.metrics import Tally
+from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
 SECONDS = 0.2
@@ -111,7 +111,7 @@ class Transactions(Delivery):
         self,
         producer: Producer,
         aside: Delivery,
-        account: Callable[[Tally], None],
+        account: Callable[[BatchAccount], None],
         note: Callable[[str], str],
         committed: Callable[[float], None],
         seconds: float,
@@ -177,7 +177,7 @@ class Transactions(Delivery):
         report = telling(self._refused, seen)
         batch.held += [(topic, partition, record, report) for record in records]
 
-    async def seal(self, batch: InFlight, offset: int) -> None:
+    async def end_message(self, batch: InFlight, offset: int) -> None:
         """Writes a message into the present transaction, whole and with its offset."""
         while not self._takes(batch.membership):
             await self._pause()
@@ -192,7 +192,7 @@ class Transactions(Delivery):
         self._writing -= 1
         batch.held.clear()
         batch.sealed += 1
-        self._offsets[batch.tally.topic, batch.tally.partition] = offset + 1
+        self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
         """Whether the present transaction may take a message. One of another generation hurries its end."""
@@ -217,7 +217,7 @@ class Transactions(Delivery):
         if not batch.sealed:
             super().abandon(batch)
             return
-        batch.tally.records = batch.sealed
+        batch.account.records = batch.sealed
         batch.acknowledge = lambda: None
         batch.closed = True
 
@@ -245,13 +245,13 @@ class Transactions(Delivery):
             if self._closing and not self._writing:
                 self._ending = asyncio.create_task(self._end())
 
-    async def room(self) -> None:
-        """As `Delivery.room`; at the bound of batches it does not wait for the time of the transaction to run out."""
+    async def wait_for_capacity(self) -> None:
+        """As in `Delivery`; at the bound of batches it does not wait for the time of the transaction to run out."""
         self._hurry = self._hurry or self._batches >= self._bounds.batches
-        await super().room()
+        await super().wait_for_capacity()
 
-    async def settled(self, topic: str, partition: int) -> None:
-        """As `Delivery.settled`: what was sealed of the partition is in a transaction that stands."""
+    async def flush_partition(self, topic: str, partition: int) -> None:
+        """As `Delivery.flush_partition`: what was ended of the partition is in a transaction that stands."""
         while (topic, partition) in self._offsets:
             self._hurry = True
             await self._pause()
@@ -355,12 +355,12 @@ class Transactions(Delivery):
             while queue and queue[0].closed:
                 self._acknowledge_first(queue)
 
-    def die(self) -> None:
+    def fail_stop(self) -> None:
         """From here on nothing is produced and nothing acknowledged; what is open is aborted."""
         if self._dead:
             return
         self._dead = True
-        self._aside.die()
+        self._aside.fail_stop()
         # No daemon: the process waits for it. That readers need not wait for the broker to abort it is worth seconds.
         threading.Thread(target=self._abort, name="abort").start()
 

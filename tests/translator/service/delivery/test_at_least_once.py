@@ -18,7 +18,7 @@ from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.service.delivery.at_least_once import Delivery, failure, open_delivery, producer_config
-from translator.service.metrics import Tally
+from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
 
@@ -33,16 +33,16 @@ def topic(broker: Broker) -> Iterator[str]:
 
 
 @pytest.fixture
-def accounted() -> list[Tally]:
+def accounted() -> list[BatchAccount]:
     return []
 
 
 @pytest.fixture
-def delivery(broker: Broker, accounted: list[Tally]) -> Delivery:
+def delivery(broker: Broker, accounted: list[BatchAccount]) -> Delivery:
     return delivering(broker, accounted, 60)
 
 
-def delivering(broker: Broker, accounted: list[Tally], seconds: float) -> Delivery:
+def delivering(broker: Broker, accounted: list[BatchAccount], seconds: float) -> Delivery:
     """A delivery whose producer gives a record up after that time."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, seconds, limits=[1_000_000])
     return Delivery(Producer(config), accounted.append)
@@ -62,20 +62,20 @@ async def reap_until(delivery: Delivery, done: list[str], count: int) -> None:
 
 
 def test_a_batch_is_acknowledged_after_its_records_are_there(
-    topic: str, delivery: Delivery, accounted: list[Tally], broker: Broker
+    topic: str, delivery: Delivery, accounted: list[BatchAccount], broker: Broker
 ) -> None:
     """When a batch is acknowledged, the broker has all its records, and it is accounted for."""
     done: list[str] = []
 
     async def scenario() -> None:
-        tally = Tally("s", "raw", 0, records=3)
-        batch = delivery.begin(tally, lambda: done.append("first"))
+        account = BatchAccount("s", "raw", 0, records=3)
+        batch = delivery.begin(account, lambda: done.append("first"))
         await delivery.send(batch, topic, 1, [record(number) for number in range(3)])
         delivery.reap()
         assert done == [], "the batch is still open"
         batch.closed = True
         await reap_until(delivery, done, 1)
-        assert accounted == [tally]
+        assert accounted == [account]
 
     asyncio.run(scenario())
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
@@ -88,9 +88,9 @@ def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> 
     done: list[str] = []
 
     async def scenario() -> None:
-        slow = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("slow"))
-        fast = delivery.begin(Tally("s", "raw", 0, records=0), lambda: done.append("fast"))
-        other = delivery.begin(Tally("s", "raw", 1, records=0), lambda: done.append("other"))
+        slow = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("slow"))
+        fast = delivery.begin(BatchAccount("s", "raw", 0, records=0), lambda: done.append("fast"))
+        other = delivery.begin(BatchAccount("s", "raw", 1, records=0), lambda: done.append("other"))
         fast.closed = other.closed = True
         delivery.reap()
         assert done == ["other"]
@@ -102,13 +102,13 @@ def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> 
     assert done == ["other", "slow", "fast"]
 
 
-def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[Tally]) -> None:
+def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[BatchAccount]) -> None:
     """A record that the broker does not take stops the process; its batch is never acknowledged."""
     delivery = delivering(broker, accounted, 5)
     done: list[str] = []
 
     async def scenario() -> None:
-        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
         await delivery.send(batch, "no-such-topic", 0, [record(0)])
         batch.closed = True
         with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
@@ -172,7 +172,7 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_po
 
     async def scenario() -> None:
         delivery = unreached(free_port, 4)
-        batch = delivery.begin(Tally("s", "raw", 0, records=2), lambda: None)
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=2), lambda: None)
         await delivery.send(batch, topic, 0, [record(0)])
         time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
         await delivery.send(batch, topic, 0, [record(1)])
@@ -193,7 +193,7 @@ def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> N
     done: list[str] = []
 
     async def scenario() -> None:
-        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
         await delivery.send(batch, "out", 0, [record(0)])
         batch.closed = True
         said = "a batch of raw: cannot write to out: not acknowledged within timing.delivery: .* min.insync.replicas"
@@ -212,7 +212,7 @@ def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> No
     delivery = unreached(free_port, 0.2)
 
     async def scenario() -> None:
-        delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: None)
         delivery.reap()
         await asyncio.sleep(0.3)
         delivery.reap()
@@ -228,7 +228,7 @@ def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, 
     reader.close()
 
 
-def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[Tally]) -> None:
+def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[BatchAccount]) -> None:
     """A schema that cannot be written stops the process: its rows must not be written either."""
     delivery = delivering(broker, accounted, 5)
     with pytest.raises(FatalError, match="cannot write to no-such-topic"):
@@ -245,14 +245,14 @@ class Counting(Producer):
         return super().poll(timeout)
 
 
-def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[Tally]) -> None:
+def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[BatchAccount]) -> None:
     """With room for two records in the producer, many are delivered nevertheless, and confirmed ones too."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000])
     delivery = Delivery(Producer(config | {"queue.buffering.max.messages": 2}), accounted.append)
     done: list[str] = []
 
     async def scenario() -> None:
-        batch = delivery.begin(Tally("s", "raw", 0, records=9), lambda: done.append("batch"))
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=9), lambda: done.append("batch"))
         await delivery.send(batch, topic, 1, [record(number) for number in range(9)])
         await delivery.confirm(topic, record(9))
         batch.closed = True
@@ -271,7 +271,7 @@ def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> N
     delivery = Delivery(producer, lambda _: None)
 
     async def scenario() -> None:
-        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: None)
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: None)
         tasks = [asyncio.create_task(delivery.confirm("t", record(1)))]
         await asyncio.sleep(0.05)
         delivery.die()
@@ -289,7 +289,7 @@ def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> N
     assert 0 == len(producer), "nothing was produced after the end"
 
 
-def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, accounted: list[Tally]) -> None:
+def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, accounted: list[BatchAccount]) -> None:
     """The broker refuses a batch that is larger than its topic allows, however small the records in it."""
     names = small, large = [f"size-{size}-{uuid.uuid4().hex[:8]}" for size in ("small", "large")]
     limits = {small: 10_000, large: 900_000}
@@ -302,7 +302,7 @@ def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, 
     done: list[str] = []
 
     async def scenario() -> None:
-        batch = delivery.begin(Tally("s", "raw", 0, records=1), lambda: done.append("batch"))
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
         await delivery.send(batch, small, 0, [Record(None, os.urandom(900), []) for _ in range(500)])
         await delivery.send(batch, large, 0, [Record(None, os.urandom(800_000), [])])
         batch.closed = True
@@ -315,7 +315,7 @@ def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, 
 
 @pytest.mark.parametrize("bounds", [Bounds(batches=2), Bounds(events=2)], ids=["batches", "events"])
 def test_there_is_room_again_when_something_was_delivered(
-    topic: str, broker: Broker, accounted: list[Tally], bounds: Bounds
+    topic: str, broker: Broker, accounted: list[BatchAccount], bounds: Bounds
 ) -> None:
     """At a bound nothing is taken on; a delivery makes room."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 600, [1_000_000], bounds)
@@ -325,7 +325,7 @@ def test_there_is_room_again_when_something_was_delivered(
 
     async def scenario() -> None:
         await asyncio.wait_for(delivery.room(), 60)
-        batches = [delivery.begin(Tally("s", "raw", number, records=1), lambda: None) for number in range(2)]
+        batches = [delivery.begin(BatchAccount("s", "raw", number, records=1), lambda: None) for number in range(2)]
         for batch in batches:
             await delivery.send(batch, topic, 0, [record(1)])
         room = asyncio.create_task(delivery.room())

@@ -19,8 +19,8 @@ from translator.kafka.retry import wait_for
 from translator.kafka.topics import Committed, Topics
 from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
 from translator.service.delivery.exactly_once import Transactions, group_metadata, transactional_config
-from translator.service.metrics import Metrics, Tally
-from translator.service.start_offsets import Known, Positions
+from translator.service.metrics import BatchAccount, Metrics
+from translator.service.start_offsets import Known, StartOffsets
 from translator.settings import Bounds
 
 
@@ -45,7 +45,7 @@ class Bench:
         while not self.member.consume(1, 1.0):
             pass
         self.membership: bytes = self.member.consumer_group_metadata()
-        self.accounted: list[Tally] = []
+        self.accounted: list[BatchAccount] = []
         self.done: list[str] = []
         self.topics = Topics(self.client)
 
@@ -76,8 +76,8 @@ class Bench:
         await to.seal(batch, offset)
 
     def begin(self, to: Transactions, what: str = "batch", records: int = 1, partition: int = 0) -> InFlight:
-        tally = Tally("s", self.raw, partition, records=records)
-        return to.begin(tally, lambda: self.done.append(what), self.membership)
+        account = BatchAccount("s", self.raw, partition, records=records)
+        return to.begin(account, lambda: self.done.append(what), self.membership)
 
     def visible(self) -> list[bytes]:
         """What a reader of committed records sees of partition 0."""
@@ -222,7 +222,7 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
     asyncio.run(scenario())
     bench.ends_with(b"a")
     assert {0: (7, f"note of {bench.raw}")} == bench.committed()
-    assert ([], [1]) == (bench.done, [tally.records for tally in bench.accounted])
+    assert ([], [1]) == (bench.done, [account.records for account in bench.accounted])
 
 
 def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +273,7 @@ def test_one_generation_a_transaction(bench: Bench) -> None:
         first = bench.begin(to)
         await bench.message(to, first, 0, b"a")
         first.closed = True
-        second = to.begin(Tally("s", bench.raw, 1), lambda: None, b"another")
+        second = to.begin(BatchAccount("s", bench.raw, 1), lambda: None, b"another")
         waiting = asyncio.create_task(bench.message(to, second, 0, b"b"))
         await until(lambda: bench.done == ["batch"], to)
         assert {0: (1, f"note of {bench.raw}")} == bench.committed()
@@ -325,7 +325,7 @@ def test_an_open_transaction_is_waited_for(bench: Bench) -> None:
         raise AssertionError
 
     def find(patience: float) -> int:
-        found = Positions(bench.topics, bench.group, Metrics("0"), unused, accept_gap=False, patience=patience)
+        found = StartOffsets(bench.topics, bench.group, Metrics("0"), unused, accept_gap=False, patience=patience)
         found.add(bench.raw, Known("s", facts, "earliest"))
         return asyncio.run(found.find([(bench.raw, 0)])).offsets[bench.raw, 0]
 
