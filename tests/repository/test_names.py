@@ -1,0 +1,50 @@
+"""A public class name has one meaning in all that is shipped or run from this repository."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cdc_core", "translator", "spark_sink", "dev", "bench")
+
+# Names that more than one class has, and why that is one meaning.
+SHARED = {
+    "Head": "dialects: the fields of a message that do not depend on its rows",
+    "Layout": "dialects: how rows of one shape are read",
+    "Layouts": "dialects: the layouts of a source, kept",
+    "Metrics": "the metrics of a process; the two programs are two processes",
+    "MetricsSettings": "the section `metrics` of a program's configuration",
+    "Options": "dialects and codecs: the options of a source or a topic as the operator writes them",
+    "QuickReader": "dialects: the fast path",
+    "Settings": "the configuration of a program",
+    "Table": "dialects: what reading the rows of one source table takes",
+}
+
+
+def _public_classes() -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].append(str(path.relative_to(ROOT)))
+    return found
+
+
+def test_one_public_class_name_has_one_meaning() -> None:
+    """What is listed as shared still is."""
+    shared = {name: paths for name, paths in _public_classes().items() if len(paths) > 1}
+    assert {} == {name: paths for name, paths in shared.items() if name not in SHARED}
+    assert set() == SHARED.keys() - shared.keys()
+
+
+def test_names_that_are_shared_within_a_role_stay_in_it() -> None:
+    """`Table` in a dialect is no licence for a `Table` elsewhere."""
+    outside = [
+        path
+        for name, paths in _public_classes().items()
+        if SHARED.get(name, "").startswith("dialects")
+        for path in paths
+        if not path.startswith(("translator/dialects/", "translator/codecs/"))
+    ]
+    assert [] == outside
