@@ -171,7 +171,7 @@ class Demo:
 
 
 def _capture(messages: Mapping[Coordinates, Raw], directory: Path) -> None:
-    """The messages as record files, one per topic (design section 8)."""
+    """The messages as record files, one per topic (docs/translate.md)."""
     directory.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[str]] = {}
     for (topic, partition, offset), message in messages.items():

@@ -1,1 +1,1 @@
-"""From the canonical topic to lakehouse tables (design section 7; docs/sink.md)."""
+"""From the canonical topic to lakehouse tables (docs/sink-design.md; docs/sink.md)."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from cdc_core.envelope import Ddl, Issue, TableSchema, Tx
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A canonical value: what JSON can carry, already encoded by the rules of design section 4."""
+"""A canonical value: what JSON can carry, already encoded by the rules of docs/design.md §4.2."""
 
 Image: TypeAlias = dict[str, Scalar]
 """Column name -> canonical value, in source order. A column that was not sent is absent; null is None."""
@@ -246,7 +246,7 @@ class Learning(Protocol):
 
 @runtime_checkable
 class Sequenced(Protocol):
-    """A dialect whose `pos_native` orders the changes of one task (`order: native`, design section 4, Positions)."""
+    """A dialect whose `pos_native` orders the changes of one task (`order: native`, docs/design.md §4.4)."""
 
     native_position: str
     """A regular expression for all of a `pos_native`: at most 38 digits, of which the greater is the later."""

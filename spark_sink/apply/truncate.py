@@ -1,4 +1,4 @@
-"""A truncate is a floor in its scope: nothing up to its position is in the table, whenever it comes (lakehouse R14)."""
+"""A truncate is a floor in its scope: nothing up to its position is in the table (docs/sink-design.md, R14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in a worker: the events of each table are folded and written there. Reads like design section 7.
+"""What happens in a worker: the events of each table are folded and written there. Reads like docs/sink-design.md.
 
 A table lies wholly in one task, so its segments are applied in order, and nobody else writes it.
 """

@@ -21,7 +21,7 @@ _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Details(NamedTuple):
-    """Fields of the envelope (design section 4)."""
+    """Fields of the envelope (docs/design.md §4.1)."""
 
     id: str
     ts_commit_us: int | None

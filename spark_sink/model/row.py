@@ -1,4 +1,4 @@
-"""What is known of one row: the join of its events by position (design section 7). Pure: no Spark, no table.
+"""What is known of one row: the join of its events by position (docs/sink-design.md). Pure: no Spark, no table.
 
 A row has a reset (the last event that fixed all of it: an insert, a full update, a delete) and patches beyond it, each
 column with the position that wrote it; the later position wins. So inside a scope the order of arrival does not matter.
@@ -124,7 +124,7 @@ class FoldedRow(Protocol):
     def mark(self, columns: Mapping[str, str]) -> RowMark: ...
 
 
-# The fields of a position (design section 4): epoch, native position, offset, number.
+# The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.
 _EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
 _NO_NATIVE = "0" * 38
 
@@ -139,7 +139,7 @@ def is_loaded(scope: str, pos: str) -> bool:
 
 
 def in_order(scope: str) -> bool:
-    """Whether a scope brings the events of a row in order: `native:<source>/<task>` does not (design section 4)."""
+    """Whether a scope brings the events of a row in order: `native:<source>/<task>` does not (docs/design.md §4.4)."""
     return not scope.startswith("native:")
 
 

@@ -1,7 +1,7 @@
 """The versions of one row, in order: what each event made of it, from where to where. Pure: no Spark, no table.
 
 A version is known by the scope and position of the event that began it, so an event that comes again adds nothing, and
-one that comes late goes to its place: what follows it is computed anew (lakehouse page, section 5.8). Positions compare
+one that comes late goes to its place: what follows it is computed anew (docs/sink-design.md §4). Positions compare
 inside a scope; when another scope writes the row, a new turn begins, as in row.py.
 """
 

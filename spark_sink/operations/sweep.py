@@ -1,4 +1,4 @@
-"""Rows that a reload did not bring again: deleted, and remembered as such (lakehouse R15).
+"""Rows that a reload did not bring again: deleted, and remembered as such (docs/sink-design.md, R15).
 
 Which they are is told by a time, before which they were written last, or by a position, before which they lie.
 """
@@ -20,7 +20,7 @@ from spark_sink.model.row import Event, Key, epoch
 from spark_sink.schema.evolution import DEFAULTS, evolve
 from spark_sink.tables.protocols import MirrorTable
 
-# An epoch, or a whole position (design section 4).
+# An epoch, or a whole position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
 
 # Behind a position, before the next one: positions have one width.

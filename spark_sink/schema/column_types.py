@@ -100,7 +100,7 @@ _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, 
 
 
 def widens(sql: str, wanted: str) -> bool:
-    """Whether Delta Lake can change a column of the type `sql` in place to `wanted` (lakehouse page, section 6.1)."""
+    """Whether Delta Lake can change a column of the type `sql` in place to `wanted` (docs/sink-design.md §5.1)."""
     if wanted == "string" or not holds(wanted, sql):
         return False
     decimal = _DECIMAL.fullmatch(wanted)

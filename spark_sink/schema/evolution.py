@@ -28,7 +28,7 @@ _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
 
 
 class Policy(StrEnum):
-    """What becomes of a change of structure (lakehouse page, section 6.2; the words of Flink CDC)."""
+    """What becomes of a change of structure (docs/sink-design.md §5.2; the words of Flink CDC)."""
 
     FAIL = "fail"  # the table takes no more events
     EVOLVE = "evolve"  # in place, where the engine of the table can; else as lenient

@@ -14,7 +14,7 @@ SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
-    """What the rows of a table are (design section 7)."""
+    """What the rows of a table are (docs/sink-design.md)."""
 
     MIRROR = "mirror"  # the rows of the source table as they are now
     HISTORY = "history"  # versions of its rows, each with where it begins and ends

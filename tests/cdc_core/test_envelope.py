@@ -22,7 +22,7 @@ from cdc_core.envelope import (
 )
 from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY
 
-# Design section 4, row by row: name -> type, `?` for "null or".
+# docs/design.md §4.1, row by row: name -> type, `?` for "null or".
 FIELDS = {
     "v": "int",
     "id": "string",

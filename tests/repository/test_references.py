@@ -1,33 +1,62 @@
-"""References to the format pages lead somewhere: the page is there, and so is the section that is named."""
+"""References lead somewhere: the page is there, and so is the section or the rule that is named.
+
+`docs/design.md §4.2` names a section of a page, `docs/sink-design.md, R14` a rule of the sink. A bare `§4.2` stands in
+the code and the tests of a dialect, and is of its page in docs/formats/.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.repository.pages import DOCS, ROOT
+from tests.repository.pages import ROOT
 
-FORMATS = DOCS / "formats"
-REFERENCE = re.compile(r"(?<!docs/)formats/(\w+)\.md|docs/formats/(\w+)\.md(?: §(\d+(?:\.\d+)*))?")
+REFERENCE = re.compile(
+    r"(?<![\w/])(docs/[\w/-]+\.md)(?: §(\d+[a-z]?(?:\.\d+)*)|, ([RC]\d+))?|(?<!\.md )§(\d+[a-z]?(?:\.\d+)*)"
+)
+ELSEWHERE = re.compile(r"(?<!docs/)\bformats/\w+\.md|\blakehouse (?:page|R\d+)|\bdesign section \d+")
+DIALECTS = ("canal", "dts_avro", "qlik", "shareplex")
 
 
 @cache
-def sections(name: str) -> frozenset[str]:
-    """The numbers of a page's headings: `4`, `4.3`."""
-    text = (FORMATS / f"{name}.md").read_text(encoding="utf-8")
-    return frozenset(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)", text, re.MULTILINE))
+def sections(page: str) -> frozenset[str]:
+    """The numbers of a page's headings (`4`, `3a`, `6.5`), of list items below (`4.3`), of rules in tables (`R14`, `C3`)."""
+    found, heading = set(), ""
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if named := re.match(r"#{2,4} (\d+[a-z]?(?:\.\d+)*)", line):
+            heading = named[1]
+            found.add(heading)
+        elif item := re.match(r"(\d+)\. ", line):
+            found.add(f"{heading}.{item[1]}")
+        elif rule := re.match(r"\| ([RC]\d+) \|", line):
+            found.add(rule[1])
+    return frozenset(found)
 
 
-def broken(text: str) -> Iterator[str]:
-    """The references of a text that lead nowhere."""
-    for elsewhere, name, section in REFERENCE.findall(text):
-        if elsewhere or not (FORMATS / f"{name}.md").exists():
-            yield f"formats/{elsewhere or name}.md is no page"
-        elif section and section not in sections(name):
-            yield f"docs/formats/{name}.md has no section {section}"
+def page_of(path: str) -> str | None:
+    """The page that a bare section in a file is of."""
+    places = ("translator/dialects/{}/", "tests/translator/dialects/test_{}", "tests/translator/dialects/_{}")
+    places = (*places, "tests/translator/dialects/{}/", "docs/formats/{}.md")
+    named = [name for name in DIALECTS for place in places if path.startswith(place.format(name))]
+    return f"docs/formats/{named[0]}.md" if named else None
+
+
+def broken(text: str, path: str = "README.md") -> Iterator[str]:
+    """The references of a text that lead nowhere; `path` is where it stands."""
+    yield from (f"{found} is no page of this project" for found in ELSEWHERE.findall(text))
+    for named, section, rule, bare in REFERENCE.findall(text):
+        page = named or page_of(path)
+        wanted = section or rule or bare
+        if page is None:
+            yield f"§{bare} of which page?"
+        elif not (ROOT / page).exists():
+            yield f"{page} is no page"
+        elif wanted and wanted not in sections(page):
+            yield f"{page} has no {wanted}"
 
 
 def test_every_reference_leads_somewhere() -> None:
@@ -37,29 +66,36 @@ def test_every_reference_leads_somewhere() -> None:
         for folder in ("cdc_core", "translator", "spark_sink", "dev", "bench", "tests", "docs")
         for pattern in ("*.py", "*.md")
         for path in (ROOT / folder).rglob(pattern)
+        if path != Path(__file__)
     ]
-    found = {
-        str(path.relative_to(ROOT)): complaints
-        for path in files
-        if path.name != "test_references.py" and (complaints := list(broken(path.read_text(encoding="utf-8"))))
-    }
+    found = {}
+    for path in files:
+        name = path.relative_to(ROOT).as_posix()
+        if complaints := list(broken(path.read_text(encoding="utf-8"), name)):
+            found[name] = complaints
     assert {} == found
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "path"),
     [
-        "(formats/canal.md section 4)",
-        "docs/formats/oracle.md",
-        "docs/formats/canal.md §99",
-        "docs/formats/qlik.md §3.77",
+        ("(formats/canal.md section 4)", "README.md"),
+        ("docs/formats/oracle.md", "README.md"),
+        ("docs/formats/canal.md §99", "README.md"),
+        ("docs/formats/qlik.md §3.77", "README.md"),
+        ("docs/sink-design.md, R77", "README.md"),
+        ("as in design section 4", "README.md"),
+        ("(lakehouse R14)", "README.md"),
+        ("(§4)", "translator/message.py"),
+        ("(§99)", "translator/dialects/canal/rows.py"),
     ],
 )
-def test_the_search_finds(text: str) -> None:
+def test_the_search_finds(text: str, path: str) -> None:
     """The search above can fail."""
-    assert 1 == len(list(broken(text)))
+    assert 1 == len(list(broken(text, path)))
 
 
 def test_the_search_is_not_too_eager() -> None:
-    """A page alone, and a section that is there, are fine."""
-    assert [] == list(broken("docs/formats/canal.md, docs/formats/canal.md §6.5 and docs/formats/qlik.md §3"))
+    """A page alone, and a section or a rule that is there, are fine."""
+    assert [] == list(broken("docs/formats/canal.md, docs/formats/canal.md §6.5, docs/sink-design.md, R14 and C3"))
+    assert [] == list(broken("(§6.5)", "translator/dialects/canal/rows.py"))

@@ -7,7 +7,7 @@ headers are, and a count alone can ask for any amount of memory there.
 
 Names are not held to Avro's letters: a registered namespace may be `com.attunity.queue.msg.chips-qa.X`
 (docs/formats/qlik.md §3b). Each schema has its own name table, and a name may be defined again, as a column that is
-called `Lineage` does (section 2); only a reference to a name of two definitions is refused.
+called `Lineage` does (docs/formats/qlik.md §2); only a reference to a name of two definitions is refused.
 """
 
 from __future__ import annotations

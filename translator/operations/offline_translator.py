@@ -106,7 +106,7 @@ class OfflineTranslator:
         return self._by_source[self.raw_topics[topic]]
 
     def partition_in(self, written: str, topic: str, partition: int) -> int:
-        """Where all that comes of a raw partition lies in a topic that is written (design section 4, Partitioning)."""
+        """Where all that comes of a raw partition lies in a topic that is written (docs/design.md §4.3)."""
         return (positive_murmur2(topic) + partition) % self.facts(written).partitions
 
     def translate(self, message: Message) -> Translation:

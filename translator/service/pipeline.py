@@ -128,7 +128,7 @@ class Pipeline:
         account = BatchAccount(route.translator.source, topic, partition, len(records))
         batch = self._delivery.begin(account, done, membership)
         # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
-        # order of it survives (design section 4, Partitioning).
+        # order of it survives (docs/design.md §4.3).
         place = route.partition_hash + partition
         if not self._holds.owns((topic, partition)):
             letters = place % self._target.dead_letters.partitions

@@ -1,7 +1,7 @@
 """Where the reading of a partition begins: where the group left it, and never anywhere else without a word.
 
 The client library would jump: from a committed offset that is gone to the earliest there is, and, when a topic was made
-again, to whatever lies at the same number. Here both are a gap (design section 6), and end the process.
+again, to whatever lies at the same number. Here both are a gap (docs/design.md §6), and end the process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dead letters: what could not be translated, kept with the reason (design section 5)."""
+"""Dead letters: what could not be translated, kept with the reason (docs/design.md §5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`order: native`: positions by the source's own sequence instead of by arrival (design section 4, Positions).
+"""`order: native`: positions by the source's own sequence instead of by arrival (docs/design.md §4.4).
 
 For topics over which a tool spreads the changes of one row: their offsets do not order them, its sequence does. A
 sequence compares inside one task only, so that the task is part of the scope.

@@ -1,6 +1,6 @@
 """Source scalar -> canonical scalar, by the declared type of the column: tables, no branches on content.
 
-A canonical scalar is what the row images carry (design section 4, Image encoding). The type of the column chooses the
+A canonical scalar is what the row images carry (docs/design.md §4.2). The type of the column chooses the
 encoding, never the value. What has no faithful form raises `Unrepresentable`: the column is left out of the image and
 reported as an issue, never rounded and never guessed.
 """

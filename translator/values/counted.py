@@ -15,7 +15,7 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
-"""Bytes; 2.4 decimal digits fit one. Beyond it no plain decimal is written (design section 4)."""
+"""Bytes; 2.4 decimal digits fit one. Beyond it no plain decimal is written (docs/design.md §4.2)."""
 
 
 def _count(value: object) -> int:

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from translator.values.scalar import Unrepresentable, ascii_of
 
 MAX_EXPONENT = 2_000
-"""Beyond +-2 000 digits a plain decimal is not written out (design section 4)."""
+"""Beyond +-2 000 digits a plain decimal is not written out (docs/design.md §4.2)."""
 
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
 

@@ -1,4 +1,4 @@
-"""The correctness suite of the lakehouse page (section 8) on real Spark and Delta tables, held to a plain oracle.
+"""The correctness suite (docs/sink-design.md §6) on real Spark and Delta tables, held to a plain oracle.
 
 Each case is a history in the order of the source, and the batches in which it is delivered. All cases of `CASES` are
 applied together, each to a table of its own, because what costs here is a batch. What needs more than that is a test of

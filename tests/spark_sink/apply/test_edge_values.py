@@ -1,4 +1,4 @@
-"""C13 of the correctness suite (lakehouse page, section 8): values at the edge, from the batch into Delta Lake."""
+"""C13 of the correctness suite (docs/sink-design.md §6): values at the edge, from the batch into Delta Lake."""
 
 from __future__ import annotations
 

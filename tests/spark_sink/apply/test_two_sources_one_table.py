@@ -1,4 +1,4 @@
-"""C18 of the correctness suite (lakehouse page, section 8): two sources, one table."""
+"""C18 of the correctness suite (docs/sink-design.md §6): two sources, one table."""
 
 from __future__ import annotations
 

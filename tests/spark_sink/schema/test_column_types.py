@@ -145,5 +145,5 @@ def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
     ],
 )
 def test_types_that_delta_widens(sql: str, wanted: str, can: bool) -> None:
-    """The table of lakehouse page, section 6.1; a date stays one, because its events would not read as times."""
+    """The table of docs/sink-design.md §5.1; a date stays one, because its events would not read as times."""
     assert can == widens(sql, wanted)

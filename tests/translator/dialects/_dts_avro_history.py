@@ -95,7 +95,7 @@ def _text_decimal(value: int | Decimal) -> Cell:
 
 @dataclass(frozen=True)
 class Source:
-    """How a database sends the kinds of columns of the shop (docs/formats/dts_avro.md §5)."""
+    """How a database sends the kinds of columns of the shop (§5)."""
 
     name: tuple[str, str]
     kinds: Mapping[str, Spelling]

@@ -35,7 +35,7 @@ TABLES = tuple(
     Table(shape.name, tuple(column for column in shape.columns if column.kind in CANONICAL), shape.key)
     for shape in shop.TABLES
 )
-"""The shop's, without binary columns: nobody knows how those are spelled (docs/formats/shareplex.md §5)."""
+"""The shop's, without binary columns: nobody knows how those are spelled (§5)."""
 
 
 @dataclass(frozen=True)

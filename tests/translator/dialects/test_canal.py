@@ -1,4 +1,4 @@
-"""Canal: which kind of message it is, and what its head says (docs/formats/canal.md §1 to 3, 9)."""
+"""Canal: which kind of message it is, and what its head says (§1 to 3, 9)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_missing_members_are_null() -> None:
 
 @pytest.mark.parametrize("member", ["database", "mysqlType", "pkNames", "sql", "isDdl", "gtid", "es", "ts", "id"])
 def test_null_members_are_missing_members(member: str) -> None:
-    """A null reads like an absent member (section 15, Accept)."""
+    """A null reads like an absent member (§15)."""
     absent = {name: value for name, value in UPDATE.items() if name != member}
     assert decode(absent) == decode(update(**{member: None}))
 
@@ -135,13 +135,13 @@ def test_types_that_are_known_and_not_translated(type_: str) -> None:
 
 @pytest.mark.parametrize("mark", ["_tidb", "pgType", "opType", "updateBefore"])
 def test_messages_of_other_writers_are_refused(mark: str) -> None:
-    """A member that only another writer sends makes the declared profile wrong (section 6.5 A)."""
+    """A member that only another writer sends makes the declared profile wrong (§6.5)."""
     error = refused(update(**{mark: None}))
     assert ("UNSUPPORTED_SHAPE", f"$.{mark}") == (error.code, error.path)
 
 
 def test_the_gtid_names_a_transaction_for_dts_only() -> None:
-    """open-source canal writes the set of executed GTIDs, which is no transaction (section 1)."""
+    """open-source canal writes the set of executed GTIDs, which is no transaction (§1)."""
     gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
     assert Tx(gtid) == row(update(gtid=gtid), profile="dts").tx
     assert row(update(gtid=gtid)).tx is None

@@ -1,4 +1,4 @@
-"""Canal: which tests show each box of the checklist (docs/formats/canal.md §15); here those found nowhere else."""
+"""Canal: which tests show each box of the checklist (§15); here those found nowhere else."""
 
 from __future__ import annotations
 
@@ -188,10 +188,10 @@ DO_NOT: Mapping[str, Tests] = {
         "dialects.test_canal_pitfalls::test_paimon_1526_schema_from_mysql_type",
     ),
 }
-"""One box in section 15; here each thing that it forbids has its line."""
+"""One box in §15; here each thing that it forbids has its line."""
 
 BOXES = boxes({"Accept": ACCEPT, "Produce": PRODUCE, "Reject": REJECT, "Do not": DO_NOT})
-"""Every box, in the order of section 15, and the tests that show it."""
+"""Every box, in the order of §15, and the tests that show it."""
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

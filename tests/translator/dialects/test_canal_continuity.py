@@ -285,7 +285,7 @@ def test_the_error_says_all_but_values() -> None:
 
 
 class TestHints:
-    """Rules C of section 6.5: what a sequence of DELETEs says of the writers."""
+    """Rules C of §6.5: what a sequence of DELETEs says of the writers."""
 
     def deletes(self, *forms: Form) -> Any:
         history = History()
@@ -376,7 +376,7 @@ def test_the_rows_of_a_message_are_taken_in_order() -> None:
 
 
 def test_one_sparse_row_decides_for_its_message() -> None:
-    """After the first row, `old` may list columns that did not change: such a row is not in doubt (section 4.3)."""
+    """After the first row, `old` may list columns that did not change: such a row is not in doubt (§4.3)."""
     rows = [{"id": str(key), "name": name, "n": "1"} for key, name in ((1, "b"), (2, "b"))]
     body = update(data=rows, old=[{"name": "a"}, {"id": "2", "name": "a", "n": "1"}])
     contrary = update(type="INSERT", data=[rows[1]], old=None, es=UPDATE["es"] - 1000)

@@ -55,7 +55,7 @@ FLINK_EXPECTED = """\
 
 
 def test_a_key_change_is_seen_with_its_old_key() -> None:
-    """The key column in `old` with another value makes key_old (section 4)."""
+    """The key column in `old` with another value makes key_old (§4)."""
     body = update(old=[{"id": "6"}])
     result = Translator("s", canal(), Limits()).translate(message(json.dumps(body).encode()))
     assert isinstance(result, Events)

@@ -1,4 +1,4 @@
-"""Canal: tables that a server writes to show that it is alive (docs/formats/canal.md §3.3)."""
+"""Canal: tables that a server writes to show that it is alive (§3.3)."""
 
 from __future__ import annotations
 

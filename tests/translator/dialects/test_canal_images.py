@@ -1,4 +1,4 @@
-"""Canal: which field holds which image, and how rows pair (docs/formats/canal.md §4 and 6)."""
+"""Canal: which field holds which image, and how rows pair (§4 and 6)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_old_lists_the_changed_columns() -> None:
 
 
 def test_null_in_old_was_null() -> None:
-    """null, absent and empty stay three things (section 7.2)."""
+    """null, absent and empty stay three things (§7.2)."""
     assert {"name": None} == row(update(old=[{"name": None}])).before
     assert {"name": ""} == row(update(old=[{"name": ""}])).before
     assert row(update(old=[{}])).before is None
@@ -43,20 +43,20 @@ def test_all_columns_in_old_is_a_full_image() -> None:
 
 
 def test_rows_pair_by_index_only() -> None:
-    """A column in another row's `old` says nothing about this row (section 0, point 2)."""
+    """A column in another row's `old` says nothing about this row (§0)."""
     first, second = rows(update(data=[NEW, {**NEW, "id": "8"}], old=[{"name": "old"}, {"n": "5"}]))
     assert ({"name": "old"}, {"n": 5}) == (first.before, second.before)
     assert ((0, 2), (1, 2)) == ((first.row, first.rows), (second.row, second.rows))
 
 
 def test_unchanged_columns_in_old_are_not_changed() -> None:
-    """canal accumulates column names over the rows of a message (section 4.3)."""
+    """canal accumulates column names over the rows of a message (§4.3)."""
     _, second = rows(update(data=[NEW, {**NEW, "id": "8"}], old=[{"name": "old"}, {"name": "new", "n": "5"}]))
     assert ({"name": "new", "n": 5}, ["n"]) == (second.before, second.changed)
 
 
 def test_an_empty_entry_of_old_leaves_that_row_without_before() -> None:
-    """`{}` and null stand for: nothing is known to have changed (section 4.1)."""
+    """`{}` and null stand for: nothing is known to have changed (§4.1)."""
     changes = rows(update(data=[NEW] * 3, old=[{}, {"name": "old"}, None]))
     assert [None, {"name": "old"}, None] == [change.before for change in changes]
     assert [None, ["name"], None] == [change.changed for change in changes]
@@ -64,7 +64,7 @@ def test_an_empty_entry_of_old_leaves_that_row_without_before() -> None:
 
 @pytest.mark.parametrize("old", [[{"name": "old"}], [{"name": "old"}] * 3, [FULL]])
 def test_lengths_that_differ_pair_nothing(old: list[dict[str, str]]) -> None:
-    """canal up to 1.1.6 left empty entries out: after is good, before is unknown, and that is said (section 4.2)."""
+    """canal up to 1.1.6 left empty entries out: after is good, before is unknown, and that is said (§4.2)."""
     changes = rows(update(data=[NEW, NEW], old=old))
     assert [(AFTER, None, None)] * 2 == [(change.after, change.before, change.changed) for change in changes]
     assert [["OLD_LENGTH_MISMATCH"]] * 2 == [change.notes for change in changes]
@@ -191,14 +191,14 @@ def test_undocumented_shapes_are_refused(code: str, body: dict[str, Any], profil
 
 
 def test_a_legacy_update_is_swapped() -> None:
-    """The vendor says: before 20 March 2022 `old` is after and `data` is before, both full (section 6.1)."""
+    """The vendor says: before 20 March 2022 `old` is after and `data` is before, both full (§6.1)."""
     change = row(update(data=[FULL], old=[NEW]), profile="dts_legacy")
     assert (BEFORE, AFTER, ["name", "n"]) == (change.before, change.after, change.changed)
     assert (("dts_legacy", "declared"), ["SWAP_OLD_DATA"]) == (written_by(change), change.notes)
 
 
 def test_the_direction_of_a_legacy_update_is_a_switch() -> None:
-    """The vendor's older manual says the opposite (section 6.2)."""
+    """The vendor's older manual says the opposite (§6.2)."""
     change = row(update(old=[FULL]), profile="dts_legacy", legacy_update_direction="old_is_before")
     assert (BEFORE, AFTER, None) == (change.before, change.after, change.notes)
     assert ("dts_legacy", "declared") == written_by(change)
@@ -301,13 +301,13 @@ def test_thousands_of_rows_keep_their_place() -> None:
 
 
 def test_identical_rows_are_rows_of_their_own() -> None:
-    """Tables without a key can hold duplicates: nothing is paired or merged by content (section 4.8)."""
+    """Tables without a key can hold duplicates: nothing is paired or merged by content (§4.8)."""
     assert [BEFORE] * 3 == [change.before for change in rows(of_type("DELETE", [FULL] * 3, pkNames=None))]
     assert [AFTER] * 2 == [change.after for change in rows(of_type("INSERT", [NEW] * 2, pkNames=None))]
 
 
 def test_accumulation_over_many_rows() -> None:
-    """Row i's `old` holds the columns changed in rows 0 to i: values are right, only extra (section 4.3)."""
+    """Row i's `old` holds the columns changed in rows 0 to i: values are right, only extra (§4.3)."""
     base = {"id": "1", "a": "0", "b": "0", "c": "0"}
     data = [{**base, name: "1"} for name in ("a", "b", "c")]
     old = [{"a": "0"}, {"a": "0", "b": "0"}, {"a": "0", "b": "0", "c": "0"}]
@@ -316,13 +316,13 @@ def test_accumulation_over_many_rows() -> None:
 
 
 def test_filtered_rows_make_data_shorter() -> None:
-    """Rows whose `data` would be empty are skipped in `data` but not in `old`: no pair can be trusted (section 4.4)."""
+    """Rows whose `data` would be empty are skipped in `data` but not in `old`: no pair can be trusted (§4.4)."""
     (change,) = rows(update(data=[NEW], old=[{}, {"name": "old"}]))
     assert (AFTER, None, ["OLD_LENGTH_MISMATCH"]) == (change.after, change.before, change.notes)
 
 
 def test_a_minimal_update_lacks_its_key() -> None:
-    """With MINIMAL the after image lacks the key, so pkNames is null although the table has one (section 2)."""
+    """With MINIMAL the after image lacks the key, so pkNames is null although the table has one (§2)."""
     body = update(data=[{"name": "new"}], old=[{}], pkNames=None, mysqlType={"name": "varchar(50)"})
     change = row(body, row_image="partial")
     assert ({"name": "new"}, None, (), None) == (change.after, change.before, change.key_columns, change.schema)

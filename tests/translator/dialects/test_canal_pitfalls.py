@@ -1,4 +1,4 @@
-"""Canal: pitfalls that users of other readers reported (docs/formats/canal.md §12), named by their issues."""
+"""Canal: pitfalls that users of other readers reported (§12), named by their issues."""
 
 from __future__ import annotations
 

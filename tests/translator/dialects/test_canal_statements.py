@@ -1,4 +1,4 @@
-"""Canal: messages with SQL text in place of rows (docs/formats/canal.md §9)."""
+"""Canal: messages with SQL text in place of rows (§9)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_CLOUD = ("DDL", "INIT_DDL")
 @pytest.mark.parametrize("type_", OF_CLOUD)
 @pytest.mark.parametrize("sql", ["ALTER TABLE orders ADD c INT", "TRUNCATE TABLE orders", "TRUNCATE TABLE orders, b"])
 def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
-    """canal has no such type (section 6.5 A): the statement is read all the same, and the conflict noted."""
+    """canal has no such type (§6.5): the statement is read all the same, and the conflict noted."""
     (change,) = decode(of_type(type_, sql=sql)).changes  # type: ignore[union-attr]
     assert "VARIANT_CONFLICT" in (change.notes or ())
     (change,) = decode(of_type(type_, sql=sql), profile="dts").changes  # type: ignore[union-attr]
@@ -29,7 +29,7 @@ def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
 @pytest.mark.parametrize("type_", sorted(STATEMENTS))
 @pytest.mark.parametrize("is_ddl", [True, False, None])
 def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
-    """SQL text is carried verbatim, never as rows, whatever isDdl says (section 3.2); canal#1408: it may be null."""
+    """SQL text is carried verbatim, never as rows, whatever isDdl says (§3.2); canal#1408: it may be null."""
     sql = "/* x */ ALTER TABLE orders ADD c INT"
     body = of_type(type_, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None)
     change = other(body, profile="dts" if type_ in OF_CLOUD else "oss")
@@ -40,7 +40,7 @@ def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
 
 
 def test_a_statement_without_a_table() -> None:
-    """CREATE DATABASE and what canal could not parse name no table (section 9)."""
+    """CREATE DATABASE and what canal could not parse name no table (§9)."""
     change = other(of_type("QUERY", sql="create database x", database="", table=""))
     assert (None, None) == (change.db, change.table)
     assert Ddl("QUERY", "create database x", [], True) == change.ddl
@@ -65,7 +65,7 @@ def test_a_statement_without_a_table() -> None:
 )
 def test_affected_tables(type_: str, table: str, sql: str, tables: list[str]) -> None:
     """canal names the first table alone. A database that the text lacks is known where the one table is the message's;
-    of several tables it is lost (section 9)."""
+    of several tables it is lost (§9)."""
     database = "other" if sql.startswith("ALTER TABLE other") else "shop"
     change = other(of_type(type_, sql=sql, table=table, database=database))
     assert Ddl(type_, sql, tables, True) == change.ddl
@@ -98,7 +98,7 @@ def test_truncates_without_an_event_t(type_: str, sql: str, tables: list[str]) -
     ],
 )
 def test_what_no_parser_understands_is_text(sql: str) -> None:
-    """Tables are named only where the whole text was understood (section 9)."""
+    """Tables are named only where the whole text was understood (§9)."""
     assert Ddl("ALTER", sql, None, False) == other(of_type("ALTER", sql=sql)).ddl
 
 
@@ -110,7 +110,7 @@ def test_samples_themselves_sql_and_table_disagree(sql: str) -> None:
 
 
 def test_rows_query_echo() -> None:
-    """The text beside row events is of type QUERY and without a table (section 2); its rows come as rows."""
+    """The text beside row events is of type QUERY and without a table (§2); its rows come as rows."""
     sql = "UPDATE orders SET n = 1"
     change = other(of_type("QUERY", sql=sql, database="", table=""))
     assert ("schema", Ddl("QUERY", sql, ["orders"], True), None) == (change.kind, change.ddl, change.notes)
@@ -137,7 +137,7 @@ DML = {"INSERT": "insert into orders values (1)", "UPDATE": "update orders set n
 @pytest.mark.parametrize(("data", "old"), [(None, None), ([], None), (None, [{}])])
 @pytest.mark.parametrize("is_ddl", [False, None])
 def test_a_statement_in_place_of_rows(type_: str, data: Any, old: Any, is_ddl: bool | None) -> None:
-    """binlog_format STATEMENT (section 6.5 B): rows changed, and none can be applied; the event says so."""
+    """binlog_format STATEMENT (§6.5): rows changed, and none can be applied; the event says so."""
     sql = DML[type_]
     change = other(of_type(type_, data, old, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None))
     assert ("schema", TableName("shop", None, "orders")) == (change.kind, change.table)
@@ -176,7 +176,7 @@ def test_sql_beside_rows_changes_nothing() -> None:
 
 @pytest.mark.parametrize(("sql", "tx"), [("X'6162',X'',1", Tx("X'6162',X'',1")), ("", None), (None, None)])
 def test_the_end_of_an_xa_transaction(sql: str | None, tx: Tx | None) -> None:
-    """XACOMMIT: the rows sent at its prepare stand. The text is the xid, or empty (section 2)."""
+    """XACOMMIT: the rows sent at its prepare stand. The text is the xid, or empty (§2)."""
     change = other(of_type("XACOMMIT", sql=sql, database="", table=""))
     assert ("tx", tx, ["XA_COMMITTED"], None) == (change.kind, change.tx, change.notes, change.ddl)
 

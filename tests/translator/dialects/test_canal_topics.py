@@ -1,4 +1,4 @@
-"""Canal: messages that name no table, as Flink's and SeaTunnel's own sinks write them (docs/formats/canal.md §1)."""
+"""Canal: messages that name no table, as Flink's and SeaTunnel's own sinks write them (§1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canal: the grammar of mysqlType, and the schema that it makes (docs/formats/canal.md §7.3)."""
+"""Canal: the grammar of mysqlType, and the schema that it makes (§7.3)."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_options_choose_two_types() -> None:
 
 
 def test_labels_keep_quotes_commas_and_brackets() -> None:
-    """A label may hold whatever a type is made of; doubled quotes are one (section 7.3)."""
+    """A label may hold whatever a type is made of; doubled quotes are one (§7.3)."""
     parsed = parse("Enum('it''s','a,b','x) y','', 'UPPER') CHARSET utf8mb4")
     assert parsed is not None
     assert ("it's", "a,b", "x) y", "", "UPPER") == parsed.labels

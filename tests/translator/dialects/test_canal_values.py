@@ -1,4 +1,4 @@
-"""Canal: what is printed in a cell -> canonical scalar, or an issue (docs/formats/canal.md §7)."""
+"""Canal: what is printed in a cell -> canonical scalar, or an issue (§7)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_timestamps_in_a_configured_zone(value: object, text: str) -> None:
     ],
 )
 def test_a_local_time_that_happened_twice_or_never(text: str, instant: str, note: str) -> None:
-    """Where clocks are set, the printed time has two readings or none (section 7.1): the row says what was taken."""
+    """Where clocks are set, the printed time has two readings or none (§7.1): the row says what was taken."""
     body = of_type("INSERT", [{"at": text}], mysqlType={"at": "timestamp"}, pkNames=None)
     read = row(body, timezone="Europe/Berlin")
     assert ({"at": instant}, ["TZ_ASSUMED=Europe/Berlin", note]) == (read.after, read.notes)
@@ -196,7 +196,7 @@ def test_json_documents(value: str, text: str) -> None:
     ],
 )
 def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
-    """ENUM is a 1-based index, SET a bit mask: numbers into the labels, always (section 7.1)."""
+    """ENUM is a 1-based index, SET a bit mask: numbers into the labels, always (§7.1)."""
     assert value == convert(type_, text)
 
 
@@ -218,7 +218,7 @@ def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
     ],
 )
 def test_labels_of_dts(value: str, type_: str, text: str) -> None:
-    """DTS does not document its form: index or label is read, and what both could be is an issue (section 6.3)."""
+    """DTS does not document its form: index or label is read, and what both could be is an issue (§6.3)."""
     assert value == convert(type_, text, labels="either")
 
 

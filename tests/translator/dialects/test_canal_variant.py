@@ -1,4 +1,4 @@
-"""Canal: who wrote a message, and what its shape means: tables A, B and E of docs/formats/canal.md §6.5."""
+"""Canal: who wrote a message, and what its shape means: tables A, B and E of §6.5."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_table_b_sparse_old(profile: str) -> None:
 
 
 def test_table_b_one_sparse_row_tells_of_all() -> None:
-    """… for some i: the other rows of the message may have all columns (section 4.3), `auto` reads them too."""
+    """… for some i: the other rows of the message may have all columns (§4.3), `auto` reads them too."""
     first, second = rows(update(data=[NEW, NEW], old=[{"name": "old"}, FULL]), profile="auto")
     assert ({"name": "old"}, BEFORE) == (first.before, second.before)
     assert ("oss", "inferred") == (second.writer.variant, second.writer.variant_basis)

@@ -1,4 +1,4 @@
-"""Canal: what is peculiar to TiCDC, the Flink family, clouds and forks (docs/formats/canal.md §1, 10, 11)."""
+"""Canal: what is peculiar to TiCDC, the Flink family, clouds and forks (§1, 10, 11)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def event(body: dict[str, Any], dialect: Canal | None = None, **options: Any) ->
 
 @pytest.mark.parametrize("extension", [True, False])
 def test_ticdc_update(extension: bool) -> None:
-    """id 0; es in real milliseconds; default UPDATE `old` = full before image (section 10)."""
+    """id 0; es in real milliseconds; default UPDATE `old` = full before image (§10)."""
     body = ticdc() if extension else {name: value for name, value in TICDC.items() if name != "_tidb"}
     found = event(body, profile="ticdc")
     assert ("ticdc", "declared", None) == (found.variant, found.variant_basis, found.notes)
@@ -58,7 +58,7 @@ def test_ticdc_update(extension: bool) -> None:
 
 
 def test_ticdc_update_with_changed_columns_only() -> None:
-    """`only_output_updated_columns` or content-compatible mode = changed only (section 10)."""
+    """`only_output_updated_columns` or content-compatible mode = changed only (§10)."""
     found = event(ticdc(old=[{"name": "old"}]), profile="ticdc")
     assert ('{"id":7,"name":"old","n":null}', "merged") == (found.before, found.before_state)
 
@@ -101,7 +101,7 @@ COLUMNS = {"n": "int32", "id": "string", "name": "string"}
 @pytest.mark.parametrize(("type_", "old"), [("INSERT", None), ("UPDATE", "4711"), ("UPDATE", "9")])
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
 def test_ticdc_rows_with_their_key_only(profile: str, type_: str, old: str | None) -> None:
-    """`_tidb.onlyHandleKey` = oversized row, only key columns (section 10): no event claims a row that was not sent.
+    """`_tidb.onlyHandleKey` = oversized row, only key columns (§10): no event claims a row that was not sent.
     The reason says what to do, and holds no data."""
     for dialect in (canal(profile=profile), canal(DeclaredTable("shop.orders", ("id",), COLUMNS), profile=profile)):
         error = refused(key_only(type_, old=old), dialect)
@@ -189,7 +189,7 @@ def test_ticdc_claim_check(alone: bool, profile: str) -> None:
 
 @pytest.mark.parametrize(("basis", "profile"), [("declared", "ticdc"), ("certain", "auto")])
 def test_ticdc_watermark(basis: str, profile: str) -> None:
-    """TIDB_WATERMARK is progress, not data (section 15); it names no table."""
+    """TIDB_WATERMARK is progress, not data (§15); it names no table."""
     body = {
         **ticdc(type="TIDB_WATERMARK", data=None, old=None, database="", table="", pkNames=None),
         "_tidb": {"watermarkTs": COMMIT},
@@ -227,7 +227,7 @@ def test_ticdc_watermark_without_its_time(code: str, tidb: Any) -> None:
     ],
 )
 def test_tiflow_985_values_of_ticdc(value: object, type_: str, text: str) -> None:
-    """TiCDC keeps BINARY padding, plain-decimal floats, latin-1 binary (section 7.1)."""
+    """TiCDC keeps BINARY padding, plain-decimal floats, latin-1 binary (§7.1)."""
     found = row(
         ticdc(type="INSERT", old=None, data=[{"c": text}], mysqlType={"c": type_}, pkNames=None), profile="ticdc"
     )
@@ -258,7 +258,7 @@ def decoded(value: bytes, dialect: Canal) -> list[Any]:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_newline_batches(end: str) -> None:
-    """Several objects joined by newline/CRLF (section 10): rows are counted through the record, order kept."""
+    """Several objects joined by newline/CRLF (§10): rows are counted through the record, order kept."""
     watermark = ticdc(type="TIDB_WATERMARK", data=None, old=None, _tidb={"watermarkTs": 1})
     two = ticdc(type="INSERT", data=[NEW, {**NEW, "id": "8"}], old=None)
     changes = decoded(batch(TICDC, watermark, two, end=end), canal(profile="ticdc", newline_batches=True))
@@ -269,7 +269,7 @@ def test_newline_batches(end: str) -> None:
 
 
 def test_newline_batches_are_an_option() -> None:
-    """Several objects in one record unless newline batches are enabled: quarantine (section 15); one is always fine."""
+    """Several objects in one record unless newline batches are enabled: quarantine (§15); one is always fine."""
     with pytest.raises(MessageError) as caught:
         decoded(batch(TICDC, TICDC), canal(profile="ticdc"))
     assert "MALFORMED_JSON" == caught.value.code
@@ -387,14 +387,14 @@ def test_a_nested_cell_in_the_key() -> None:
 
 
 def test_nested_cells_are_refused_elsewhere() -> None:
-    """Writers of text never write them (section 15)."""
+    """Writers of text never write them (§15)."""
     for cell in (["x"], {"a": "x"}):
         error = refused(of_type("INSERT", [{"id": "7", "c": cell}]))
         assert ("INVALID_FIELD", "$.data[0]") == (error.code, error.path)
 
 
 def test_the_rows_of_seatunnel_are_an_option() -> None:
-    """`data` as an object, not an array (section 1): object form only in opt-in SeaTunnel mode."""
+    """`data` as an object, not an array (§1): object form only in opt-in SeaTunnel mode."""
     body = {**FLINK, "data": FLINK["data"][0], "old": FLINK["old"][0]}
     assert rows(FLINK, profile="flink_cdc") == rows(body, profile="flink_cdc", object_rows=True)
     assert "INVALID_FIELD" == refused(body, profile="flink_cdc").code
@@ -410,7 +410,7 @@ def inserted(type_: str, cell: str | None, **options: Any) -> RowChange:
 
 
 def test_tencent_values() -> None:
-    """Binary as hex text, TIMESTAMP with "+00:00" (section 7.1): both are options."""
+    """Binary as hex text, TIMESTAMP with "+00:00" (§7.1): both are options."""
     assert {"c": "AP8="} == inserted("varbinary(9)", "00ff", binary="hex").after
     assert [Issue("c", "NOT_HEX", "0x1")] == inserted("blob", "0x1", binary="hex").issues
     assert {"c": "YWIA"} == inserted("binary(4)", "616200", binary="hex").after
@@ -420,7 +420,7 @@ def test_tencent_values() -> None:
 
 
 def test_oceanbase_values() -> None:
-    """ENUM/SET as labels, `mysqlType` "" for null columns (section 7.1)."""
+    """ENUM/SET as labels, `mysqlType` "" for null columns (§7.1)."""
     assert {"c": "2"} == inserted("enum('2','1')", "2", labels="text").after
     assert {"c": "2"} == inserted("set('2','1')", "2", labels="text").after
     assert {"c": "2,1"} == inserted("set('2','1')", "2,1", labels="text").after
@@ -437,7 +437,7 @@ def test_a_declared_form_of_bytes_is_no_assumption() -> None:
 
 
 def test_huawei_and_tencent_full_load() -> None:
-    """INIT for full load (section 3.1); `sqlType` and `mysqlType` may be left empty."""
+    """INIT for full load (§3.1); `sqlType` and `mysqlType` may be left empty."""
     change = row(
         of_type("INIT", [NEW], sqlType={}, mysqlType={"id": "int", "name": "varchar", "n": "int"}), profile="dts"
     )
@@ -445,7 +445,7 @@ def test_huawei_and_tencent_full_load() -> None:
 
 
 def test_other_formats_are_not_taken_for_canal() -> None:
-    """DataWorks "aliyun-json" has `schema` and `payload`; Pulsar wraps an array; protobuf is no text (section 11)."""
+    """DataWorks "aliyun-json" has `schema` and `payload`; Pulsar wraps an array; protobuf is no text (§11)."""
     assert "DataWorks" in refused({"schema": {}, "payload": {"after": {"dataColumn": {"id": 1}}}}).reason
     assert "UNSUPPORTED_SHAPE" == refused([{"id": 1}]).code
     assert "INVALID_FIELD" == refused(of_type("INSERT", [[{"columnName": "id", "columnValue": "1"}]])).code

@@ -1,4 +1,4 @@
-"""Records -> changes: operations, images, tables, keys, schemas, times (docs/formats/dts_avro.md §3, 5 and 6)."""
+"""Records -> changes: operations, images, tables, keys, schemas, times (§3, 5 and 6)."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""DTS Avro: which tests show each box of the checklist (docs/formats/dts_avro.md §11); here those not elsewhere."""
+"""DTS Avro: which tests show each box of the checklist (§11); here those not elsewhere."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ BOXES = boxes(
         "Tests": TESTS_TO_HAVE,
     }
 )
-"""Every box, in the order of section 11, and the tests that show it."""
+"""Every box, in the order of §11, and the tests that show it."""
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)
@@ -268,7 +268,7 @@ def test_special_decimals_as_text(special: str) -> None:
 
 
 def test_the_sources_of_micros() -> None:
-    """MySQL and PostgreSQL, and no other (section 4.4)."""
+    """MySQL and PostgreSQL, and no other (§4.4)."""
     assert frozenset({"MySQL", "PostgreSQL"}) == MICROSECOND_SOURCES
 
 

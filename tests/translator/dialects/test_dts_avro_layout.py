@@ -1,4 +1,4 @@
-"""What the rows of a table share: key, schema, and the memory of both (docs/formats/dts_avro.md §5 and 6)."""
+"""What the rows of a table share: key, schema, and the memory of both (§5 and 6)."""
 
 from typing import Any
 

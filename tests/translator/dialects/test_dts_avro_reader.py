@@ -1,4 +1,4 @@
-"""Bytes -> record: versions, damage, other formats (docs/formats/dts_avro.md §1, 2 and 8)."""
+"""Bytes -> record: versions, damage, other formats (§1, 2 and 8)."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""DDL, and what else carries no row: statements, transactions, progress (docs/formats/dts_avro.md §3 and 11)."""
+"""DDL, and what else carries no row: statements, transactions, progress (§3 and 11)."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_a_mark_names_its_place_where_it_has_one() -> None:
 @pytest.mark.parametrize("image", [None, "text", []])
 @pytest.mark.parametrize("fields", [None, "text", []])
 def test_images_and_fields_of_marks_are_read_and_left(image: Any, fields: Any) -> None:
-    """The vendor's code takes text and lists there, and throws them away (section 3)."""
+    """The vendor's code takes text and lists there, and throws them away (§3)."""
     given_ = {"fields": fields, "beforeImages": image, "afterImages": image}
     assert "watermark" == other_of(compose("CHECKPOINT", **given_)).kind
     assert Skip("noop") == decode(compose("NOOP", **given_))

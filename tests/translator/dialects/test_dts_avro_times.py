@@ -1,4 +1,4 @@
-"""Zones and units of time (docs/formats/dts_avro.md §4.4)."""
+"""Zones and units of time (§4.4)."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Cells -> canonical scalars and issues (docs/formats/dts_avro.md §4 and 5)."""
+"""Cells -> canonical scalars and issues (§4 and 5)."""
 
 import math
 import struct

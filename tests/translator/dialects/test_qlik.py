@@ -1,4 +1,4 @@
-"""Operations, images and tables of the Qlik dialect. Checklist: docs/formats/qlik.md §11."""
+"""Operations, images and tables of the Qlik dialect. Checklist: §11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro in the Replicate envelope: metadata, rows, masks. docs/formats/qlik.md §2, 3a and 5."""
+"""Avro in the Replicate envelope: metadata, rows, masks. §2, 3a and 5."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def value(operation: str = "INSERT", data: Any = ROW, before: Any = None, **head
 
 
 def test_first_bytes() -> None:
-    """The magic is not a field with a length: it is the first bytes of the value (section 3a)."""
+    """The magic is not a field with a length: it is the first bytes of the value (§3a)."""
     assert value().startswith(bytes.fromhex("61744D5347044454"))
 
 
@@ -107,7 +107,7 @@ def test_metadata_is_that_of_json() -> None:
 
 @pytest.mark.parametrize("name", ["Lineage", "TableStructure", "TableColumns", "MetadataMessage", "id"])
 def test_column_that_is_called_like_a_record(name: str) -> None:
-    """A column takes its name for a record of its own, which another record may have already (section 2)."""
+    """A column takes its name for a record of its own, which another record may have already (§2)."""
     columns = {name: {"type": "INT4", "primaryKeyPosition": 1}, "other": {}}
     schema = data_schema({name: "int", "other": "string"})
     reader = taught(columns, schema)

@@ -1,4 +1,4 @@
-"""Qlik: which tests show each box of the checklist (docs/formats/qlik.md §11); here those found nowhere else."""
+"""Qlik: which tests show each box of the checklist (§11); here those found nowhere else."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ _GROUPS = {
     "Test inputs": INPUTS,
 }
 BOXES = boxes(_GROUPS)
-"""Every box, in the order of section 11, and the tests that show it."""
+"""Every box, in the order of §11, and the tests that show it."""
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

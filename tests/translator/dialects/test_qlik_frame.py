@@ -1,4 +1,4 @@
-"""Layouts of Qlik messages: which are read, which are refused by name. docs/formats/qlik.md §1 and 3a."""
+"""Layouts of Qlik messages: which are read, which are refused by name. §1 and 3a."""
 
 from __future__ import annotations
 

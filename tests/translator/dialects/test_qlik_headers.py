@@ -1,4 +1,4 @@
-"""Headers of Qlik data messages: sequence, time, transaction. docs/formats/qlik.md §1 and 4."""
+"""Headers of Qlik data messages: sequence, time, transaction. §1 and 4."""
 
 from __future__ import annotations
 

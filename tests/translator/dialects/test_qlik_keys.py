@@ -1,4 +1,4 @@
-"""A DELETE whose row is only in the Kafka key. docs/formats/qlik.md §7, 8 and 11."""
+"""A DELETE whose row is only in the Kafka key. §7, 8 and 11."""
 
 from __future__ import annotations
 

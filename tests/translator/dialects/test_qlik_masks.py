@@ -1,4 +1,4 @@
-"""columnMask and changeMask. docs/formats/qlik.md §5."""
+"""columnMask and changeMask. §5."""
 
 from __future__ import annotations
 

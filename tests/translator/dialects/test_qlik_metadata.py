@@ -1,4 +1,4 @@
-"""Metadata messages: learned, stored, and joined to rows. docs/formats/qlik.md §2."""
+"""Metadata messages: learned, stored, and joined to rows. §2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro in Confluent's frame: schemas of a registry, names by namespace, key records. docs/formats/qlik.md §3b."""
+"""Avro in Confluent's frame: schemas of a registry, names by namespace, key records. §3b."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_column_that_is_not_declared() -> None:
     ],
 )
 def test_table_by_namespace(namespace: str, table: TableName, task: str | None, notes: Any) -> None:
-    """The namespace names task, schema and table, or some of them (section 3b)."""
+    """The namespace names task, schema and table, or some of them (§3b)."""
     schema = data_schema(COLUMNS, namespace)
     read = row(registered({5: schema}), framed(5, written(schema, body("INSERT", ROW))))
     assert (table, task, notes) == (read.table, read.writer.task, read.notes)

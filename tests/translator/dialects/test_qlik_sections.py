@@ -1,4 +1,4 @@
-"""Renamed and flattened sections (Message Format). docs/formats/qlik.md §1, variant V3."""
+"""Renamed and flattened sections (Message Format). §1, variant V3."""
 
 from __future__ import annotations
 

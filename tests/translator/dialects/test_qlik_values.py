@@ -1,4 +1,4 @@
-"""Values of Qlik columns by their type in the metadata. docs/formats/qlik.md §6."""
+"""Values of Qlik columns by their type in the metadata. §6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SharePlex operations: what becomes of `data` and `key` (docs/formats/shareplex.md §3 and 4)."""
+"""SharePlex operations: what becomes of `data` and `key` (§3 and 4)."""
 
 from __future__ import annotations
 

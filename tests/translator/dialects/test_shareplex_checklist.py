@@ -1,4 +1,4 @@
-"""SharePlex: which tests show each box of docs/formats/shareplex.md §10; here those found nowhere else."""
+"""SharePlex: which tests show each box of §10; here those found nowhere else."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ REJECT: Mapping[str, Tests] = {
 }
 
 BOXES = boxes({"Accept": ACCEPT, "Reject": REJECT})
-"""Every box, in the order of section 10, and the tests that show it."""
+"""Every box, in the order of §10, and the tests that show it."""
 
 
 @pytest.mark.parametrize("box", BOXES, ids=str)

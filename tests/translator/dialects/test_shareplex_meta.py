@@ -1,4 +1,4 @@
-"""The optional members of `meta` (docs/formats/shareplex.md §2), and table names."""
+"""The optional members of `meta` (§2), and table names."""
 
 from __future__ import annotations
 

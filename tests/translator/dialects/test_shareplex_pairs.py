@@ -1,4 +1,4 @@
-"""UPDATE BEFORE and UPDATE AFTER: two objects of one value that make one update (docs/formats/shareplex.md §4)."""
+"""UPDATE BEFORE and UPDATE AFTER: two objects of one value that make one update (§4)."""
 
 from __future__ import annotations
 

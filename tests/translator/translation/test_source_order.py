@@ -1,4 +1,4 @@
-"""Positions by the source's own sequence: design section 4, Positions; docs/formats/qlik.md §4, changeSequence."""
+"""Positions by the source's own sequence: docs/design.md §4.4; docs/formats/qlik.md §4, changeSequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

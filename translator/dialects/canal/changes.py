@@ -1,4 +1,4 @@
-"""The rows of one message -> row changes, one by one, paired by index only (docs/formats/canal.md §4)."""
+"""The rows of one message -> row changes, one by one, paired by index only (§4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from translator.dialects.canal.variant import Images, OldRow, Row
 from translator.message import Limits, RowChange, TableName, Writer
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "INIT": "r"}
-"""Types that carry rows. INIT, the full load, is written by cloud services only (section 3.1)."""
+"""Types that carry rows. INIT, the full load, is written by cloud services only (§3.1)."""
 
 
 class RowMessage(Struct, frozen=True):
@@ -93,7 +93,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         columns.image(after, findings, limits) if after else None,
         sparse,
         False,  # after_sparse
-        # A delete tells nothing about columns: its image may be the key alone (section 4.7).
+        # A delete tells nothing about columns: its image may be the key alone (§4.7).
         shared.schema if after and not untyped else None,
         layout.key_columns,
         layout.key_kind,
@@ -125,7 +125,7 @@ def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
 
 
 def _changed(before: Row, after: Row) -> list[str]:
-    """Columns with another text: after the first row of a message, `old` may list unchanged ones too (section 4.3)."""
+    """Columns with another text: after the first row of a message, `old` may list unchanged ones too (§4.3)."""
     return [name for name, value in before.items() if value != after[name]]
 
 

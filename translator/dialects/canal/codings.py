@@ -1,4 +1,4 @@
-"""MySQL column type -> canonical type, and the converter of the text that canal prints for it (section 7.1)."""
+"""MySQL column type -> canonical type, and the converter of the text that canal prints for it (§7.1)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spelling(Struct, frozen=True):
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption, where neither the writer documents its form of bytes nor the options declare it (section 6.3)."""
+    """The assumption, where neither the writer documents its form of bytes nor the options declare it (§6.3)."""
 
 
 def spelling_of(options: Options) -> Spelling:
@@ -109,7 +109,7 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Without parameters the scale is unknown, not 0: some writers leave them out (section 6.5 A)."""
+    """Without parameters the scale is unknown, not 0: some writers leave them out (§6.5)."""
     if not type_.numbers:
         return plain("decimal")
     precision, scale = (*type_.numbers, 0)[:2]

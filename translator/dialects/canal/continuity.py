@@ -1,4 +1,4 @@
-"""Whether the updates of a partition follow from each other as they were read (docs/formats/canal.md §6.5, C and D).
+"""Whether the updates of a partition follow from each other as they were read (§6.5, C and D).
 
 An UPDATE with two full images does not say which of them is the row before. The declaration does, and the rows tell
 when it is wrong: the row before must be the one that the last change of its key left. No event is changed here.

@@ -150,7 +150,7 @@ class Canal:
         else:
             bodies = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
         if bodies == [None]:
-            # the literal `null`: what some queue transports make of a lost body (section 5)
+            # the literal `null`: what some queue transports make of a lost body (§5)
             return Skip("null")
         check_distinct(value, bodies)
         sent = SentJson(value, bodies)
@@ -221,7 +221,7 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
 
 
 def _watermark(head: Head) -> OtherChange:
-    """TiCDC has sent everything that was committed before it (section 5): progress, not data."""
+    """TiCDC has sent everything that was committed before it (§5): progress, not data."""
     if head.tidb is None or head.tidb.watermark_ts is None:
         reason = f"type {head.type} without the time up to which everything was sent"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
@@ -242,7 +242,7 @@ def _count_through(changes: Sequence[Change], limits: Limits) -> None:
 
 
 def _without_rows(head: Head, body: JsonObject) -> Change:
-    """`isDdl` is not asked: what it means of a QUERY changed twice (section 3.2)."""
+    """`isDdl` is not asked: what it means of a QUERY changed twice (§3.2)."""
     for name in ("data", "old"):
         if has_rows(field(body, name, list, "$", optional=True) or ()):
             reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} have rows"

@@ -1,4 +1,4 @@
-"""The forms of DELETE in a partition: hints on what kind of DTS instance writes it (docs/formats/canal.md §6.5 C)."""
+"""The forms of DELETE in a partition: hints on what kind of DTS instance writes it (§6.5 C)."""
 
 from __future__ import annotations
 

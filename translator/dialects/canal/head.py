@@ -1,4 +1,4 @@
-"""What all changes of one message share: operation, table, writer, times, positions (docs/formats/canal.md §1)."""
+"""What all changes of one message share: operation, table, writer, times, positions (§1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def key_only(self) -> bool:
-        """Whether the images hold the key alone, as the row was too large (section 10)."""
+        """Whether the images hold the key alone, as the row was too large (§10)."""
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
@@ -49,7 +49,7 @@ class Head(Struct, frozen=True, gc=False):
 
 
 def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
-    """`id` restarts and is shared (section 5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
+    """`id` restarts and is shared (§5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
     es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
     number = field(body, "id", int, "$", optional=True)
     native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts

@@ -1,4 +1,4 @@
-"""What in one message names its writer, or excludes one: docs/formats/canal.md §6.5 A, as tables.
+"""What in one message names its writer, or excludes one: §6.5 A, as tables.
 
 Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) decide
 nothing, so that they are not here.

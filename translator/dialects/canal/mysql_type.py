@@ -1,4 +1,4 @@
-"""The grammar of `mysqlType`: free text out of `SHOW CREATE TABLE`, or of canal's own DDL parser (section 7.3)."""
+"""The grammar of `mysqlType`: free text out of `SHOW CREATE TABLE`, or of canal's own DDL parser (§7.3)."""
 
 from __future__ import annotations
 

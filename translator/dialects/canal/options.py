@@ -17,7 +17,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
-    """The life of a DTS instance: what decides when it changed its form (design section 5, canal)."""
+    """The life of a DTS instance: what decides when it changed its form (docs/design.md §5)."""
 
     created: Moment
     restarted: tuple[Moment, ...] = ()
@@ -41,10 +41,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """DTS stamps messages with its own clock; this near to the restart, its stamp decides nothing."""
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
-    """The vendor says `data_is_before` of legacy instances; its own older manual shows the other (section 6.2)."""
+    """The vendor says `data_is_before` of legacy instances; its own older manual shows the other (§6.2)."""
 
     timezone: str | None = None
-    """The zone in which the writer printed TIMESTAMP columns: that of its JVM (section 7.1)."""
+    """The zone in which the writer printed TIMESTAMP columns: that of its JVM (§7.1)."""
 
     tinyint1_as_boolean: bool = False
     row_image: Literal["full", "partial"] = "full"
@@ -57,20 +57,20 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """How bytes are printed; None: as the profile's writer does."""
 
     newline_batches: bool = False
-    """One record may hold several messages, one a line: storage sinks of TiCDC (section 10)."""
+    """One record may hold several messages, one a line: storage sinks of TiCDC (§10)."""
 
     object_rows: bool = False
-    """`data` and `old` may be one object in place of an array: SeaTunnel's sink (section 1)."""
+    """`data` and `old` may be one object in place of an array: SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """A row of which TiCDC sent the key alone (section 10): refused, or translated with all other columns, which
+    """A row of which TiCDC sent the key alone (§10): refused, or translated with all other columns, which
     `tables:` declares, in `unavailable`."""
 
     topics: Topics = None
-    """Table of each topic, for messages that name none: those of Flink's and SeaTunnel's own sinks (section 1)."""
+    """Table of each topic, for messages that name none: those of Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
-    """Patterns over `db.table`: tables that a server writes to show that it is alive (section 3.3). No default: a table
+    """Patterns over `db.table`: tables that a server writes to show that it is alive (§3.3). No default: a table
     of such a name may be the user's own."""
 
     continuity: Continuity | None = None

@@ -18,7 +18,7 @@ class Profile(Struct, frozen=True):
     """A declared writer. `auto` stands for all of them, so that it allows what any of them writes."""
 
     alibaba: bool = False
-    """Its `gtid` is that of the transaction; canal's is the set of all that were executed (docs/formats/canal.md §1).
+    """Its `gtid` is that of the transaction; canal's is the set of all that were executed (§1).
     Its form depends on the life of the instance."""
 
     tidb: bool = False

@@ -1,4 +1,4 @@
-"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (docs/formats/canal.md §1)."""
+"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (§1)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson)
     if not any(rows):
         return []
     if not all(rows):
-        # canal leaves rows without columns out (section 4.4), so that this one was emptied on the way.
+        # canal leaves rows without columns out (§4.4), so that this one was emptied on the way.
         raise MessageError(ErrorCode.INVALID_FIELD, "a row has no columns", path=f"$.data[{rows.index({})}]")
     return rows
 
@@ -72,7 +72,7 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
 
 
 def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm, source: SentJson) -> Row:
-    """A row within the limits, with cells that the declared writer may write (section 7.1)."""
+    """A row within the limits, with cells that the declared writer may write (§7.1)."""
     _check_width(row, path, limits)
     if form.native_cells:
         return row if _NESTED.isdisjoint(map(type, row.values())) else _nested_as_text(row, source)
@@ -97,7 +97,7 @@ def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> No
 
 
 def read_types(body: JsonObject, limits: Limits) -> Types:
-    """`mysqlType` in its order. It may be missing, and so may be the type of one column (section 7.3)."""
+    """`mysqlType` in its order. It may be missing, and so may be the type of one column (§7.3)."""
     types = field(body, "mysqlType", dict, "$", optional=True) or {}
     _check_width(types, "$.mysqlType", limits)
     if not _TEXT_OR_NULL.issuperset(map(type, types.values())):
@@ -108,7 +108,7 @@ def read_types(body: JsonObject, limits: Limits) -> Types:
 
 
 def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
-    """`pkNames`: null where the table has no key, or its columns are not in the image (section 2)."""
+    """`pkNames`: null where the table has no key, or its columns are not in the image (§2)."""
     names = field(body, "pkNames", list, "$", optional=True) or []
     for index, name in enumerate(names):
         if not isinstance(name, str):

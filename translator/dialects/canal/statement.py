@@ -1,4 +1,4 @@
-"""Messages without rows: DDL, QUERY, statements in place of rows, the end of an XA transaction (canal.md section 9)."""
+"""Messages without rows: DDL, QUERY, statements in place of rows, the end of an XA transaction (§9)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ STATEMENTS = frozenset(
     {"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL", "INIT_DDL"}
 )
 """Types that carry SQL text. DDL is the one word of Alibaba DTS for all of them, INIT_DDL that of Huawei in a full load
-(docs/formats/canal.md §3.1)."""
+(§3.1)."""
 
 XA_COMMIT = "XACOMMIT"
-"""The end of an XA transaction whose rows were sent when it was prepared; `sql` is its xid, or empty (section 2)."""
+"""The end of an XA transaction whose rows were sent when it was prepared; `sql` is its xid, or empty (§2)."""
 
 STATEMENT_NOT_APPLIED = "STATEMENT_NOT_APPLIED"
 SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
@@ -109,7 +109,7 @@ def _names_another(read: Statement, table: TableName | None) -> bool:
 
 
 def _text(name: Name, read: Statement, head: Head) -> str:
-    """`db.table`, or as written: of several names the database that they lack is lost (section 9)."""
+    """`db.table`, or as written: of several names the database that they lack is lost (§9)."""
     alone = len(read.tables) == 1 and len(name) == 1
     if alone and head.table is not None and head.table.db is not None and _agrees(name, head.table):
         return f"{head.table.db}.{head.table.table}"

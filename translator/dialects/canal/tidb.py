@@ -1,4 +1,4 @@
-"""The member `_tidb` that TiCDC adds, and its watermarks (docs/formats/canal.md §10)."""
+"""The member `_tidb` that TiCDC adds, and its watermarks (§10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What canal prints in a cell -> canonical scalar, where it differs from the plain spelling (section 7.1)."""
+"""What canal prints in a cell -> canonical scalar, where it differs from the plain spelling (§7.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which field of a message holds which image of its rows: the rules of docs/formats/canal.md §6.5, as tables.
+"""Which field of a message holds which image of its rows: the rules of §6.5, as tables.
 
 Two things decide. The *era*: what the operator declared about the writer, for the time of the message. And the
 *shape*: the type, and which of `data` and `old` hold rows. A single image cannot be misread whichever field holds it;
@@ -22,10 +22,10 @@ from translator.errors import ErrorCode, MessageError
 
 Row: TypeAlias = Mapping[str, object]
 OldRow: TypeAlias = Row | None
-"""An entry of `old` may be null or empty: nothing is known to have changed (section 4.1)."""
+"""An entry of `old` may be null or empty: nothing is known to have changed (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
-"""A DTS instance created before this and not restarted since writes the legacy form (section 6.1)."""
+"""A DTS instance created before this and not restarted since writes the legacy form (§6.1)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -156,7 +156,7 @@ def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era
 
 
 def has_rows(rows: Sequence[OldRow]) -> bool:
-    """Whether there is anything in it: `[]`, `[null]` and `[{}]` hold no rows (section 6.5 B)."""
+    """Whether there is anything in it: `[]`, `[null]` and `[{}]` hold no rows (§6.5)."""
     return any(rows)
 
 
@@ -208,14 +208,14 @@ def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...]
 
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
-        # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (section 4.2).
+        # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (§4.2).
         met = f"data and old of an UPDATE differ in length ({len(data)} and {len(old)})"
         return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
     if era.data_is == "after" or not era.alibaba:
         return Images(old, data, era.variant, era.basis)
-    # Changed columns only: the legacy form has all columns in both images (section 6.5 B).
+    # Changed columns only: the legacy form has all columns in both images (§6.5).
     return Images(old, data, "dts", "inferred", _conflict(era, "dts"))
 
 

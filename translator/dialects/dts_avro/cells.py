@@ -1,4 +1,4 @@
-"""Cells: where the value of an image ends, and what it says (docs/formats/dts_avro.md §1.3)."""
+"""Cells: where the value of an image ends, and what it says (§1.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charset names of the sources -> Python codecs that read the same bytes (docs/formats/dts_avro.md §4.6)."""
+"""Charset names of the sources -> Python codecs that read the same bytes (§4.6)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from translator.message import Changes, Message, OtherChange, Outcome, Setup, Sk
 from translator.options import parse_options
 
 MOCK_BYTES = 2
-"""A value of at most so many bytes only moves the offset of the tracking service (docs/formats/dts_avro.md §2)."""
+"""A value of at most so many bytes only moves the offset of the tracking service (§2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -87,7 +87,7 @@ def _transaction(record: DtsRecord, head: Head) -> OtherChange:
 
 
 def _progress(record: DtsRecord, head: Head) -> OtherChange:
-    """While the source is idle, only the last field of a heartbeat goes on (section 6, sourceTimestamp)."""
+    """While the source is idle, only the last field of a heartbeat goes on (§6)."""
     times = [time for time in (head.ts_commit_us, time_us(record.born_timestamp)) if time is not None]
     return _mark("watermark", record, head, max(times, default=None), None)
 

@@ -1,4 +1,4 @@
-"""Who wrote a record, when and where: what its changes have whatever their kind (docs/formats/dts_avro.md §6)."""
+"""Who wrote a record, when and where: what its changes have whatever their kind (§6)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _LAST_MILLIS = 10**14
 
 
 def time_us(time: int | None) -> int | None:
-    """Seconds, or milliseconds from 10^10 up, as the vendor's code tells them apart (section 6); 0 is no time."""
+    """Seconds, or milliseconds from 10^10 up, as the vendor's code tells them apart (§6); 0 is no time."""
     if time is None or not 0 < time < _LAST_MILLIS:
         return None
     return time * (1_000 if time >= _FIRST_MILLIS else 1_000_000)
@@ -66,7 +66,7 @@ def _capture_us(millis: str) -> int | None:
 # -- transaction
 
 _NO_TRANSACTION = frozenset({"", "0"})
-"""MySQL sources write `0` whatever the transaction (section 3)."""
+"""MySQL sources write `0` whatever the transaction (§3)."""
 
 
 def _tx(record: DtsRecord) -> Tx | None:
@@ -94,6 +94,6 @@ def _extras(record: DtsRecord) -> dict[str, str]:
 
 
 def _binlog(record: DtsRecord) -> Mapping[str, str]:
-    """MySQL's position taken apart: offset and number of the binlog file (section 6, Positions)."""
+    """MySQL's position taken apart: offset and number of the binlog file (§6)."""
     match = _BINLOG_POSITION.fullmatch(record.source_position) if record.source_type in MYSQL_FAMILY else None
     return {"binlogOffset": match[1], "binlogFile": match[2]} if match else {}

@@ -148,7 +148,7 @@ _INDEXES = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
 
 def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """Index name -> its columns, as the tag `pk_uk_info` tells (section 6); None when it is of no use."""
+    """Index name -> its columns, as the tag `pk_uk_info` tells (§6); None when it is of no use."""
     if not pk_uk_info:
         return {}
     try:

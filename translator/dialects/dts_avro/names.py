@@ -1,4 +1,4 @@
-"""objectName -> where the change happened (docs/formats/dts_avro.md §6, Names)."""
+"""objectName -> where the change happened (§6, Names)."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class RecordReader:
         """The record in these bytes, all of them.
 
         A record of version 2 is a prefix of one of version 3: the last long is there when bytes are left, and it must
-        end where the value ends (section 11).
+        end where the value ends (§11).
 
         Raises:
             MessageError: FRAMING when it is some other format, MALFORMED_AVRO, LIMIT_EXCEEDED.

@@ -21,7 +21,7 @@ Image: TypeAlias = list[Cell]
 Raw: TypeAlias = tuple[tuple[int, ...], Sequence[bytes | None]]
 """The same image once more, in the groups of `patterns.image_pattern`: the branch of each column, and the values."""
 
-# The first byte of a cell: Avro writes an index as a zigzag number, which doubles it (docs/formats/dts_avro.md §1.3).
+# The first byte of a cell: Avro writes an index as a zigzag number, which doubles it (§1.3).
 NULL = 0
 INTEGER = 2
 CHARACTER = 4
@@ -52,7 +52,7 @@ class Fields(Struct, frozen=True):
 
 
 class DtsRecord(Struct):
-    """One record, field by field (docs/formats/dts_avro.md §1.1)."""
+    """One record, field by field (§1.1)."""
 
     schema: str
     """`v2` or `v3`; version 1 cannot be told from 2."""

@@ -1,4 +1,4 @@
-"""A row record -> its change (docs/formats/dts_avro.md §3)."""
+"""A row record -> its change (§3)."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ class _Images(Struct):
 
 
 def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
-    """Both images and notes. INIT was never seen: its row is taken from either image, but not from two (section 11)."""
+    """Both images and notes. INIT was never seen: its row is taken from either image, but not from two (§11)."""
     name, before, after = record.operation, record.before, record.after
     before_raw, after_raw = record.before_raw, record.after_raw
     notes: Sequence[str] = ()

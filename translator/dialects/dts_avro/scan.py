@@ -1,7 +1,7 @@
 """A strict walk over Avro bytes that builds nothing: what fastavro lets through, and where the damage is.
 
 fastavro takes a negative index of an enum or a union for one from the end (a wrong value without an error), ignores
-bytes after the datum, and accepts varints of any length and ints beyond 32 bits (docs/formats/dts_avro.md §8). This
+bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This
 walk refuses all of that and names the place; after it fastavro has only the text encoding left to complain about.
 """
 

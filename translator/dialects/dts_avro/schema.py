@@ -1,4 +1,4 @@
-"""The one record schema of DTS (docs/formats/dts_avro.md §1), kept in `record.v3.avsc`.
+"""The one record schema of DTS (§1), kept in `record.v3.avsc`.
 
 Version 3 is version 2 plus the last field; version 1 has shorter lists in two enums and one union. So this one schema
 reads all three, when the reader tolerates that the last field is missing.

@@ -1,4 +1,4 @@
-"""DDL and COMMAND: the plain text stands where the after image would be (docs/formats/dts_avro.md §3)."""
+"""DDL and COMMAND: the plain text stands where the after image would be (§3)."""
 
 from __future__ import annotations
 

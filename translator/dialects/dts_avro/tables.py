@@ -2,7 +2,7 @@
 
 Both save time and change nothing: columns are used for the same bytes only, and a pattern matches nothing but what the
 plain reader reads alike. Neither the one nor the other is told by a name alone, which did harm in a vendor's client
-(docs/formats/dts_avro.md §7).
+(§7).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""DateTime, TimestampWithTimeZone and Timestamp -> text (docs/formats/dts_avro.md §4.4).
+"""DateTime, TimestampWithTimeZone and Timestamp -> text (§4.4).
 
 A null component is not applicable, not zero: which components are there says what the value is. `millis` is never
 milliseconds: micros in a Timestamp, micros or nanos (`digits` 6 or 9) in a DateTime.

@@ -1,4 +1,4 @@
-"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (docs/formats/dts_avro.md §5).
+"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (§5).
 
 The numbers are per source type. One that no table lists has the type `unknown`: its values are read by their branch.
 
@@ -134,7 +134,7 @@ _POSTGRESQL = _table(
 # How a document and its id are sent was never seen.
 _MONGODB = _table({0: ("document", "unknown"), 1: ("id", "unknown")})
 
-# For the other source types no map was ever published (section 5.4).
+# For the other source types no map was ever published (§5.4).
 _TABLES: Mapping[str, Mapping[int, NativeType]] = {
     "MySQL": _MYSQL,
     "DRDS": _MYSQL,
@@ -147,11 +147,11 @@ MONGODB = "MongoDB"
 MONGODB_ID = "_id"
 """The name of every document."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
-"""A document has no columns; its images hold these two (docs/formats/dts_avro.md §3). The numbers are our own."""
+"""A document has no columns; its images hold these two (§3). The numbers are our own."""
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})
-"""Their DateTime fractions are micros, those of every other source nanos (section 4.4)."""
+"""Their DateTime fractions are micros, those of every other source nanos (§4.4)."""
 
 TEXT_OR_BYTES = frozenset({15, 249, 250, 251, 252, 253, 254})
 """MySQL gives one number to CHAR and BINARY, to VARCHAR and VARBINARY, to TEXT and BLOB: see `layout`."""

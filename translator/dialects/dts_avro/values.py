@@ -45,9 +45,9 @@ class Reading(Struct, frozen=True):
     mysql: bool
     """MySQL's names of charsets, and its zero TIMESTAMP."""
     digits: int
-    """6 or 9: whether `DateTime.millis` are micros or nanos (docs/formats/dts_avro.md §4.4)."""
+    """6 or 9: whether `DateTime.millis` are micros or nanos (§4.4)."""
     declared_unit: bool = False
-    """The operator named the unit. If not, what cannot be micros is read as nanos (section 11)."""
+    """The operator named the unit. If not, what cannot be micros is read as nanos (§11)."""
     timestamp_digits: int = 6
     """The same of `Timestamp.millis`, which are micros whatever the source."""
 
@@ -175,7 +175,7 @@ def _float_text(reading: Reading, payload: Payload) -> str:
 
 
 def _utf8_json(reading: Reading, payload: Payload) -> str:
-    """PostgreSQL sends jsonb as bytes of UTF-8 text (docs/formats/dts_avro.md §4.5)."""
+    """PostgreSQL sends jsonb as bytes of UTF-8 text (§4.5)."""
     try:
         return str(payload["value"], "utf-8")
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
 """The two forms of a BinaryGeometry: WKB, and MySQL's own with four bytes of SRID before it.
 
-Which of them DTS writes is unknown (docs/formats/dts_avro.md §4.5), so both are read.
+Which of them DTS writes is unknown (§4.5), so both are read.
 """
 
 from __future__ import annotations

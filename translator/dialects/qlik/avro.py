@@ -1,4 +1,4 @@
-"""The two Avro framings: the Replicate envelope (docs/formats/qlik.md §3a) and Confluent's frame (section 3b)."""
+"""The two Avro framings: the Replicate envelope (§3a) and Confluent's frame (§3b)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _branch(value: bytes, at: int) -> bool:
 
 
 def _skip_headers(value: bytes, at: int) -> int:
-    """The end of the headers: a map of texts for applications, which Replicate leaves null (section 1)."""
+    """The end of the headers: a map of texts for applications, which Replicate leaves null (§1)."""
     if not _branch(value, at):
         return at + 1
     at += 1

@@ -1,4 +1,4 @@
-"""Cells of Avro records: what the schema says their type is, and how they are read (docs/formats/qlik.md §6)."""
+"""Cells of Avro records: what the schema says their type is, and how they are read (§6)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _decimal(type_: AvroType) -> _Reading:
     return name, unscaled_decimal(type_.precision, type_.scale)
 
 
-# A DATETIME has no zone though Avro's timestamp is a moment: columns are not moved to UTC (section 6).
+# A DATETIME has no zone though Avro's timestamp is a moment: columns are not moved to UTC (§6).
 _LOGICAL: Mapping[str, Callable[[AvroType], _Reading]] = {
     "decimal": _decimal,
     "uuid": lambda _: ("uuid", None),

@@ -43,7 +43,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Table of each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
     """A message that names metadata waits for it, or is translated without types whether the metadata is known or
-    not: an event must not depend on what happened to be learned before it (design section 1, promise 3). Avro that
+    not: an event must not depend on what happened to be learned before it (docs/design.md §1). Avro that
     cannot be read without the metadata always waits."""
     message_format: MessageFormat | None = None
     """The sections of a task that does not use Replicate's own; None: as found."""
@@ -53,7 +53,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
     """A timestamp that is a number: noted and left out, refused, or microseconds since 1970."""
     read_as_refresh: bool = False
-    """Whether the operation READ is REFRESH; no producer of it is known (section 4)."""
+    """Whether the operation READ is REFRESH; no producer of it is known (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers that go into `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"

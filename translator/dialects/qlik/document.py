@@ -1,4 +1,4 @@
-"""Metadata messages (type MD, docs/formats/qlik.md §2): what they say, checked and kept as a document.
+"""Metadata messages (type MD, §2): what they say, checked and kept as a document.
 
 The document is what the metadata topic stores under the schema id. The same message gives the same bytes, so that a
 repeated publication changes nothing.

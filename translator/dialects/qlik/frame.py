@@ -1,4 +1,4 @@
-"""Which of the layouts a message has (docs/formats/qlik.md §1), and the parts all of them share."""
+"""Which of the layouts a message has (§1), and the parts all of them share."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Frame(Struct, frozen=True):
     sent: SentJson | None = None
 
 
-# -- by first bytes (docs/formats/qlik.md §3a, detection)
+# -- by first bytes (§3a, detection)
 
 JSON, ENVELOPED_AVRO, CONFLUENT_AVRO = "json", "enveloped_avro", "confluent_avro"
 
@@ -136,7 +136,7 @@ def _custom(
 
 
 def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
-    """An object without magic: the envelope is an option of the task (section 1, V2)."""
+    """An object without magic: the envelope is an option of the task (§1)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:

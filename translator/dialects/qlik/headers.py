@@ -1,4 +1,4 @@
-"""The headers of a data message (docs/formats/qlik.md §1 and 4)."""
+"""The headers of a data message (§1 and 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 READ: Mapping[str, str] = {"READ": "r"}
-"""An operation that mongo-kafka takes for REFRESH, though nobody could name a producer of it (section 4)."""
+"""An operation that mongo-kafka takes for REFRESH, though nobody could name a producer of it (§4)."""
 MAX_COUNTER = 2**63 - 1
 
 CARRIED = ("streamPosition", "externalSchemaId")
@@ -33,7 +33,7 @@ class HeaderRules(Struct, frozen=True):
 
 
 class Headers(Struct, frozen=True):
-    """What the headers say. Null, missing and `""` are the same in every one of them (section 4, Full load)."""
+    """What the headers say. Null, missing and `""` are the same in every one of them (§4)."""
 
     path: str
     op: str
@@ -85,7 +85,7 @@ CHANGE_SEQUENCE = (
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
     r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Pattern: a time to the hundredth that there is, and a number of 19 digits, 35 in all (section 4). Of those that
+"""Pattern: a time to the hundredth that there is, and a number of 19 digits, 35 in all (§4). Of those that
 match, the order of the bytes is the order of the changes of a task."""
 _is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
 

@@ -1,4 +1,4 @@
-"""What the Kafka key says: the key columns of a table, and the row of a DELETE that has no other (qlik.md section 8).
+"""What the Kafka key says: the key columns of a table, and the row of a DELETE that has no other (§8).
 
 A key is nothing, the name of the table, or the key columns: as text, or as an Avro record. Text of several columns has
 no documented delimiter and is never taken apart; text of one column could as well be `SCHEMA+TABLE`, so that it is
@@ -43,7 +43,7 @@ def is_object(key: bytes | None) -> bool:
 
 
 class KeyRecord:
-    """The schema of Avro keys ("Encode the message key in Avro format", section 3b).
+    """The schema of Avro keys ("Encode the message key in Avro format", §3).
 
     Raises:
         MessageError: the schema is not usable, or not of a record.

@@ -1,4 +1,4 @@
-"""changeMask and columnMask: hex text, most significant byte first; bit n-1 is ordinal n (qlik.md section 5)."""
+"""changeMask and columnMask: hex text, most significant byte first; bit n-1 is ordinal n (§5)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Masks(Struct, frozen=True):
 class Gaps(Struct, frozen=True):
     """Which nulls of a message are values, by a columnMask that leaves columns out.
 
-    A column that was not captured is sent all the same, with value null (section 0.3). A value beside a clear bit
+    A column that was not captured is sent all the same, with value null (§0.3). A value beside a clear bit
     speaks for itself, and disproves the mask: it is not of this row, and then nothing tells which nulls are values.
     """
 

@@ -75,7 +75,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> tuple[int, str]:
-        """Of two documents of one id, the one with the greater stands (section 11, Metadata)."""
+        """Of two documents of one id, the one with the greater stands (§11)."""
         return self.document.table_version or 0, self.document.timestamp or ""
 
     @property
@@ -135,7 +135,7 @@ def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
     """The event of a changed structure. Version 1, or none, is the first publication of a table: nothing changed.
 
     An event depends on no other message, so that the message's own version decides, and a version that is published
-    again, as at each start of a task, is announced again. The lineage's time has no zone (section 2): it is carried
+    again, as at each start of a task, is announced again. The lineage's time has no zone (§2): it is carried
     only where its text names one.
     """
     document = metadata.document
@@ -158,7 +158,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """A NUMERIC without precision is a number of any (Oracle's NUMBER, section 6)."""
+    """A NUMERIC without precision is a number of any (Oracle's NUMBER, §6)."""
     type_ = TYPES[column.type]
     return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
 

@@ -83,7 +83,7 @@ def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
 
 
 def _columns(schema: AvroType, rows: list[dict[str, AvroType]]) -> Mapping[str, AvroColumn]:
-    """The columns of the rows, in the order of the first one. Both are the record Data as a rule (section 3a)."""
+    """The columns of the rows, in the order of the first one. Both are the record Data as a rule (§3a)."""
     columns: dict[str, AvroColumn] = {}
     for row in rows:
         for name, type_ in row.items():
@@ -159,7 +159,7 @@ class NamespaceParts:
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     """The table that the namespace of a data record names: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
-    The number of segments varies (section 3b): of two, the first is taken for the schema, so that no two tables
+    The number of segments varies (§3b): of two, the first is taken for the schema, so that no two tables
     become one; of more than three, nothing tells which of them have a dot in them.
     """
     rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]

@@ -1,4 +1,4 @@
-"""From the sections `data` and `beforeData` to a row change (docs/formats/qlik.md §5 and 7)."""
+"""From the sections `data` and `beforeData` to a row change (§5 and 7)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Sections(Struct, frozen=True):
 def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Sections:
     """Before and after out of `data` and `beforeData`, as the operation has them. An empty object says nothing.
 
-    A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (section 7).
-    Of two images, one of nulls alone says nothing. Its row may also be in the Kafka key only (section 11): then both
+    A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (§7).
+    Of two images, one of nulls alone says nothing. Its row may also be in the Kafka key only (§11): then both
     are missing, or of nulls, as a writer schema without a null for `data` demands.
 
     Raises:
@@ -208,7 +208,7 @@ def _changed(
 ) -> list[str] | None:
     """The columns that an UPDATE changed, by its changeMask; None where the mask is not the whole truth.
 
-    LOB columns have no bit in it (section 5). Where both images are there and differ in a column without its bit, the
+    LOB columns have no bit in it (§5). Where both images are there and differ in a column without its bit, the
     mask is not believed, and not corrected either.
     """
     if masks.change is None or table.lobs:

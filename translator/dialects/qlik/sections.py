@@ -1,4 +1,4 @@
-"""Renamed and flattened sections (Message Format of the task; docs/formats/qlik.md §1, variant V3).
+"""Renamed and flattened sections (Message Format of the task; §1, variant V3).
 
 Whatever the task calls its sections, what comes out is a body with the members `data`, `beforeData` and `headers`.
 """

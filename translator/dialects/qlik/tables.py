@@ -1,6 +1,6 @@
 """Which table a row belongs to and what is known about its columns, where no metadata message says it.
 
-A default message names no table (docs/formats/qlik.md §0, point 6): the operator does, by topic, or the task was set up
+A default message names no table (§0, point 6): the operator does, by topic, or the task was set up
 to add the names to the message.
 """
 
@@ -43,7 +43,7 @@ class Table(Struct, frozen=True):
     key_kind: str = "none"
     ordinals: dict[str, int] | None = None
     lobs: frozenset[str] = frozenset()
-    """Columns that have no bit in a changeMask (section 5)."""
+    """Columns that have no bit in a changeMask (§5)."""
     server: str | None = None
     task: str | None = None
     notes: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
 
 
 def from_json(canonical_type: str) -> Converter:
-    """JSON spells binary values as hex digits (section 6); the other types as `values` reads them."""
+    """JSON spells binary values as hex digits (§6); the other types as `values` reads them."""
     return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
@@ -171,7 +171,7 @@ class UntypedTables:
 
 
 def _named_by_key(key: bytes | None) -> TableName | None:
-    """The table that a key `SCHEMA+TABLE` names (section 8, Key)."""
+    """The table that a key `SCHEMA+TABLE` names (§8)."""
     try:
         parts = (key or b"").decode().split("+")
     except UnicodeDecodeError:
@@ -193,7 +193,7 @@ def _unknown(topic: str, frame: Frame) -> NoReturn:
 
 
 def _named_by_message(frame: Frame) -> TableName | None:
-    """Fields `schema` and `table` of the Message Format, in headers or beside them (section 1, User-added content).
+    """Fields `schema` and `table` of the Message Format, in headers or beside them (§1).
 
     Not looked for in `data`: there they could as well be columns of the table.
     """

@@ -1,4 +1,4 @@
-"""What `data` and `key` mean, by operation (docs/formats/shareplex.md §4): a row, read -> its change."""
+"""What `data` and `key` mean, by operation (§4): a row, read -> its change."""
 
 from __future__ import annotations
 

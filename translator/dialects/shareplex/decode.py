@@ -1,4 +1,4 @@
-"""One SharePlex message -> its changes (docs/formats/shareplex.md §3 and 4)."""
+"""One SharePlex message -> its changes (§3 and 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`time` and `posttime` -> instants in UTC (docs/formats/shareplex.md §2)."""
+"""`time` and `posttime` -> instants in UTC (§2)."""
 
 from __future__ import annotations
 

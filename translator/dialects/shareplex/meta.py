@@ -1,4 +1,4 @@
-"""The `meta` object: times, transaction, and the leftovers (docs/formats/shareplex.md §2).
+"""The `meta` object: times, transaction, and the leftovers (§2).
 
 Only `op` and `table` are always there; `decode.py` reads them. Everything else is optional, and stock Quest output has
 none of it.
@@ -181,7 +181,7 @@ _KNOWN = frozenset(("op", *_READERS))
 
 
 def _word(name: str, value: Any) -> str:
-    """Writers send identifiers as strings or as numbers (section 2: scn, userid)."""
+    """Writers send identifiers as strings or as numbers (§2)."""
     if isinstance(value, str) and value:
         return value
     if type(value) is int:

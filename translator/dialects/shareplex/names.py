@@ -20,7 +20,7 @@ _TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
 def split_table(raw: str, path: str) -> TableName:
     """`OWNER.TABLE`, split at the first dot outside quotes; without a dot there is no owner.
 
-    Quotes are SQL notation around a name that keeps its case, not part of it (docs/formats/shareplex.md §6: the
+    Quotes are SQL notation around a name that keeps its case, not part of it (§6: the
     route may map to `"MySchema2"."MyTable2"`).
 
     Raises:

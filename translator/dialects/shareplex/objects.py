@@ -11,7 +11,7 @@ _ROWS = frozenset({"$.data", "$.key"})
 
 
 def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
-    """The objects in a value: one, or several end to end or one a line (docs/formats/shareplex.md §10, Accept).
+    """The objects in a value: one, or several end to end or one a line (§10, Accept).
 
     Raises:
         MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for what is not an object, INVALID_FIELD for

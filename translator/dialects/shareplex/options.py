@@ -14,7 +14,7 @@ from translator.options import parse_options
 from translator.values import zone
 
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
-"""The three codes seen on the wire and the four words that only prose knows (docs/formats/shareplex.md §3)."""
+"""The three codes seen on the wire and the four words that only prose knows (§3)."""
 
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
 """The seven documented words."""
@@ -29,13 +29,13 @@ class Preset(Struct, frozen=True):
     """How one writer fills the common skeleton."""
 
     key_is_key: bool
-    """The `key` of an update holds the key columns only, not a wide old image (section 4)."""
+    """The `key` of an update holds the key columns only, not a wide old image (§4)."""
 
     timezone: str | None
-    """Zone of `time` and `posttime` when they carry none; None: nobody knows (section 2)."""
+    """Zone of `time` and `posttime` when they carry none; None: nobody knows (§2)."""
 
     decimal_scn: bool
-    """`scn` is decimal digits, as Oracle's is; otherwise any text is the source's own token (section 6)."""
+    """`scn` is decimal digits, as Oracle's is; otherwise any text is the source's own token (§6)."""
 
     strict: bool
     """Optional metadata that is not valid refuses the message; otherwise it is kept as text and noted."""

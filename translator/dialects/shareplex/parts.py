@@ -1,6 +1,6 @@
 """The objects of a value, each with its operation and table; two halves of an update become one part.
 
-No sample shows UPDATE BEFORE or UPDATE AFTER (docs/formats/shareplex.md §4, Before/after pairs). Halves join inside
+No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves join inside
 one value only: across values it would take memory, and an event must not depend on another record.
 """
 
@@ -67,7 +67,7 @@ def _in_transaction(part: Part) -> tuple[str, ...]:
 
 
 def _seq(part: Part) -> str | None:
-    """Place in the transaction: `seq`, or what `idx` says of it (section 2)."""
+    """Place in the transaction: `seq`, or what `idx` says of it (§2)."""
     seq, idx = part.meta.get("seq"), part.meta.get("idx")
     if seq is None and isinstance(idx, str):
         seq = idx.partition("/")[0]
