@@ -1,4 +1,4 @@
-"""Several source tables in one table, where `tables.shared` says so (lakehouse page, R16).
+"""Several source tables in one table, where `tables.shared` says so (docs/sink-design.md, R16).
 
 Their rows are told apart by a column of the key that names the source table, and so are their scopes: one partition of
 a raw topic may bring events of many tables, and a truncate of one of them is none of the others.

@@ -24,7 +24,7 @@ DIALECTS = ("canal", "dts_avro", "qlik", "shareplex")
 
 @cache
 def sections(page: str) -> frozenset[str]:
-    """The numbers of a page's headings (`4`, `3a`, `6.5`), of list items below (`4.3`), of rules in tables (`R14`, `C3`)."""
+    """The numbers of a page's headings (`4`, `3a`, `6.5`), of list items (`4.3`) and of rules (`R14`, `C3`)."""
     found, heading = set(), ""
     for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
         if named := re.match(r"#{2,4} (\d+[a-z]?(?:\.\d+)*)", line):

@@ -1,4 +1,4 @@
-"""C11 and C12 of the lakehouse page: changes of structure in the middle of a batch, a crash between a change and the
+"""C11 and C12 of docs/sink-design.md: changes of structure in the middle of a batch, a crash between a change and the
 data, and types that do not hold each other; for both engines at once."""
 
 from __future__ import annotations
