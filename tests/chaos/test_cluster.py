@@ -18,7 +18,7 @@ from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
 from tests.chaos.verify import records
 from translator.errors import RetryableError
-from translator.kafka.topics import Topics
+from translator.kafka.topics import TopicAdmin
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +35,7 @@ def test_a_record_survives_its_leader(cluster: Cluster) -> None:
     """What all replicas in sync have is there when the leader was killed, under another leader."""
     _create(cluster, "kept")
     _write(cluster, "kept", b"1")
-    looking = [Topics({"bootstrap.servers": cluster.bootstrap}) for _ in range(6)]
+    looking = [TopicAdmin({"bootstrap.servers": cluster.bootstrap}) for _ in range(6)]
     known = [topics.ids(["kept"]) for topics in looking]
     first = cluster.leader("kept", 0)
     first.kill()
@@ -102,7 +102,7 @@ def _write(cluster: Cluster, topic: str, value: bytes) -> None:
     assert [None] == failures
 
 
-def _ids_at_last(topics: Topics) -> dict[str, str]:
+def _ids_at_last(topics: TopicAdmin) -> dict[str, str]:
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         with suppress(RetryableError):

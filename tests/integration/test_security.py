@@ -35,7 +35,7 @@ from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
 from translator.errors import CdcError, ConfigError, RetryableError
 from translator.kafka.client_config import librdkafka
-from translator.kafka.topics import Topics
+from translator.kafka.topics import TopicAdmin
 from translator.service.app import _credentials
 from translator.service.bootstrap import prepare
 from translator.settings import Kafka, Output, Settings, Source, Timing
@@ -253,7 +253,7 @@ class Answer:
         self.said: list[str] = []
         self.error: CdcError | None = None
         try:
-            Topics(librdkafka(Kafka(**kafka))).wait_for_broker(seconds, self.said.append)
+            TopicAdmin(librdkafka(Kafka(**kafka))).wait_for_broker(seconds, self.said.append)
         except CdcError as error:
             self.error = error
 

@@ -13,14 +13,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.driver import Applier
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Request, Requests
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
-from spark_sink.schema.catalog import Catalog
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
@@ -33,15 +33,15 @@ class FixedSchemas:
     """A catalog that a test fills."""
 
     def __init__(self) -> None:
-        self.catalog = Catalog()
+        self.catalog = SchemaCatalog()
 
-    def refresh(self) -> Catalog:
+    def refresh(self) -> SchemaCatalog:
         return self.catalog
 
 
 class Lake:
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
-        self.rules = Rules()
+        self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
         self.spark = spark
         self.warehouse = warehouse
@@ -59,7 +59,7 @@ class Lake:
         writer = DeltaWriter(self.spark, self.tables.staging)
         return Applier(self.schemas, self.tables, self.ddl, pattern, app, self.rules, self.books, self.metrics, writer)
 
-    def use(self, rules: Rules, rename: Mapping[str, str] | None = None) -> None:
+    def use(self, rules: TableRules, rename: Mapping[str, str] | None = None) -> None:
         """From now on by these rules, and names of single tables."""
         self.rules, self.rename = rules, rename or {}
         self.applier = self.new_applier("checkpoint-1")
@@ -79,7 +79,7 @@ class Lake:
         self.schemas.catalog.add(schema)
         return schema
 
-    def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[Report]:
+    def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[TableReport]:
         return self.applier(self.records(events), batch)
 
     def records(self, events: Sequence[ChangeEvent | bytes]) -> DataFrame:

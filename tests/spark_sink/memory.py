@@ -9,24 +9,24 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from spark_sink.model.row import NOTHING, Key, Mark, Memory
+from spark_sink.model.row import NOTHING, Key, Memory, RowMark
 from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.engine_choice import Choice, Engine
-from spark_sink.schema.evolution import Shape
-from spark_sink.tables.protocols import Changes, Identity, Marker
+from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.protocols import Identity, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
 
 class MemoryTable:
     """Rows by key, deleted ones among them."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self.shape = shape
         self.choice = Choice(Engine.FUSED, "")
         self.orders: list[Order] = []
         self.floors: Mapping[str, str] = {}
         self.stored: dict[Key, dict[str, Any]] = {}
-        self.remembered: dict[Key, Mark] = {}
+        self.remembered: dict[Key, RowMark] = {}
         self.markers: list[Marker] = []
         self.forgotten: list[int] = []
 
@@ -42,7 +42,7 @@ class MemoryTable:
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)
 
-    def marks(self, keys: Collection[Key]) -> dict[Key, Mark]:
+    def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         return {key: self.remembered[key] for key in keys if key in self.remembered}
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
@@ -63,7 +63,7 @@ class MemoryTable:
         ours = {key: mark for key, mark in self.remembered.items() if mark.scope == scope and mark.pos > floor}
         return {key for key, mark in ours.items() if mark.memory.reset is not None and mark.memory.reset < floor}
 
-    def write(self, changes: Changes, *markers: Marker) -> None:
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
         self.markers += markers
         for i, row in enumerate(changes.rows.to_pylist()):
             key = tuple(row[name] for name in self.shape.key)
@@ -71,7 +71,7 @@ class MemoryTable:
             state = row["_cdc_state"]
             memory = NOTHING if state is None else msgspec.json.decode(state, type=Memory)
             deleted = row["_cdc_deleted_at"] is not None
-            self.remembered[key] = Mark(row["_cdc_scope"], row["_cdc_pos"], row["_cdc_incomplete"], deleted, memory)
+            self.remembered[key] = RowMark(row["_cdc_scope"], row["_cdc_pos"], row["_cdc_incomplete"], deleted, memory)
             kept = {name for name, written in changes.kept.items() if not written[i].as_py()}
             before = self.stored.get(key, {})
             self.stored[key] = {name: (before.get(name) if name in kept else row[name]) for name in self.shape.types}
@@ -91,7 +91,7 @@ class MemoryTable:
         met = [key for key in under if not self.remembered[key].deleted]
         for key in met:
             mark = self.remembered[key]
-            self.remembered[key] = Mark(mark.scope, mark.pos, deleted=True)
+            self.remembered[key] = RowMark(mark.scope, mark.pos, deleted=True)
         self.markers += [marker] if met else []
         return bool(met)
 
@@ -105,7 +105,7 @@ class MemoryTable:
 class MemoryLog:
     """Events in the order in which they came."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self.shape = shape
         self.choice = Choice(Engine.FUSED, "")
         self.orders: list[Order] = []
@@ -137,7 +137,7 @@ class MemoryLog:
 class MemoryHistory:
     """Versions by key, scope and position, as rows."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         self.shape = shape
         self.choice = Choice(Engine.FUSED, "")
         self.orders: list[Order] = []

@@ -9,7 +9,7 @@ import msgspec
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policies
 from tests.spark_sink.changes import schema_of
@@ -18,8 +18,8 @@ from tests.spark_sink.lake import Lake
 TABLES = {"orders": "fused", "merged": "spark"}
 
 
-def rules(policies: Policies = DEFAULTS) -> Rules:
-    return Rules(engines=EngineRules({"*.merged": Engine.SPARK}), policies=policies)
+def rules(policies: Policies = DEFAULTS) -> TableRules:
+    return TableRules(engines=EngineRules({"*.merged": Engine.SPARK}), policies=policies)
 
 
 def announce(lake: Lake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:

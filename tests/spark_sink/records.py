@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.worker import Task
-from spark_sink.config.table_rules import Rules
-from spark_sink.schema.catalog import Catalog
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from tests.spark_sink.changes import record, withholds
 from tests.spark_sink.memory import MemoryTables
 
@@ -42,14 +42,14 @@ def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> p
 def reports(
     tables: MemoryTables,
     events: Sequence[ChangeEvent],
-    rules: Rules,
+    rules: TableRules,
     *,
     batch: int = 0,
     schemas: Sequence[TableSchema] = (),
     pattern: TablePattern = PATTERN,
-) -> list[Report]:
+) -> list[TableReport]:
     """What a task says of a batch."""
-    catalog = Catalog()
+    catalog = SchemaCatalog()
     for schema in schemas:
         catalog.add(schema)
     return list(Task(tables, pattern, catalog, "app", batch, rules).route(records(events, pattern)))

@@ -14,12 +14,12 @@ from pyspark.sql import DataFrame
 from structlog.testing import capture_logs
 
 from dev.broker import Broker
-from spark_sink.config.settings import Batches, Input, Settings, Tables
-from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
+from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job
 from spark_sink.lag import Lag, offset_entry
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from tests.spark_sink.changes import change, record
 from tests.spark_sink.lake import Lake
 
@@ -33,11 +33,11 @@ class Timed:
         self._apply = lake.applier
         self._seconds = seconds
         self._now = 0.0
-        self.reports: list[Report] = []
+        self.reports: list[TableReport] = []
         self.job: Job | None = None
         self.last = 0
 
-    def __call__(self, records: DataFrame, batch: int) -> list[Report]:
+    def __call__(self, records: DataFrame, batch: int) -> list[TableReport]:
         reports = self._apply(records, batch)
         self.reports += reports
         self._now += sum(report.events for report in reports) * (self._seconds.pop(0) if self._seconds else 0.02)
@@ -81,9 +81,9 @@ def _run(lake: Lake, topic: Topic, folder: Path, timed: Timed, batches: Batches,
     """Run to the end of the topic, or until `last` records are applied; the log."""
     settings = Settings(
         pipeline="test",
-        kafka=Kafka(bootstrap_servers=topic.options["bootstrap.servers"]),
+        kafka=SparkKafka(bootstrap_servers=topic.options["bootstrap.servers"]),
         input=Input(topic=topic.name),
-        tables=Tables(warehouse=str(lake.warehouse)),
+        tables=TablesSettings(warehouse=str(lake.warehouse)),
         checkpoint=str(folder / "checkpoint"),
         batches=batches,
     )

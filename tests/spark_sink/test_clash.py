@@ -14,14 +14,14 @@ from structlog.testing import capture_logs
 from cdc_core.envelope import ChangeEvent
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.worker import Task
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.requests import State
 from spark_sink.errors import ConfigError
 from spark_sink.events.parking import Cause, Parking
-from spark_sink.schema.catalog import Catalog
-from spark_sink.schema.evolution import Column, Create, Shape
+from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.evolution import Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import PATTERN, Lake
@@ -31,7 +31,7 @@ from tests.spark_sink.records import records
 ORDERS, SHOUTED = "shop/sales//orders", "shop/sales//ORDERS"
 NAME, CUSTOMERS, NEW = "shop_sales.orders", "shop_sales.customers", "shop_sales.orders_2"
 OWNER = TableId("shop", "sales", None, "orders")
-SHAPE = Shape(OWNER, (Column("id", "string"), Column("a", "string")), ("id",))
+SHAPE = TableShape(OWNER, (TableColumn("id", "string"), TableColumn("a", "string")), ("id",))
 
 # A source table whose name in the lakehouse is shop_sales.orders, too, to the letter.
 OTHER = "shop_sales///orders"
@@ -78,12 +78,12 @@ class TestWhoHasTheName:
         self,
         tables: MemoryTables,
         events: Sequence[ChangeEvent],
-        rules: Rules | None = None,
+        rules: TableRules | None = None,
         parking: Parking | None = None,
         rename: Mapping[str, str] | None = None,
-    ) -> dict[str, Report]:
+    ) -> dict[str, TableReport]:
         pattern = TablePattern.parse(PATTERN, rename or {})
-        task = Task(tables, pattern, Catalog(), "app", 0, rules or Rules(), parking or Parking())
+        task = Task(tables, pattern, SchemaCatalog(), "app", 0, rules or TableRules(), parking or Parking())
         return {report.source: report for report in task.route(records(events))}
 
     def test_who_came_first(self) -> None:
@@ -119,7 +119,7 @@ class TestWhoHasTheName:
 
     def test_what_is_declared(self) -> None:
         """A shared table before others, whoever came first."""
-        found = self._reports(MemoryTables(), [_other(1), _orders(1)], Rules(shared={NAME: ("shop/*",)}))
+        found = self._reports(MemoryTables(), [_other(1), _orders(1)], TableRules(shared={NAME: ("shop/*",)}))
         assert isinstance(found[f"*///{NAME}"].step, Create)
         assert "which holds the source tables that tables.shared declares" in str(found[OTHER].refused)
 
@@ -157,9 +157,9 @@ def test_rename(lake: Lake) -> None:
     assert (State.FAILED, True) == (failed.state, "it stays parked: the source table" in (failed.error or ""))
 
     lake.command("park", CUSTOMERS)
-    lake.use(Rules(), {"*/sales//ORDER?": CUSTOMERS})
+    lake.use(TableRules(), {"*/sales//ORDER?": CUSTOMERS})
     assert f"{CUSTOMERS}, which is parked itself" in (lake.command("resume", SHOUTED).error or "")
-    lake.use(Rules(), {"*/sales//ORDER?": NEW})
+    lake.use(TableRules(), {"*/sales//ORDER?": NEW})
     lake.apply(1, [_shouted(1, "later", op="u", pos=9, full=False, schema=schema)])
     assert 3 == sum(reason == "TABLE_CLASH" for _, reason, _ in _parked(lake))
     assert (State.DONE, "3 events replayed") == (
@@ -175,7 +175,7 @@ def test_rename(lake: Lake) -> None:
 
 def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
     """Two tables never write one, however they come by its name: they meet in one task, and one of them waits."""
-    lake.use(Rules(), {"shop/sales//order's (1)?": "shop_sales.Orders"})
+    lake.use(TableRules(), {"shop/sales//order's (1)?": "shop_sales.Orders"})
     item = _orders(7, "item", table="order's (1)s")
     lake.apply(0, [_orders(1), item])
     assert ([("1", "x")], [("shop/sales//order's (1)s", "TABLE_CLASH", 1)]) == (_values(lake), _parked(lake))
@@ -186,7 +186,7 @@ def test_exclude(lake: Lake) -> None:
     says so, by a command of its own."""
     lake.apply(0, [_orders(1), _shouted(1)])
     assert "tables.exclude leaves none of its source tables out" in (lake.command("discard", SHOUTED).error or "")
-    lake.use(Rules(exclude=("shop/*//ORDERS",)))
+    lake.use(TableRules(exclude=("shop/*//ORDERS",)))
     reports = lake.apply(1, [_shouted(2), _orders(2), _shouted(3)])
     assert (2, 1) == (
         sum(report.ignored.get("excluded", 0) for report in reports),
@@ -203,7 +203,7 @@ def test_exclude(lake: Lake) -> None:
 def test_shared(lake: Lake) -> None:
     """Declared for one table, in whatever spelling, both are in it, told apart, whichever came first. One that is not
     declared waits, and goes there when it is."""
-    lake.use(Rules(shared={"SHOP_sales.Orders": (ORDERS,)}))
+    lake.use(TableRules(shared={"SHOP_sales.Orders": (ORDERS,)}))
     lake.apply(0, [_shouted(1), _orders(1), _other(1)])
     lake.applier = lake.new_applier("checkpoint-2")
     lake.apply(1, [_orders(2), _other(2)])
@@ -211,18 +211,18 @@ def test_shared(lake: Lake) -> None:
     spelled = "shop_sales.ORDERS"
     both = [(SHOUTED, "1", "X"), (SHOUTED, "2", "X"), *[(ORDERS, id, "x") for id in "123"]]
     assert (both, [OTHER, OTHER]) == (_told_apart(lake, spelled), [name for name, _, _ in _parked(lake)])
-    lake.use(Rules(shared={NAME: (ORDERS, OTHER)}))
+    lake.use(TableRules(shared={NAME: (ORDERS, OTHER)}))
     assert State.DONE == lake.command("resume", OTHER).state
     assert [*both, *[(OTHER, id, "other") for id in "12"]] == _told_apart(lake, spelled)
     with pytest.raises(ConfigError, match=r"holds several source tables, and tables\.shared no longer names it"):
-        check_tables(lake.books.batches.tables(), lake.tables, Rules())
+        check_tables(lake.books.batches.tables(), lake.tables, TableRules())
 
 
 def test_shared_afterwards(lake: Lake) -> None:
     """A table that one source has must be made anew to be shared: as long as it is not, an error at the start. What
     waited comes back."""
     lake.apply(0, [_orders(1), _shouted(1)])
-    rules = Rules(shared={NAME: (ORDERS,)})
+    rules = TableRules(shared={NAME: (ORDERS,)})
     with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, and tables\.shared declares it"):
         check_tables(lake.books.batches.tables(), lake.tables, rules)
     shutil.rmtree(lake.path())

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from cdc_core.kafka_settings import librdkafka_options
 from dev.certificates import Authority
 from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
-from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog
 from spark_sink.schema.catalog import SchemaReader
@@ -65,7 +65,7 @@ TOKENS = {
 def test_contradiction(kafka: dict[str, str], reason: str) -> None:
     """As for the translator: nobody believes to be safe and is not."""
     with pytest.raises(ValidationError) as caught:
-        Kafka(bootstrap_servers="b", **kafka)  # type: ignore[arg-type]  # pydantic reads them
+        SparkKafka(bootstrap_servers="b", **kafka)  # type: ignore[arg-type]  # pydantic reads them
     (mistake,) = caught.value.errors(include_input=False, include_url=False)
     assert reason in f"{mistake['loc']} {mistake['msg']}"
 
@@ -73,7 +73,7 @@ def test_contradiction(kafka: dict[str, str], reason: str) -> None:
 def test_every_setting_reaches_both_clients(tmp_path: Path) -> None:
     """What a login is made of is quoted for Java; a certificate travels as text, so that executors need no file."""
     certificate, key = Authority(tmp_path, "ca").issue("client", password="k")
-    kafka = Kafka(
+    kafka = SparkKafka(
         bootstrap_servers="b:1",
         security_protocol="SASL_SSL",
         sasl_mechanism="OAUTHBEARER",
@@ -131,7 +131,7 @@ def test_keys_that_cannot_be_used(tmp_path: Path, password: str | None) -> None:
     certificate, key = Authority(tmp_path, "ca").issue("client", password="k")
     (tmp_path / "text").write_text("no key")
     for file in (key, tmp_path / "text", tmp_path / "absent"):
-        kafka = Kafka(
+        kafka = SparkKafka(
             bootstrap_servers="b",
             security_protocol="SSL",
             ssl_certificate_file=certificate,
@@ -182,7 +182,7 @@ def sections(secured: SecuredBroker) -> dict[str, dict[str, Any]]:
 def test_real_reads(spark: SparkSession, secured: SecuredBroker) -> None:
     """Both clients are let in by each login; what Spark shows of such a read holds no secret."""
     for section in sections(secured).values():
-        kafka = Kafka(**section)
+        kafka = SparkKafka(**section)
         reader = SchemaReader(librdkafka_options(kafka), TOPIC)
         reader.reach()
         reader.refresh()
@@ -208,7 +208,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
     )
     for section, patience, kind, text in cases:
         monkeypatch.setattr(catalog, "PATIENCE_SECONDS", patience)
-        reader = SchemaReader(librdkafka_options(Kafka(**section)), TOPIC)
+        reader = SchemaReader(librdkafka_options(SparkKafka(**section)), TOPIC)
         with pytest.raises(kind) as caught:
             reader.reach()
         reader.close()

@@ -12,17 +12,17 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent
-from spark_sink.config.table_rules import Rules
-from spark_sink.schema.evolution import Create, Shape, evolve
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.evolution import Create, TableShape, evolve
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import Form, Mode
+from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, text
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryLog, MemoryTables
 from tests.spark_sink.records import reports
 
 COUNT = int(os.environ.get("HISTORIES", "100"))
-RULES = Rules(modes={"shop_*.orders": Mode.CHANGELOG})
+RULES = TableRules(modes={"shop_*.orders": Mode.CHANGELOG})
 SCHEMA = schema_of({"id": "int64", "a": "string", "n": "int8"})
 EVENTS = [
     change("c", {"id": 1}, {"a": "x", "n": 1}, pos=1, schema=SCHEMA),
@@ -34,8 +34,8 @@ EVENTS = [
 ]
 
 
-def _shape() -> Shape:
-    form = Form(Mode.CHANGELOG)
+def _shape() -> TableShape:
+    form = TableSpec(Mode.CHANGELOG)
     return evolve(None, TableId.of(SCHEMA), [SCHEMA], form=form).shape
 
 
@@ -122,7 +122,7 @@ def test_no_key_is_needed() -> None:
     assert isinstance(report.step, Create)
     assert ((), Mode.CHANGELOG) == (report.step.shape.key, report.step.shape.mode)
     tables = MemoryTables()
-    (report,) = reports(tables, events, Rules(), schemas=[keyless])
+    (report,) = reports(tables, events, TableRules(), schemas=[keyless])
     assert (None, 1) == (report.step, report.parked)
     assert "tables.keys" in (report.refused or "")
     assert "changelog in tables.modes" in (report.refused or "")
@@ -132,7 +132,7 @@ def test_no_key_is_needed() -> None:
 def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
     """Another mode than the stored one is a mistake of the configuration that says what can be done."""
     log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
-    (report,) = reports(MemoryTables(orders=log), EVENTS[:1], Rules(modes={"*": wanted}), schemas=[SCHEMA])
+    (report,) = reports(MemoryTables(orders=log), EVENTS[:1], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
     assert f"was created as {stored}, and tables.modes makes it {wanted}" in (report.misconfigured or "")
     assert "tables.name" in (report.misconfigured or "")
 
@@ -140,7 +140,7 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
 def test_in_delta_lake(lake: Lake) -> None:
     """Through Spark and Delta Lake: batches with duplicates, a crash after the commit, a new checkpoint, events that
     come late, and a column that comes later."""
-    lake.use(Rules(modes={"shop_sales.orders": Mode.CHANGELOG}))
+    lake.use(TableRules(modes={"shop_sales.orders": Mode.CHANGELOG}))
     lake.announce(SCHEMA)
     lake.apply(0, [*EVENTS[:3], EVENTS[1]])
     version = lake.version()

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from cdc_core.envelope import ChangeEvent, position
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
@@ -232,7 +232,7 @@ def test_c19_maintenance_between_batches(lake: Lake) -> None:
 def test_c22_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between the rows of two tables, and the job dies in every batch between the commits of the two. At
     the versions that the manifest names for a batch, the sum is what it always was."""
-    lake.use(Rules())
+    lake.use(TableRules())
     tables = ("left", "right")
     for table in tables:
         lake.announce(schema_of({"id": "int64", "amount": "int64"}, table=table))

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from deltalake import DeltaTable
 
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Mode
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
@@ -72,7 +72,7 @@ UNFIT: list[dict[str, Any]] = [
 def test_values_at_the_edge(lake: Lake, mode: Mode) -> None:
     """In every mode a value is stored exactly or its event is in quarantine: nothing is rounded, and nothing is NULL
     that was not. A row of which an event could not be applied, or a value had no faithful form, is flagged."""
-    lake.use(Rules(modes={"*": mode}))
+    lake.use(TableRules(modes={"*": mode}))
     schema = lake.announce(schema_of(COLUMNS))
     events = [change("c", {"id": row["id"]}, row, pos=number, schema=schema) for number, row in enumerate(FITS)]
     events.append(change("c", {"id": "9"}, {}, pos=50, schema=schema, full=False, issues=["day"]))

@@ -9,21 +9,21 @@ import msgspec
 import pytest
 
 from cdc_core.envelope import ChangeEvent, position
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import Form, Mode
+from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryHistory, MemoryTables
 from tests.spark_sink.records import reports
 
-RULES = Rules(modes={"*": Mode.HISTORY})
+RULES = TableRules(modes={"*": Mode.HISTORY})
 SCHEMA = schema_of({"id": "int64", "a": "string", "n": "int8"})
 NATIVE = "native:shop/task"
 
 
 def _table() -> MemoryHistory:
-    return MemoryHistory(evolve(None, TableId.of(SCHEMA), [SCHEMA], form=Form(Mode.HISTORY)).shape)
+    return MemoryHistory(evolve(None, TableId.of(SCHEMA), [SCHEMA], form=TableSpec(Mode.HISTORY)).shape)
 
 
 def _native(op: str, number: int, after: dict[str, Any] | None = None, *, id: int = 1) -> ChangeEvent:
@@ -127,7 +127,7 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     ]
     (report,) = reports(tables, events, RULES, schemas=[SCHEMA])
     assert (1, []) == (report.parked, table.truncates)
-    rules = Rules(all_scopes=True, modes={"*": Mode.HISTORY})
+    rules = TableRules(all_scopes=True, modes={"*": Mode.HISTORY})
     for batch in (1, 2):
         reports(tables, events[2:], rules, batch=batch, schemas=[SCHEMA])
     assert (1, []) == (len(table.truncates), [row for row in table.rows.values() if row["_cdc_current"]])
@@ -160,5 +160,5 @@ def test_an_unannounced_reload_parks_the_table() -> None:
 def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
     """A history is turned into nothing else."""
     event = _native("c", 1, {"a": "x"})
-    (report,) = reports(MemoryTables(orders=_table()), [event], Rules(modes={"*": wanted}), schemas=[SCHEMA])
+    (report,) = reports(MemoryTables(orders=_table()), [event], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
     assert "was created as history" in (report.misconfigured or "")

@@ -14,7 +14,7 @@ import pytest
 from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import Form, Mode
+from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import COLUMNS, History, history
@@ -25,7 +25,7 @@ COUNT = int(os.environ.get("HISTORIES", "900"))
 PARTS = 3
 
 SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})
-PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA, form=Form(Mode.HISTORY))
+PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA, form=TableSpec(Mode.HISTORY))
 
 
 def applied(made: History) -> MemoryHistory:

@@ -10,7 +10,7 @@ from itertools import groupby
 
 import pytest
 
-from spark_sink.apply.mirror import settle
+from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.apply.truncate import truncate
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId
@@ -36,7 +36,7 @@ def applied(made: History, *, soft: bool = False) -> MemoryTable:
                 for event in group:
                     truncate(event, table, PLAN, Marker("app", number), all_scopes=True, soft=soft)
             else:
-                table.write(settle(list(group), table, PLAN, soft=soft).changes, Marker("app", number))
+                table.write(fold_into_changes(list(group), table, PLAN, soft=soft).changes, Marker("app", number))
     return table
 
 

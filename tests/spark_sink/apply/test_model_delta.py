@@ -12,7 +12,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Mode
 from tests.spark_sink.apply.test_history_model import difference
@@ -28,7 +28,7 @@ COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
 def test_any_delivery_gives_the_table(lake: Lake) -> None:
     """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
-    lake.use(Rules(all_scopes=True, engines=EngineRules({"*": ENGINE})))
+    lake.use(TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE})))
     histories = _delivered(lake, COUNT)
     wrong = {made.seed for made in histories if not _right(lake, made)}
     assert set() == wrong
@@ -36,7 +36,7 @@ def test_any_delivery_gives_the_table(lake: Lake) -> None:
 
 def test_any_delivery_gives_the_versions(lake: Lake) -> None:
     """And what test_history_model.py shows of versions."""
-    lake.use(Rules(all_scopes=True, modes={"*": Mode.HISTORY}))
+    lake.use(TableRules(all_scopes=True, modes={"*": Mode.HISTORY}))
     wrong = {}
     for made in _delivered(lake, -(-COUNT // 4)):
         path = lake.warehouse / "shop_sales" / made.table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from cdc_core.envelope import ChangeEvent
-from dev.shop import START, Change, Column, Row, Table
+from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
 from dev.writers.dts_avro import DtsAvroWriter
 from spark_sink.errors import Reason
 from tests.spark_sink.lake import Lake
@@ -13,10 +13,10 @@ from translator.dialects import build
 from translator.message import Limits, Message, Setup
 from translator.translation.translate import Events, Translator
 
-TABLE = Table("orders", (Column("u", "bigint"), Column("v", "varchar")), ("u",))
+TABLE = ShopTable("orders", (ShopColumn("u", "bigint"), ShopColumn("v", "varchar")), ("u",))
 
 
-def _history(changes: int) -> tuple[list[Change], list[Row]]:
+def _history(changes: int) -> tuple[list[ShopChange], list[Row]]:
     """Changes of rows that get a key, lose it, and get another; and the rows that are there in the end."""
     rng = random.Random(20)
     rows: list[Row] = []
@@ -26,12 +26,12 @@ def _history(changes: int) -> tuple[list[Change], list[Row]]:
         before = rng.choice(rows) if rows and rng.random() < 0.7 else None
         after = None if before and rng.random() < 0.2 else {"u": rng.choice(free), "v": f"v{n}"}
         op = "insert" if before is None else "delete" if after is None else "update"
-        made.append(Change(op, TABLE, START, before, after))
+        made.append(ShopChange(op, TABLE, START, before, after))
         rows = [row for row in rows if row is not before] + ([after] if after is not None else [])
     return made, rows
 
 
-def _events(changes: list[Change], lake: Lake) -> list[ChangeEvent]:
+def _events(changes: list[ShopChange], lake: Lake) -> list[ChangeEvent]:
     """What the translator makes of the changes; their schemas are announced."""
     dialect = build("dts_avro", Setup("shop"), {"unique_key_as_key": True})
     write, translator = DtsAvroWriter("raw", "sales", "u_key").write, Translator("shop", dialect, Limits())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from spark_sink.config.table_rules import Rules
-from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -55,7 +55,7 @@ def test_any_name_and_many_columns(lake: Lake) -> None:
 
 def test_a_change_that_the_policy_forbids(lake: Lake) -> None:
     """A table stops at a change that its policy forbids, or goes on as it is; so at a truncate of one scope."""
-    lake.use(Rules(policies=DEFAULTS | {Change.ADD: Policy.FAIL, Change.WIDEN: Policy.IGNORE}))
+    lake.use(TableRules(policies=DEFAULTS | {ShapeChange.ADD: Policy.FAIL, ShapeChange.WIDEN: Policy.IGNORE}))
     one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, schema=one)])
     two = lake.announce(schema_of({"id": "int64", "n": "int64"}))

@@ -9,7 +9,7 @@ import msgspec
 from deltalake import DeltaTable
 
 from spark_sink.apply.table_commits import DAY
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.apply.test_model import PLAN, SCHEMA, applied, difference
@@ -21,7 +21,7 @@ from tests.spark_sink.oracle import table_after
 from tests.spark_sink.records import reports
 
 COUNT = int(os.environ.get("HISTORIES", "600"))
-SOFT = Rules(soft_deletes=True, tombstone_days=1)
+SOFT = TableRules(soft_deletes=True, tombstone_days=1)
 
 
 def _gone(made: History) -> dict[int, dict[str, Any]]:

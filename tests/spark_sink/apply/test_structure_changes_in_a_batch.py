@@ -10,8 +10,8 @@ from decimal import Decimal
 import pytest
 from deltalake import DeltaTable
 
-from spark_sink.schema.evolution import DEFAULTS, Change, Column, Policy, Shape
-from spark_sink.tables.protocols import Ddl
+from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange, TableColumn, TableShape
+from spark_sink.tables.protocols import TableDdl
 from tests.spark_sink.changes import change
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.pairs import TABLES, announce, both, present, rules
@@ -24,18 +24,18 @@ class Killed(BaseException):
 class DyingDdl:
     """Dies after each change that it has made."""
 
-    def __init__(self, ddl: Ddl) -> None:
+    def __init__(self, ddl: TableDdl) -> None:
         self._ddl = ddl
 
-    def create(self, name: str, shape: Shape) -> None:
+    def create(self, name: str, shape: TableShape) -> None:
         self._ddl.create(name, shape)
         raise Killed
 
-    def add_columns(self, name: str, columns: Sequence[Column]) -> None:
+    def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._ddl.add_columns(name, columns)
         raise Killed
 
-    def widen(self, name: str, columns: Sequence[Column]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._ddl.widen(name, columns)
         raise Killed
 
@@ -96,7 +96,7 @@ AFTER = {
 def test_c12_types_are_widened_in_place(lake: Lake) -> None:
     """Where Spark writes the table and the policy says so, a column gets the wider type that Delta Lake allows, the key
     included, and otherwise a column beside; rows of before stay, and a kill after any step loses nothing."""
-    lake.use(rules(DEFAULTS | {Change.WIDEN: Policy.EVOLVE}))
+    lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}))
     old = announce(lake, BEFORE)
     first = {"n": 1, "d": "1.25", "f": 0.5, "m": 3, "big": 4, "s": 5}
     lake.apply(0, both([change("c", {"id": id}, first, pos=id, schema=old["orders"]) for id in (1, 2, 3)], [old]))

@@ -8,10 +8,10 @@ import msgspec
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from spark_sink.config.table_rules import Rules
-from spark_sink.schema.evolution import Create, Shape, evolve
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.evolution import Create, TableShape, evolve
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import SOURCE, Form, Mode
+from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
 from tests.spark_sink.changes import change, schema_of, text
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryHistory, MemoryLog, MemoryTable, MemoryTables
@@ -44,8 +44,8 @@ EVENTS = [
 ROWS = {(ONE, 2, "z", None), (OTHER, 2, None, 3), (OTHER, 4, None, 4)}
 
 
-def _shape(mode: Mode = Mode.MIRROR) -> Shape:
-    return evolve(None, POOL, [HERE, THERE], form=Form(mode, shared=True)).shape
+def _shape(mode: Mode = Mode.MIRROR) -> TableShape:
+    return evolve(None, POOL, [HERE, THERE], form=TableSpec(mode, shared=True)).shape
 
 
 def _found(rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
@@ -59,7 +59,7 @@ def test_rows_are_those_of_each_source() -> None:
     assert (SOURCE, "id") == table.shape.key
     for batch in range(2):
         (report,) = reports(
-            MemoryTables(orders=table), EVENTS, Rules(shared=SHARED), batch=batch, schemas=[HERE, THERE]
+            MemoryTables(orders=table), EVENTS, TableRules(shared=SHARED), batch=batch, schemas=[HERE, THERE]
         )
         assert (None, 0, {}) == (report.misconfigured, report.parked, report.rejected)
         assert ROWS == _found(list(table.visible().values()))
@@ -67,7 +67,7 @@ def test_rows_are_those_of_each_source() -> None:
 
 def test_a_new_table() -> None:
     """It has the columns of all sources that a batch brings, and its key begins with the source."""
-    (report,) = reports(MemoryTables(), EVENTS, Rules(shared=SHARED), schemas=[HERE, THERE])
+    (report,) = reports(MemoryTables(), EVENTS, TableRules(shared=SHARED), schemas=[HERE, THERE])
     assert isinstance(report.step, Create)
     assert (POOL, _shape().key) == (report.step.shape.table, report.step.shape.key)
     assert _shape().types == report.step.shape.types
@@ -76,7 +76,7 @@ def test_a_new_table() -> None:
 def test_versions_are_those_of_each_source() -> None:
     """A history tells its sources apart, too."""
     table = MemoryHistory(_shape(Mode.HISTORY))
-    rules = Rules(shared=SHARED, modes={"*": Mode.HISTORY})
+    rules = TableRules(shared=SHARED, modes={"*": Mode.HISTORY})
     for batch in range(2):
         reports(MemoryTables(orders=table), EVENTS, rules, batch=batch, schemas=[HERE, THERE])
     assert ROWS == _found([row for row in table.rows.values() if row["_cdc_current"]])
@@ -86,7 +86,7 @@ def test_versions_are_those_of_each_source() -> None:
 def test_events_of_each_source() -> None:
     """A changelog names the source of every event, also where events have no key."""
     log = MemoryLog(_shape(Mode.CHANGELOG))
-    rules = Rules(shared=SHARED, modes={"*": Mode.CHANGELOG})
+    rules = TableRules(shared=SHARED, modes={"*": Mode.CHANGELOG})
     events = [*EVENTS, _there(change("c", None, {"b": 9}, pos=9, schema=HERE))]
     (report,) = reports(MemoryTables(orders=log), events, rules, schemas=[HERE, THERE])
     assert (9, {}) == (report.rows, report.rejected)
@@ -96,7 +96,7 @@ def test_events_of_each_source() -> None:
 def test_declared_keys() -> None:
     """Declared key columns name a row among those of its source, key changes included."""
     table = MemoryTable(_shape())
-    rules = Rules(shared=SHARED, keys={"*": ("id",)})
+    rules = TableRules(shared=SHARED, keys={"*": ("id",)})
     keyless = [msgspec.structs.replace(event, key=None, key_old=None) for event in EVENTS]
     keyless[6] = msgspec.structs.replace(keyless[6], before=text({"id": 1, "b": 1}))
     (report,) = reports(MemoryTables(orders=table), keyless, rules, schemas=[HERE, THERE])
@@ -107,7 +107,7 @@ def test_in_delta_lake(lake: Lake) -> None:
     """Through Spark and Delta Lake, with the schemas of both sources known from the start and a broken event of one."""
     lake.announce(HERE)
     lake.announce(THERE)
-    lake.use(Rules(shared=SHARED))
+    lake.use(TableRules(shared=SHARED))
     broken = _there(change("c", {"id": 7}, {"b": 2**40}, pos=8, schema=HERE))
     lake.apply(0, EVENTS[:3])
     lake.apply(1, [*EVENTS, broken])

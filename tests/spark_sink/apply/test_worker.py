@@ -18,22 +18,24 @@ from spark_sink.apply import worker_memory
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.table_commits import DAY
 from spark_sink.apply.worker import Task
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.events.latency import NONE
 from spark_sink.events.parking import NOTHING_PARKED, Cause, Parking
 from spark_sink.operations.resume import Replay
-from spark_sink.schema.catalog import Catalog
-from spark_sink.schema.evolution import AddColumns, Column, Create, Shape
+from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.evolution import AddColumns, Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Changes, Marker
-from spark_sink.tables.spark_operations import Mark
+from spark_sink.tables.protocols import Marker, TableChanges
+from spark_sink.tables.spark_operations import WriteMarker
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 
-SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
-RULES = Rules()
+SHAPE = TableShape(
+    TableId("shop", "sales", None, "orders"), (TableColumn("id", "string"), TableColumn("a", "string")), ("id",)
+)
+RULES = TableRules()
 PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
 
 
@@ -41,11 +43,11 @@ def _reports(
     tables: MemoryTables,
     events: Sequence[ChangeEvent],
     batch: int = 0,
-    rules: Rules = RULES,
+    rules: TableRules = RULES,
     parking: Parking = NOTHING_PARKED,
     refused: Mapping[str, str] | None = None,
-) -> list[Report]:
-    task = Task(tables, PATTERN, Catalog(), "app", batch, rules, parking, refused or {})
+) -> list[TableReport]:
+    task = Task(tables, PATTERN, SchemaCatalog(), "app", batch, rules, parking, refused or {})
     return list(task.route(_records(events)))
 
 
@@ -79,7 +81,7 @@ def test_a_missing_table_is_asked_for() -> None:
     assert isinstance(report.step, Create)
     tables = MemoryTables(orders=MemoryTable(SHAPE))
     (report,) = _reports(tables, events)
-    assert AddColumns((Column("b", "string"),)) == report.step
+    assert AddColumns((TableColumn("b", "string"),)) == report.step
     assert ([], []) == (tables.rejected, tables.by_name["shop_sales.orders"].commits)
 
 
@@ -128,7 +130,7 @@ def test_records_are_asked_for() -> None:
     tables = MemoryTables(orders=table)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)]
     whole = _records(events)
-    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES)
+    task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES)
     (asks,) = task.route(_bare(whole))
     assert (True, True, True, 3, {}) == (asks.wants_records, asks.waits, asks.goes_on, asks.commits, asks.rejected)
     assert ([], 0) == (tables.rejected, asks.latency.count)
@@ -143,7 +145,7 @@ def test_a_table_to_be_parked_asks_for_its_records() -> None:
     tables = MemoryTables(orders=MemoryTable(SHAPE))
     whole = _records([change("c", {"id": "1"}, {}, pos=1)])
     tried = {"shop_sales.orders": "it is read-only"}
-    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused=tried)
+    task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES, refused=tried)
     (asks,), (report,) = task.route(_bare(whole)), task.route(whole)
     assert ((True, None, 0), (False, 1)) == (
         (asks.wants_records, asks.refused, asks.parked),
@@ -185,7 +187,7 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     (report,) = _reports(tables, [first, other, truncate, after])
     assert (1, 2, [2, 3]) == (report.commits, report.parked, tables.held[0][1])
     assert [("1",), ("2",)] == sorted(table.visible())
-    (report,) = _reports(tables, [truncate, after, other], batch=1, rules=Rules(all_scopes=True))
+    (report,) = _reports(tables, [truncate, after, other], batch=1, rules=TableRules(all_scopes=True))
     assert (None, {"truncated": 1}) == (report.refused, report.stale)
     assert [("3",)] == sorted(table.visible())
     _reports(tables, [change("c", {"id": "2"}, {}, pos=10, scope=OTHER_SCOPE), truncate], batch=2)
@@ -224,7 +226,7 @@ def test_tombstones_have_a_lifetime() -> None:
     tables = MemoryTables(orders=table)
     for batch, day in enumerate([100, 100, 101, 101, 99, 10**6]):
         event = msgspec.structs.replace(change("d", {"id": "1"}, pos=batch), ts_origin_us=day * DAY)
-        _reports(tables, [event], batch=batch, rules=Rules(tombstone_days=30))
+        _reports(tables, [event], batch=batch, rules=TableRules(tombstone_days=30))
     today = time.time_ns() // 1000
     assert [71 * DAY] == table.forgotten[:1]
     assert [True] == [before <= today - 30 * DAY for before in table.forgotten[1:]]
@@ -267,7 +269,7 @@ def test_a_batch_that_parked_its_table_comes_again() -> None:
 
 def test_too_many_broken_events() -> None:
     """A table of which more events are broken than the configuration allows is parked before they go to quarantine."""
-    few = Rules(park_rejected=1)
+    few = TableRules(park_rejected=1)
     good, *broken = [change("c", {"id": "1"}, {}, pos=1), *(change("c", None, {}, pos=pos) for pos in (2, 3))]
     for events, parked, rejected in (([good, broken[0]], 0, 1), ([good, *broken], 3, 0), (broken, 2, 0)):
         tables = MemoryTables(orders=MemoryTable(SHAPE))
@@ -279,7 +281,7 @@ def test_too_many_broken_events() -> None:
 def test_a_task_travels() -> None:
     """It is shipped to the workers with all that it holds, what a table does not take among it."""
     tables = DeltaTables("warehouse", "app", RULES.engines)
-    task = Task(tables, PATTERN, Catalog(), "app", 0, RULES, refused={"t": "a rule"})
+    task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES, refused={"t": "a rule"})
     there = pickle.loads(pickle.dumps(task))
     assert (tables, RULES, {"t": "a rule"}) == (there.tables, there.rules, there.refused)
 
@@ -287,12 +289,12 @@ def test_a_task_travels() -> None:
 class OrderingTable(MemoryTable):
     """A table that the driver writes: here, when the test does what was ordered."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: TableShape) -> None:
         super().__init__(shape)
-        self.ordered: list[tuple[Changes, tuple[Marker, ...]]] = []
+        self.ordered: list[tuple[TableChanges, tuple[Marker, ...]]] = []
 
-    def write(self, changes: Changes, *markers: Marker) -> None:
-        self.orders.append(Mark(markers[0]))
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
+        self.orders.append(WriteMarker(markers[0]))
         self.ordered.append((changes, markers))
 
     def obey(self) -> None:
@@ -312,10 +314,14 @@ def test_a_table_that_the_driver_writes() -> None:
     (report,) = _reports(tables, events, batch=2)
     assert NONE == report.latency, "nothing is there yet"
     first = 2 * MAX_SEGMENTS
-    assert ([Mark(Marker("app/shop_sales.orders", first))], True, []) == (report.orders, report.more, table.commits)
+    assert ([WriteMarker(Marker("app/shop_sales.orders", first))], True, []) == (
+        report.orders,
+        report.more,
+        table.commits,
+    )
     table.obey()
     (report,) = _reports(tables, events, batch=2)
-    assert ([Mark(Marker("app/shop_sales.orders", first + 2))], False) == (report.orders, report.more)
+    assert ([WriteMarker(Marker("app/shop_sales.orders", first + 2))], False) == (report.orders, report.more)
     table.obey()
     (report,) = _reports(tables, events, batch=2)
     assert ([], 3, [("2",)]) == (report.orders, report.skipped, sorted(table.visible()))
@@ -346,7 +352,7 @@ def test_parked_turns_that_the_driver_writes() -> None:
     refused ends it, too, and nothing is parked once more."""
     table = OrderingTable(SHAPE)
     tables = MemoryTables(orders=table)
-    replay = Replay(tables, PATTERN, Catalog(), "parked", 0, RULES)
+    replay = Replay(tables, PATTERN, SchemaCatalog(), "parked", 0, RULES)
     turns = {
         "3": [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)],
         "5": [change("c", {"id": "3"}, {}, pos=4)],
@@ -356,7 +362,7 @@ def test_parked_turns_that_the_driver_writes() -> None:
 
     def run(refused: Mapping[str, str]) -> list[tuple[str, bool, bool, str | None]]:
         answers = [row for batch in replace(replay, refused=refused)(batches) for row in batch.column(0).to_pylist()]
-        reports = [msgspec.msgpack.decode(answer, type=Report) for answer in answers]
+        reports = [msgspec.msgpack.decode(answer, type=TableReport) for answer in answers]
         return [(report.route, report.waits, report.more, report.refused) for report in reports]
 
     assert [("3", True, True, None)] == run({})

@@ -8,12 +8,12 @@ import pytest
 
 from cdc_core.kafka_settings import librdkafka_options
 from spark_sink.config.settings import load, parse
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError
 from spark_sink.schema.engine_choice import Engine, EngineRules
-from spark_sink.schema.evolution import DEFAULTS, Change, Policy
+from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
 from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import Form, Mode
+from spark_sink.schema.table_spec import Mode, TableSpec
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sink.yaml"
 
@@ -78,10 +78,10 @@ def test_a_column_named_no() -> None:
 
 def test_rules_of_tables() -> None:
     """What is not said is the default, which the code has once."""
-    assert Rules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
+    assert TableRules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
     tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
     rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
-    assert Rules(True, 30, DEFAULTS | {Change.ADD: Policy.FAIL, Change.KEY: Policy.IGNORE}) == rules
+    assert TableRules(True, 30, DEFAULTS | {ShapeChange.ADD: Policy.FAIL, ShapeChange.KEY: Policy.IGNORE}) == rules
 
 
 def test_engines_of_tables() -> None:
@@ -121,8 +121,10 @@ def test_forms_of_tables() -> None:
         keys: {"*.orders": [id, line]}, shared: {"shop_*": ["shop/*"]}}"""
     rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
     named = ("shop_x.orders", "Shop_x.AUDIT", "other.audit", "other.x")
-    shared = Form(shared=True)
-    assert [shared._replace(key=("id", "line")), shared, Form(Mode.CHANGELOG), Form()] == list(map(rules.form, named))
+    shared = TableSpec(shared=True)
+    assert [shared._replace(key=("id", "line")), shared, TableSpec(Mode.CHANGELOG), TableSpec()] == list(
+        map(rules.form, named)
+    )
     assert [True, False] == [rules.shares("shop_x.orders", table) for table in ("shop/sales//orders", "shop2///orders")]
 
 

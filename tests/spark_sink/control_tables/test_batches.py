@@ -13,13 +13,13 @@ from deltalake import DeltaTable
 
 from spark_sink.control_tables.batches import BatchBook, Books
 from spark_sink.errors import ConfigError, Reason
-from spark_sink.events.offset_span import NOWHERE, Extent, together
+from spark_sink.events.offset_span import NOWHERE, OffsetSpan, merge_spans
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.operations import status
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import Report
+from spark_sink.table_report import TableReport
 from spark_sink.tables.delta import control_tables
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker
@@ -27,8 +27,8 @@ from spark_sink.tables.protocols import Marker
 TABLE = TableId("shop", "sales", None, "orders")
 
 
-def _report(table: str, version: int | None, extent: Extent) -> Report:
-    return Report(table, table, 0, 1, version=version, extent=extent)
+def _report(table: str, version: int | None, extent: OffsetSpan) -> TableReport:
+    return TableReport(table, table, 0, 1, version=version, extent=extent)
 
 
 def _records(offsets: Sequence[int]) -> pa.Table:
@@ -48,16 +48,16 @@ def test_the_manifest(tmp_path: Path) -> None:
     books = Books(str(tmp_path), "p", "one", "t")
     books.create()
     reports = [
-        _report("a", 3, Extent({0: 5, 1: 7}, {0: 10, 1: 8}, {"s": "02", "r": "09"})),
-        _report("b", None, Extent({0: 2}, {0: 12}, {"s": "01"})),
+        _report("a", 3, OffsetSpan({0: 5, 1: 7}, {0: 10, 1: 8}, {"s": "02", "r": "09"})),
+        _report("b", None, OffsetSpan({0: 2}, {0: 12}, {"s": "01"})),
     ]
     for _ in range(2):
         books.batches.write(4, reports)
-    books.batches.write(None, [_report("a", 4, Extent({0: 1}, {0: 99}, {}))])
-    BatchBook(str(tmp_path), "p", "two", "t").write(0, [_report("a", 5, Extent({1: 8}, {1: 20}, {}))])
-    BatchBook(str(tmp_path), "other", "two", "t").write(0, [_report("z", 5, Extent({0: 8}, {0: 50}, {}))], parked=1)
+    books.batches.write(None, [_report("a", 4, OffsetSpan({0: 1}, {0: 99}, {}))])
+    BatchBook(str(tmp_path), "p", "two", "t").write(0, [_report("a", 5, OffsetSpan({1: 8}, {1: 20}, {}))])
+    BatchBook(str(tmp_path), "other", "two", "t").write(0, [_report("z", 5, OffsetSpan({0: 8}, {0: 50}, {}))], parked=1)
     assert ({"a"}, {"z"}) == (books.batches.tables(), BatchBook(str(tmp_path), "other", "", "").tables())
-    BatchBook(str(tmp_path), "p", "two", "topic before").write(0, [_report("a", 5, Extent({0: 8}, {0: 60}, {}))])
+    BatchBook(str(tmp_path), "p", "two", "topic before").write(0, [_report("a", 5, OffsetSpan({0: 8}, {0: 60}, {}))])
     rows = DeltaTable(str(tmp_path / "_cdc" / "batches")).to_pyarrow_table().to_pylist()
     (row,) = [row for row in rows if row["batch"] == 4]
     assert [(0, 2), (1, 7)] == row["from_offsets"]
@@ -72,7 +72,7 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
     table that is told twice the last version stands. Rows have an order even when the clock goes back."""
     tables, books = DeltaTables(str(tmp_path)), Books(str(tmp_path), "p", "one", "t")
     books.create()
-    refused = Report("a", "a", 0, 1, refused="cause", parked=2)
+    refused = TableReport("a", "a", 0, 1, refused="cause", parked=2)
     for batch, reports in enumerate([[_report("a", 1, NOWHERE)], [refused], [_report("b", 1, NOWHERE)]]):
         parking = books.begin(batch)
         if refused in reports:
@@ -102,7 +102,7 @@ def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     books = Books(str(tmp_path), "p", "one", "t")
     books.create()
     for batch in [*range(20), 19]:
-        books.batches.write(batch, [_report("a", batch, Extent({0: batch}, {0: batch + 1}, {"s": "01"}))])
+        books.batches.write(batch, [_report("a", batch, OffsetSpan({0: batch}, {0: batch + 1}, {"s": "01"}))])
     table = DeltaTable(str(tmp_path / "_cdc" / "batches"))
     assert len(table.file_uris()) < 8
     assert [f"{19:020}.checkpoint.parquet"] == [path.name for path in tmp_path.glob("_cdc/batches/*/*.checkpoint.*")]
@@ -122,10 +122,10 @@ def test_an_extent_is_that_of_its_parts() -> None:
             "pos": pa.array(positions, pa.string()),
         }
     )
-    whole = Extent.of(records)
-    assert Extent({0: 4, 1: 0}, {0: 10, 1: 2}, {"s": "03", "r": "07"}) == whole
+    whole = OffsetSpan.of(records)
+    assert OffsetSpan({0: 4, 1: 0}, {0: 10, 1: 2}, {"s": "03", "r": "07"}) == whole
     assert 6 + 2 == whole.offsets
-    assert whole == together([Extent.of(records.slice(2)), Extent.of(records.slice(0, 2))])
+    assert whole == merge_spans([OffsetSpan.of(records.slice(2)), OffsetSpan.of(records.slice(0, 2))])
 
 
 def test_where_a_new_checkpoint_begins() -> None:
@@ -157,7 +157,7 @@ def test_what_is_parked(tmp_path: Path) -> None:
         rows = parking.rows(_records([batch, batch + 1]), TABLE, name, batch, [Rejected(1, reason, f"cause {batch}")])
         for _ in range(2):
             tables.park(rows, Marker(f"{app}/{name}", batch))
-        books.end(batch, [Report(name, name, 0, 1, refused="cause", parked=1)])
+        books.end(batch, [TableReport(name, name, 0, 1, refused="cause", parked=1)])
     assert sorted(set(turns)) == turns
     assert [(turns[0], 1), (turns[2], 1), (turns[3], 1)] == books.parked.turns("a.b")
     held = books.held()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from spark_sink.control_tables.batches import Books
-from spark_sink.control_tables.cut import Row, beside, fold
+from spark_sink.control_tables.cut import ManifestRow, fold, resume_offsets
 from spark_sink.errors import FatalError
 from spark_sink.operations import status
 
@@ -19,14 +19,14 @@ Offsets = dict[int, int]
 
 def _row(
     at: int, batch: int | None, offsets: Offsets, checkpoint: str = "one", topic: str = "t", **versions: int
-) -> Row:
-    return Row(checkpoint, batch, datetime.fromtimestamp(at, UTC), topic, offsets, versions)
+) -> ManifestRow:
+    return ManifestRow(checkpoint, batch, datetime.fromtimestamp(at, UTC), topic, offsets, versions)
 
 
 class Folded(NamedTuple):
     """Rows, what is asked for, and what the cut is."""
 
-    rows: list[Row]
+    rows: list[ManifestRow]
     asked: dict[str, Any]
     batch: int
     offsets: Offsets
@@ -81,8 +81,8 @@ def test_what_cannot_be_cut() -> None:
 def test_where_a_parked_table_goes_on() -> None:
     """From the first event that waits in each partition; where none waits, or only one beyond the cut, from there."""
     cut = fold(PLAIN, "t")
-    assert {0: 7, 1: 9} == beside(cut, {0: 7})
-    assert {0: 12, 1: 9} == beside(cut, {0: 20})
+    assert {0: 7, 1: 9} == resume_offsets(cut, {0: 7})
+    assert {0: 12, 1: 9} == resume_offsets(cut, {0: 20})
 
 
 def test_what_waited_is_gone(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame
 
 from spark_sink.commands import cli
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.spark_sink.changes import change, record, schema_of
@@ -132,7 +132,7 @@ def test_from_every_cut_to_the_end(lake: Lake, tmp_path: Path, monkeypatch: pyte
     slice by slice; a table is idle, one comes late; the checkpoint is lost."""
     for schema in SCHEMAS:
         lake.announce(schema)
-    lake.use(Rules(park_rejected=0))
+    lake.use(TableRules(park_rejected=0))
     source, cuts = Source(lake), Cuts(lake, tmp_path)
 
     def apply(batch: int) -> None:
@@ -150,7 +150,7 @@ def test_from_every_cut_to_the_end(lake: Lake, tmp_path: Path, monkeypatch: pyte
         with pytest.raises(FatalError, match="died"):
             lake.applier(killed, 2)
     assert cuts.taken[-1] == cuts.told(), "a batch that has not ended moves no cut"
-    lake.use(Rules(park_rejected=0))
+    lake.use(TableRules(park_rejected=0))
     lake.applier(killed, 2)
     cuts.take(2)
     source.send(1, "u", "items", 15, a="waits")
@@ -158,7 +158,7 @@ def test_from_every_cut_to_the_end(lake: Lake, tmp_path: Path, monkeypatch: pyte
     apply(3)
     assert ("REJECTED_MANY", 5) == cuts.parked()
 
-    lake.use(Rules())
+    lake.use(TableRules())
     lake.books.requests.ask("resume", ITEMS)
     requests = lake.requests(limit=1)
     assert requests.run(), "some still wait"

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from spark_sink.control_tables.requests import Action, Answer, Request, RequestBook, Requests, State
+from spark_sink.control_tables.requests import Action, Request, RequestAnswer, RequestBook, Requests, State
 from spark_sink.errors import FatalError
 
 
 class Script:
     """Actions that note what they were called with, and answer as they are told."""
 
-    def __init__(self, *answers: Answer | Exception) -> None:
+    def __init__(self, *answers: RequestAnswer | Exception) -> None:
         self.called: list[tuple[str, str | None]] = []
         self._answers = list(answers)
 
-    def __call__(self, target: str, argument: str | None) -> Answer:
+    def __call__(self, target: str, argument: str | None) -> RequestAnswer:
         self.called.append((target, argument))
-        answer = self._answers.pop(0) if self._answers else Answer("done")
+        answer = self._answers.pop(0) if self._answers else RequestAnswer("done")
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -41,7 +41,7 @@ def _one(book: RequestBook, id: str) -> Request:
 
 def test_one_after_the_other(book: RequestBook) -> None:
     """Commands of a table wait for the one before; those of other tables and rounds do not; each is answered once."""
-    script = Script(Answer("some", ended=False), Answer("other"), Answer("rest"))
+    script = Script(RequestAnswer("some", ended=False), RequestAnswer("other"), RequestAnswer("rest"))
     requests = Requests(book, script.named("resume", "park"))
     assert not requests.run()
     ids = [book.ask("resume", "a"), book.ask("park", "a"), book.ask("resume", "b", "x")]
@@ -58,7 +58,7 @@ def test_one_after_the_other(book: RequestBook) -> None:
 def test_another_process_goes_on(book: RequestBook) -> None:
     """What was not answered is executed by the next process, what was is not; other pipelines are not asked."""
     ended, begun = book.ask("resume", "a"), book.ask("resume", "b")
-    Requests(book, Script(Answer("done"), Answer("half", ended=False)).named("resume")).run()
+    Requests(book, Script(RequestAnswer("done"), RequestAnswer("half", ended=False)).named("resume")).run()
     script = Script()
     other = RequestBook(str(Path(book.path).parent.parent), "other")
     assert not Requests(other, script.named("resume")).run()
@@ -70,7 +70,7 @@ def test_another_process_goes_on(book: RequestBook) -> None:
 
 def test_a_command_ends_nothing_else(book: RequestBook) -> None:
     """Whatever goes wrong is the command's answer, and the next one is executed."""
-    script = Script(FatalError("no such thing"), RuntimeError("first line\nsecond line"), Answer("done"))
+    script = Script(FatalError("no such thing"), RuntimeError("first line\nsecond line"), RequestAnswer("done"))
     ids = [book.ask("resume", name) for name in "abc"]
     assert not Requests(book, script.named("resume")).run()
     told = [(_one(book, id).state, _one(book, id).error) for id in ids]

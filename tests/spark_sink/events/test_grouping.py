@@ -11,7 +11,7 @@ import pytest
 
 from spark_sink.events.grouping import OPERATIONS, _one_table, intake, plain_intake, typed_keys
 from spark_sink.model.row import Event
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 
 SEEDS = range(400)
@@ -98,7 +98,7 @@ def test_both_ways_are_taken() -> None:
 def test_a_key_has_the_columns_of_the_table(text: str, wrong: str | None) -> None:
     """All of them, no others, in any order; as the key of an event, and as the one that its row had before."""
     table = TableId("shop", "sales", None, "orders")
-    shape = Shape(table, (Column("a", "string"), Column("b", "int")), ("a", "b"))
+    shape = TableShape(table, (TableColumn("a", "string"), TableColumn("b", "int")), ("a", "b"))
     for key, key_old in ((text, None), ('{"a":"y","b":2}', text)):
         event = Event(0, "u", key, key_old, "raw:0@x", "1", b"{}", True, False, None, 0)
         keys, found = typed_keys([event], shape)

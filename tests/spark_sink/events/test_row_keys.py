@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 
 from cdc_core.envelope import ChangeEvent
-from spark_sink.config.table_rules import Rules
-from spark_sink.schema.evolution import Column, Create, Shape
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.evolution import Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import change, schema_of, text
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 from tests.spark_sink.records import reports
 
 KEYLESS = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ())
-DECLARED = Rules(keys={"shop_sales.orders": ("id", "line")})
-COLUMNS = (Column("id", "string"), Column("line", "decimal(38,2)"), Column("a", "string"))
-SHAPE = Shape(TableId.of(KEYLESS), COLUMNS, ("id", "line"))
+DECLARED = TableRules(keys={"shop_sales.orders": ("id", "line")})
+COLUMNS = (TableColumn("id", "string"), TableColumn("line", "decimal(38,2)"), TableColumn("a", "string"))
+SHAPE = TableShape(TableId.of(KEYLESS), COLUMNS, ("id", "line"))
 
 
 def _event(op: str, pos: int, after: dict[str, object] | None, before: dict[str, object] | None = None) -> ChangeEvent:
@@ -62,19 +62,19 @@ def test_an_event_without_the_declared_columns() -> None:
 
 def test_declared_columns_stand_over_the_key_of_events() -> None:
     """Whatever an event calls its key, the declared columns name its row; a delete may tell them in its key alone."""
-    table = MemoryTable(Shape(TableId.of(KEYLESS), COLUMNS, ("id",)))
+    table = MemoryTable(TableShape(TableId.of(KEYLESS), COLUMNS, ("id",)))
     keyed = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ("line",))
     events = [
         change("c", {"line": "1.00"}, {"id": "x", "a": "v"}, pos=1, schema=keyed),
         change("c", {"line": "2.00"}, {"id": "y", "a": "v"}, pos=2, schema=keyed),
         change("d", {"id": "y"}, pos=3, schema=keyed),
     ]
-    (report,) = reports(MemoryTables(orders=table), events, Rules(keys={"*": ("id",)}), schemas=[keyed])
+    (report,) = reports(MemoryTables(orders=table), events, TableRules(keys={"*": ("id",)}), schemas=[keyed])
     assert ({}, [("x",)]) == (report.rejected, list(table.visible()))
 
 
 UNIQUE = schema_of({"u": "int64", "a": "string"}, ("u",))
-UNIQUE_SHAPE = Shape(TableId.of(UNIQUE), (Column("u", "bigint"), Column("a", "string")), ("u",))
+UNIQUE_SHAPE = TableShape(TableId.of(UNIQUE), (TableColumn("u", "bigint"), TableColumn("a", "string")), ("u",))
 
 
 def _of_unique(op: str, pos: int, *, key: int | None, key_old: int | None = None, a: str = "") -> ChangeEvent:
@@ -93,11 +93,11 @@ def test_a_key_that_becomes_null() -> None:
         _of_unique("u", 3, key=None, key_old=5, a="none"),
         _of_unique("u", 4, key=None, a="still none"),
     ]
-    (report,) = reports(MemoryTables(orders=table), events, Rules(), schemas=[UNIQUE])
+    (report,) = reports(MemoryTables(orders=table), events, TableRules(), schemas=[UNIQUE])
     assert {(6,): "six"} == {key: row["a"] for key, row in table.visible().items()}
     assert (2, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
     (report,) = reports(
-        MemoryTables(orders=table), [_of_unique("u", 5, key=7, a="seven")], Rules(), batch=1, schemas=[UNIQUE]
+        MemoryTables(orders=table), [_of_unique("u", 5, key=7, a="seven")], TableRules(), batch=1, schemas=[UNIQUE]
     )
     assert {(6,): "six", (7,): "seven"} == {key: row["a"] for key, row in table.visible().items()}
     assert {} == report.rejected
@@ -106,7 +106,7 @@ def test_a_key_that_becomes_null() -> None:
 def test_a_key_that_becomes_null_before_there_is_a_table() -> None:
     """What it had names the key columns, so the table is made."""
     tables = MemoryTables()
-    (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], Rules(), schemas=[UNIQUE])
+    (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], TableRules(), schemas=[UNIQUE])
     assert isinstance(report.step, Create)
     assert ("u",) == report.step.shape.key
 

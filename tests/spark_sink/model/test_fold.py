@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cdc_core.envelope import ChangeEvent, position
-from spark_sink.apply.mirror import Settled, gap, settle
+from spark_sink.apply.mirror import MirrorChanges, fold_into_changes, gap
 from spark_sink.apply.truncate import truncate
 from spark_sink.errors import Reason, Refused
 from spark_sink.model.row import Event
@@ -30,9 +30,9 @@ class Stored(MemoryTable):
     def __init__(self) -> None:
         super().__init__(PLAN.shape)
 
-    def apply(self, *events: Event) -> Settled:
+    def apply(self, *events: Event) -> MirrorChanges:
         numbered = [msgspec.structs.replace(event, index=i) for i, event in enumerate(events)]
-        settled = settle(numbered, self, PLAN)
+        settled = fold_into_changes(numbered, self, PLAN)
         if settled.changes:
             self.write(settled.changes, Marker("app", 0))
         return settled

@@ -11,7 +11,7 @@ import pytest
 
 from spark_sink.model.fold import Folded, fold
 from spark_sink.model.fold_in_order import quick_fold
-from spark_sink.model.row import GAP, Event, FoldedRow, Key, Mark, Memory
+from spark_sink.model.row import GAP, Event, FoldedRow, Key, Memory, RowMark
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE
 from tests.spark_sink.histories import History, history
 
@@ -29,7 +29,7 @@ def test_any_history() -> None:
 
 def compared(made: History) -> int:
     """How many batches the quick fold took."""
-    marks: dict[Key, Mark] = {}
+    marks: dict[Key, RowMark] = {}
     taken = 0
     for batch in made.batches:
         events = [event for event in batch if event.op != "t"]
@@ -41,7 +41,7 @@ def compared(made: History) -> int:
             assert seen(plain) == seen(quick), made.seed
         for key, row in plain.rows.items():
             # as a table gives it back
-            marks[key] = msgspec.convert(msgspec.to_builtins(row.mark(row.content(read).columns)), Mark)
+            marks[key] = msgspec.convert(msgspec.to_builtins(row.mark(row.content(read).columns)), RowMark)
     return taken
 
 
@@ -60,7 +60,9 @@ def seen(folded: Folded[FoldedRow]) -> object:
     return rows, folded.stale, folded.late, folded.scope_changes
 
 
-@pytest.mark.parametrize("mark", [None, Mark(SCOPE, "1", deleted=True), Mark(SCOPE, "1"), Mark(SCOPE, "1", True)])
+@pytest.mark.parametrize(
+    "mark", [None, RowMark(SCOPE, "1", deleted=True), RowMark(SCOPE, "1"), RowMark(SCOPE, "1", True)]
+)
 @pytest.mark.parametrize(
     "change",
     [
@@ -74,7 +76,7 @@ def seen(folded: Folded[FoldedRow]) -> object:
         {"op": "d"},
     ],
 )
-def test_one_event(change: Mapping[str, Any], mark: Mark | None) -> None:
+def test_one_event(change: Mapping[str, Any], mark: RowMark | None) -> None:
     """Whatever is stored, and whatever comes: also a patch of a row that is unknown, or deleted."""
     event = msgspec.structs.replace(EVENT, **change)
     given: Any = ([event], {event.key: KEY}, {} if mark is None else {KEY: mark}, {})
@@ -89,12 +91,12 @@ def test_one_event(change: Mapping[str, Any], mark: Mark | None) -> None:
         ({"op": GAP}, None),
         ({"key_old": '{"id":2}'}, None),
         ({"scope": "native:shop/task"}, None),
-        ({}, Mark(OTHER_SCOPE, "1")),
-        ({}, Mark(SCOPE, "1", memory=Memory(seen={OTHER_SCOPE: "1"}))),
+        ({}, RowMark(OTHER_SCOPE, "1")),
+        ({}, RowMark(SCOPE, "1", memory=Memory(seen={OTHER_SCOPE: "1"}))),
     ],
     ids=["quarantine", "key change", "any order", "other scope before", "memory"],
 )
-def test_what_it_leaves_to_the_plain_fold(change: Mapping[str, Any], mark: Mark | None) -> None:
+def test_what_it_leaves_to_the_plain_fold(change: Mapping[str, Any], mark: RowMark | None) -> None:
     event = msgspec.structs.replace(EVENT, **change)
     assert quick_fold([event], {event.key: KEY}, {} if mark is None else {KEY: mark}, {}) is None
     assert quick_fold([EVENT], {EVENT.key: KEY}, {}, {}) is not None

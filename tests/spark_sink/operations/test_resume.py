@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent
-from spark_sink.config.table_rules import Rules
+from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.requests import State
 from spark_sink.tables.delta.control_tables import ParkedBook
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, change, folding, schema_of
@@ -22,7 +22,7 @@ from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
 
 ORDERS, CUSTOMERS = "shop_sales.orders", "shop_sales.customers"
-ALL_SCOPES = Rules(all_scopes=True)
+ALL_SCOPES = TableRules(all_scopes=True)
 BROKEN = int(os.environ.get("BROKEN", "5"))
 
 
@@ -169,7 +169,7 @@ def test_parked_by_command(lake: Lake) -> None:
     """A table that the operator parks keeps its rows and takes none, even new columns; resumed, it takes them."""
     lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
     assert ["parked", "it was parked already"] == [lake.command("park").result for _ in range(2)]
-    lake.use(Rules())  # a restart
+    lake.use(TableRules())  # a restart
     before = lake.version(ORDERS)
     lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2), change("c", {"id": 3}, {"b": "y"}, pos=3)])
     lake.apply(2, [change("d", {"id": 1}, pos=4)])
@@ -180,7 +180,7 @@ def test_parked_by_command(lake: Lake) -> None:
 
 def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
     """What was replayed before it is in the table, no longer waits, and is told in the manifest."""
-    lake.use(Rules(park_rejected=0))
+    lake.use(TableRules(park_rejected=0))
     lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
     lake.command("park")
     lake.apply(1, [change("c", {"id": 2}, {}, pos=2)])

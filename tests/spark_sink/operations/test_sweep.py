@@ -7,13 +7,15 @@ import pytest
 
 from cdc_core.envelope import position
 from spark_sink.errors import FatalError
-from spark_sink.model.row import Mark
+from spark_sink.model.row import RowMark
 from spark_sink.operations.sweep import sweep
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.memory import MemoryTable
 
-SHAPE = Shape(TableId("shop", "sales", None, "orders"), (Column("id", "string"), Column("a", "string")), ("id",))
+SHAPE = TableShape(
+    TableId("shop", "sales", None, "orders"), (TableColumn("id", "string"), TableColumn("a", "string")), ("id",)
+)
 NATIVE = "native:shop/t"
 
 
@@ -21,7 +23,7 @@ def _table(**rows: tuple[str, str]) -> MemoryTable:
     table = MemoryTable(SHAPE)
     for id, (scope, pos) in rows.items():
         table.stored[id,] = {"id": id, "a": "x"}
-        table.remembered[id,] = Mark(scope, pos)
+        table.remembered[id,] = RowMark(scope, pos)
     return table
 
 
@@ -35,12 +37,12 @@ def test_by_position() -> None:
     table = _table(a=(NATIVE, old), b=("native:shop/u", old), c=(NATIVE, new))
     assert 2 == sweep(table, "0002", _none)
     assert [("c",)] == list(table.visible())
-    assert Mark(NATIVE, position(0, 0, epoch=2), deleted=True) == table.remembered["a",]
+    assert RowMark(NATIVE, position(0, 0, epoch=2), deleted=True) == table.remembered["a",]
     assert 0 == sweep(table, "0002", _none)
     table = _table(a=("raw:0@t", position(1, 0)), b=("raw:0@t", position(2, 0)))
     assert 1 == sweep(table, position(2, 0), _none)
     assert [("b",)] == list(table.visible())
-    assert msgspec.structs.replace(table.remembered["a",], pos="") == Mark("raw:0@t", "", deleted=True)
+    assert msgspec.structs.replace(table.remembered["a",], pos="") == RowMark("raw:0@t", "", deleted=True)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from cdc_core.kafka_settings import librdkafka_options
 from dev.broker import Broker
-from spark_sink.config.spark_kafka_options import Kafka
+from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog
-from spark_sink.schema.catalog import Catalog, SchemaReader
+from spark_sink.schema.catalog import SchemaCatalog, SchemaReader
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import announced, schema_of
 
@@ -26,7 +26,7 @@ TWO = schema_of({"id": "int64", "n": "int32"})
 
 def test_latest_is_the_last_announced() -> None:
     """Events without a schema take the one that was announced last, be it again."""
-    catalog = Catalog()
+    catalog = SchemaCatalog()
     assert catalog.latest(ORDERS) is None
     for schema in (ONE, TWO, ONE):
         catalog.add(schema)
@@ -37,7 +37,7 @@ def test_latest_is_the_last_announced() -> None:
 
 def test_a_catalog_travels() -> None:
     """With all that it knows, in order, each time; packed anew only when it has changed."""
-    catalog = Catalog()
+    catalog = SchemaCatalog()
     for schema in (ONE, TWO, ONE):
         catalog.add(schema)
     joined = catalog.joined(TableId("all", None, None, "orders"), [ORDERS])
@@ -78,7 +78,7 @@ def test_while_no_broker_answers(
     """It is said once, and once at the end; librdkafka, which would say it many times a second, writes nothing."""
     monkeypatch.setattr(catalog, "PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
-    kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
+    kafka = SparkKafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     reader = SchemaReader(librdkafka_options(kafka), "none")
     refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
     with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):

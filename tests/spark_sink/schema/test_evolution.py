@@ -12,13 +12,13 @@ from spark_sink.schema.column_types import holds, sql_type
 from spark_sink.schema.evolution import (
     DEFAULTS,
     AddColumns,
-    Change,
-    Column,
     Create,
     Plan,
     Policies,
     Policy,
-    Shape,
+    ShapeChange,
+    TableColumn,
+    TableShape,
     Widen,
     evolve,
 )
@@ -26,7 +26,7 @@ from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import schema_of
 
 TABLE = TableId("shop", "sales", None, "orders")
-STORED = Shape(TABLE, (Column("id", "bigint"), Column("n", "int")), ("id",))
+STORED = TableShape(TABLE, (TableColumn("id", "bigint"), TableColumn("n", "int")), ("id",))
 
 
 def evolved(columns: dict[str, str], key: tuple[str, ...] = ("id",), policies: Policies = DEFAULTS) -> Plan:
@@ -57,7 +57,7 @@ def test_a_table_is_created_by_its_newest_schema() -> None:
 def test_new_columns_are_added() -> None:
     """Columns of any schema of the batch are added; what the newest dropped stays."""
     plan = evolve(STORED, TABLE, [schema_of({"id": "int64", "x": "date"}), schema_of({"id": "int64", "y": "json"})])
-    assert AddColumns((Column("x", "date"), Column("y", "string"))) == plan.step
+    assert AddColumns((TableColumn("x", "date"), TableColumn("y", "string"))) == plan.step
     assert ["id", "n", "x", "y"] == list(plan.shape.types)
 
 
@@ -74,7 +74,7 @@ def test_without_schema_columns_are_strings() -> None:
     shape = evolve(None, TABLE, [], named=["v"], key=["id"]).shape
     assert ({"id": "string", "v": "string"}, ("id",)) == (shape.types, shape.key)
     plan = evolve(STORED, TABLE, [], named=["id", "n", "v"], key=["id"])
-    assert AddColumns((Column("v", "string"),)) == plan.step
+    assert AddColumns((TableColumn("v", "string"),)) == plan.step
 
 
 def test_a_smaller_type_needs_nothing() -> None:
@@ -136,27 +136,29 @@ def test_a_thousand_columns() -> None:
 
 
 CASES = [
-    (Change.ADD, {"id": "int64", "n": "int32", "x": "date"}, "the column x is not in the table"),
-    (Change.WIDEN, {"id": "int64", "n": "int64"}, "the column n is int, its schema asks for bigint"),
-    (Change.RETYPE, {"id": "int64", "n": "string"}, "the column n is int, its schema asks for string"),
+    (ShapeChange.ADD, {"id": "int64", "n": "int32", "x": "date"}, "the column x is not in the table"),
+    (ShapeChange.WIDEN, {"id": "int64", "n": "int64"}, "the column n is int, its schema asks for bigint"),
+    (ShapeChange.RETYPE, {"id": "int64", "n": "string"}, "the column n is int, its schema asks for string"),
 ]
 
 
 @pytest.mark.parametrize(("change", "columns", "message"), CASES)
-def test_policies(change: Change, columns: dict[str, str], message: str) -> None:
+def test_policies(change: ShapeChange, columns: dict[str, str], message: str) -> None:
     """`fail` refuses just its kind of change; `ignore` leaves the table as it is; `evolve` does what the engine can."""
     with pytest.raises(Refused, match=message) as refused:
         evolved(columns, policies=DEFAULTS | {change: Policy.FAIL})
     assert Reason.SCHEMA_REFUSED == refused.value.reason
-    others = {other: Policy.FAIL for other in Change if other not in (change, Change.DROP)}
+    others = {other: Policy.FAIL for other in ShapeChange if other not in (change, ShapeChange.DROP)}
     assert evolved(columns, policies=DEFAULTS | others).step is not None
     ignored = evolved(columns, policies=DEFAULTS | {change: Policy.IGNORE})
     assert (None, STORED) == (ignored.step, ignored.shape)
-    assert {"id": "id", "n": "n"} | ({"x": None} if change is Change.ADD else {}) == places(ignored, schema_of(columns))
+    assert {"id": "id", "n": "n"} | ({"x": None} if change is ShapeChange.ADD else {}) == places(
+        ignored, schema_of(columns)
+    )
     assert evolved(columns) == evolved(columns, policies=DEFAULTS | {change: Policy.EVOLVE})
 
 
-IN_PLACE = DEFAULTS | {Change.WIDEN: Policy.EVOLVE}
+IN_PLACE = DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}
 
 
 @pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
@@ -164,12 +166,12 @@ def test_types_in_place(type: str) -> None:
     """With the policy `evolve`, where the engine can, a column gets the wider type; what else the table lacks is asked
     for when that is done."""
     old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type, "x": "date"})
-    wider = Column("n", sql_type(type))
+    wider = TableColumn("n", sql_type(type))
     plan = evolve(STORED, TABLE, [old, new], policies=IN_PLACE, in_place=True)
     assert (Widen((wider,)), "n", "n") == (plan.step, places(plan, old)["n"], places(plan, new)["n"])
-    between = Shape(TABLE, (STORED.columns[0], wider), ("id",))
+    between = TableShape(TABLE, (STORED.columns[0], wider), ("id",))
     then = evolve(between, TABLE, [old, new], policies=IN_PLACE, in_place=True)
-    assert (AddColumns((Column("x", "date"),)), "n") == (then.step, places(then, old)["n"])
+    assert (AddColumns((TableColumn("x", "date"),)), "n") == (then.step, places(then, old)["n"])
 
 
 def test_types_that_stand_beside_all_the_same() -> None:
@@ -184,26 +186,26 @@ def test_types_that_stand_beside_all_the_same() -> None:
 
 def test_the_key_in_place() -> None:
     """A key column may get a wider type where its rows keep their keys; under any other policy the table stops."""
-    narrow = Shape(TABLE, (Column("id", "int"), Column("n", "int")), ("id",))
+    narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     schema = schema_of({"id": "int64", "n": "int32"})
     plan = evolve(narrow, TABLE, [schema], policies=IN_PLACE, in_place=True)
-    assert (Widen((Column("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
+    assert (Widen((TableColumn("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
     with pytest.raises(Refused, match="the column id is int"):
         evolve(narrow, TABLE, [schema], in_place=True)
 
 
 def test_the_last_version_is_widened() -> None:
     """Of a column with versions the newest goes on."""
-    shape = Shape(TABLE, (*STORED.columns, Column("n__v2", "decimal(10,2)", "n")), ("id",))
+    shape = TableShape(TABLE, (*STORED.columns, TableColumn("n__v2", "decimal(10,2)", "n")), ("id",))
     schema = schema_of({"id": "int64", "n": "decimal(12,4)"})
     plan = evolve(shape, TABLE, [schema], policies=IN_PLACE, in_place=True)
-    assert (Widen((Column("n__v2", "decimal(12,4)", "n"),)), "n__v2") == (plan.step, places(plan, schema)["n"])
+    assert (Widen((TableColumn("n__v2", "decimal(12,4)", "n"),)), "n__v2") == (plan.step, places(plan, schema)["n"])
     assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
 
 
 def test_a_new_table_needs_no_policy() -> None:
     """No policy stands against the creation of a table."""
-    policies = dict.fromkeys(Change, Policy.FAIL)
+    policies = dict.fromkeys(ShapeChange, Policy.FAIL)
     schema = schema_of({"id": "int64", "n": "int32"})
     assert evolve(None, TABLE, [schema], schema, policies=policies).step is not None
 
@@ -211,7 +213,7 @@ def test_a_new_table_needs_no_policy() -> None:
 def test_a_dropped_column() -> None:
     """It stays; with the policy `fail` the table stops when the newest schema lacks it, not when an older one does."""
     older, newest = schema_of({"id": "int64"}), schema_of({"id": "int64", "n": "int32"})
-    fails = DEFAULTS | {Change.DROP: Policy.FAIL}
+    fails = DEFAULTS | {ShapeChange.DROP: Policy.FAIL}
     assert STORED == evolve(STORED, TABLE, [older], newest, policies=fails).shape
     assert STORED == evolve(STORED, TABLE, [newest], older).shape
     with pytest.raises(Refused, match="the newest schema has no column n"):
@@ -223,13 +225,13 @@ def test_another_key() -> None:
     key columns says nothing, and no column of the key may change into what it does not hold."""
     with pytest.raises(Refused, match=r"the key changed from \(id\) to \(id, n\)"):
         evolved({"id": "int64", "n": "int32"}, ("id", "n"))
-    ignored = evolved({"id": "int64", "n": "int32"}, ("id", "n"), DEFAULTS | {Change.KEY: Policy.IGNORE})
+    ignored = evolved({"id": "int64", "n": "int32"}, ("id", "n"), DEFAULTS | {ShapeChange.KEY: Policy.IGNORE})
     assert ("id",) == ignored.shape.key
-    two = Shape(TABLE, STORED.columns, ("id", "n"))
+    two = TableShape(TABLE, STORED.columns, ("id", "n"))
     assert ("id", "n") == evolve(two, TABLE, [schema_of({"id": "int64", "n": "int32"}, ("n", "id"))]).shape.key
     for policy in Policy:
         with pytest.raises(Refused, match="the column id is bigint"):
-            evolved({"id": "string"}, policies=DEFAULTS | {Change.RETYPE: policy})
+            evolved({"id": "string"}, policies=DEFAULTS | {ShapeChange.RETYPE: policy})
 
 
 def test_no_key_is_refused() -> None:
@@ -237,7 +239,7 @@ def test_no_key_is_refused() -> None:
     with pytest.raises(Refused, match=r"tables\.keys, or .* tables\.modes"):
         evolve(None, TABLE, [schema_of({"a": "string"}, ())])
     with pytest.raises(Refused, match="the key column id is not among the columns"):
-        evolve(Shape(TABLE, (), ("id",)), TABLE, [])
+        evolve(TableShape(TABLE, (), ("id",)), TABLE, [])
 
 
 TYPES = ["int8", "int16", "int32", "int64", "uint64", "decimal(10,2)", "decimal(38,0)", "string", "date", "bytes"]

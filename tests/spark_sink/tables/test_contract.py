@@ -9,18 +9,23 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from spark_sink.model.row import Mark, Memory
+from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import META_COLUMNS, Changes, Marker, Table
+from spark_sink.tables.protocols import META_COLUMNS, Marker, MirrorTable, TableChanges
 from tests.spark_sink.lake import Lake
 
-COLUMNS = (Column("id", "string"), Column("a.b", "int"), Column("V", "decimal(38,10)"), Column("t", "timestamp_ntz"))
-SHAPE = Shape(TableId("s", "d", None, "t"), COLUMNS, ("id",))
+COLUMNS = (
+    TableColumn("id", "string"),
+    TableColumn("a.b", "int"),
+    TableColumn("V", "decimal(38,10)"),
+    TableColumn("t", "timestamp_ntz"),
+)
+SHAPE = TableShape(TableId("s", "d", None, "t"), COLUMNS, ("id",))
 NAME = "s_d.t"
 KEYS = ["a'b", "A'B", "a'b ", "\0", "", "\U0010ffff" * 20, "z" * 5000, "z" * 5000 + "y", 'q"\\n', "${x}"]
 
@@ -35,12 +40,12 @@ class Tables:
         self._writer = DeltaWriter(lake.spark, self._tables.staging)
         lake.ddl.create(NAME, SHAPE)
 
-    def open(self) -> Table:
+    def open(self) -> MirrorTable:
         table = self._tables.open(NAME)
-        assert isinstance(table, Table)
+        assert isinstance(table, MirrorTable)
         return table
 
-    def done(self, table: Table) -> Table:
+    def done(self, table: MirrorTable) -> MirrorTable:
         assert {} == self._writer.carry_out({NAME: table.orders})
         return self.open()
 
@@ -52,13 +57,15 @@ def tables(lake: Lake, request: pytest.FixtureRequest) -> Tables:
 
 def _changes(
     rows: Mapping[str, Stored], *, inserts_only: bool, kept: Mapping[str, list[bool]] | None = None
-) -> Changes:
+) -> TableChanges:
     """Rows by key; what one does not tell is NULL, or for our columns that of a row that is there, written at "1"."""
     meta = {"_cdc_scope": "one", "_cdc_pos": "1", "_cdc_incomplete": False}
     full = [{**meta, **row, "id": key} for key, row in rows.items()]
     sql = {**SHAPE.types, **META_COLUMNS}
     columns = {name: pa.array([row.get(name) for row in full], arrow_type(type)) for name, type in sql.items()}
-    return Changes(pa.table(columns), {name: pa.array(flags) for name, flags in (kept or {}).items()}, inserts_only)
+    return TableChanges(
+        pa.table(columns), {name: pa.array(flags) for name, flags in (kept or {}).items()}, inserts_only
+    )
 
 
 def test_what_is_written_is_read(tables: Tables) -> None:
@@ -82,8 +89,8 @@ def test_what_is_written_is_read(tables: Tables) -> None:
     }
     marks = table.marks({(KEYS[1],), (KEYS[2],), ("unknown",)})
     assert {
-        (KEYS[1],): Mark("one", "12", incomplete=True),
-        (KEYS[2],): Mark("one", "22", deleted=True, memory=Memory(gap="3")),
+        (KEYS[1],): RowMark("one", "12", incomplete=True),
+        (KEYS[2],): RowMark("one", "22", deleted=True, memory=Memory(gap="3")),
     } == marks
     assert {"one": "92"} == table.max_positions()
 
@@ -131,5 +138,5 @@ def test_what_is_retired(tables: Tables) -> None:
     table = tables.done(table)
     assert (1, {("beyond",)}) == (table.applied("m"), set(table.written()))
     under = table.marks({("under",)})["under",]
-    assert (Mark("one", "1", deleted=True), 5) == (under, table.rows({("under",)})["under",]["a.b"])
+    assert (RowMark("one", "1", deleted=True), 5) == (under, table.rows({("under",)})["under",]["a.b"])
     assert not table.soft_delete_below_floor(8_000, Marker("m", 2))

@@ -22,8 +22,8 @@ from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY, DeltaMirror
 from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import META_COLUMNS, OWN_COLUMNS, Changes, Marker
-from spark_sink.tables.spark_operations import Clear, Forget, Mark, Merge, RaiseFloors, Retire
+from spark_sink.tables.protocols import META_COLUMNS, OWN_COLUMNS, Marker, TableChanges
+from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire, WriteMarker
 
 NAME = "s_d.t"
 
@@ -50,11 +50,11 @@ def _opened(warehouse: Path, app: str = "app") -> StagedMirror:
     return table
 
 
-def _changes(ids: list[int]) -> Changes:
+def _changes(ids: list[int]) -> TableChanges:
     columns = {"id": ids, "n": [1] * len(ids), "_cdc_scope": ["a"] * len(ids), "_cdc_pos": ["1"] * len(ids)}
     sql = {"id": "bigint", "n": "int", **META_COLUMNS}
     rows = {name: pa.array(columns.get(name, [None] * len(ids)), arrow_type(type)) for name, type in sql.items()}
-    return Changes(pa.table(rows), {"n": pa.array([id != ids[0] for id in ids])}, inserts_only=False)
+    return TableChanges(pa.table(rows), {"n": pa.array([id != ids[0] for id in ids])}, inserts_only=False)
 
 
 def test_a_worker_only_stages(warehouse: Path) -> None:
@@ -64,7 +64,11 @@ def test_a_worker_only_stages(warehouse: Path) -> None:
     table.forget(7)
     table.write(_changes([5, 2**40, -3]), Marker("m", 1), Marker("day", 0), Marker("long ago", -7))
     forget, mark, merge = table.orders
-    assert (Forget(7), Mark(Marker("day", 0)), 1) == (forget, mark, DeltaTable(warehouse / "s_d" / "t").version())
+    assert (Forget(7), WriteMarker(Marker("day", 0)), 1) == (
+        forget,
+        mark,
+        DeltaTable(warehouse / "s_d" / "t").version(),
+    )
     assert isinstance(merge, Merge)
     assert (("n",), ("id",), {"id": (-3, 2**40)}, Marker("m", 1)) == (merge.kept, merge.key, merge.bounds, merge.marker)
     (file,) = warehouse.glob("_cdc/staging/*/s_d.t/*.parquet")

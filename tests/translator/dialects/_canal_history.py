@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dev.shop import START, Change, Column, Row, Table
-from dev.writers.canal import DTS_LEGACY, CanalWriter, Form
+from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
+from dev.writers.canal import DTS_LEGACY, CanalForm, CanalWriter
 from tests.repository.pages import blocks, page, run, section
 from tests.translator.dialects._canal import canal
 from translator.codecs.json import JsonCodec
@@ -21,7 +21,7 @@ from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
 from translator.translation.translate import Events, Translator
 
-TABLE = Table("t", (Column("id", "bigint"), Column("a", "int"), Column("b", "varchar")), ("id",))
+TABLE = ShopTable("t", (ShopColumn("id", "bigint"), ShopColumn("a", "int"), ShopColumn("b", "varchar")), ("id",))
 RESTARTED = START + timedelta(days=1)
 """After the histories that are sent in one form before it and in another since."""
 
@@ -34,12 +34,12 @@ class History:
     """A table and its changes so far, one or more seconds apart unless said otherwise."""
 
     rows: dict[int, Row] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ShopChange] = field(default_factory=list)
     now: datetime = START
 
     def _add(self, op: str, before: Row | None, after: Row | None, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
-        self.changes.append(Change(op, TABLE, self.now, before, after))
+        self.changes.append(ShopChange(op, TABLE, self.now, before, after))
         if before is not None:
             del self.rows[before["id"]]
         if after is not None:
@@ -87,7 +87,7 @@ class Sent:
     """A message, the change that it tells of, and whether its images stand as before March 2022."""
 
     message: Message
-    change: Change
+    change: ShopChange
     legacy: bool
 
     @property
@@ -96,9 +96,9 @@ class Sent:
         return self.change.op == "update" and self.change.before != self.change.after
 
 
-def sent(changes: Iterable[tuple[Change, Form, datetime | None]], topic: str = "raw.t") -> list[Sent]:
+def sent(changes: Iterable[tuple[ShopChange, CanalForm, datetime | None]], topic: str = "raw.t") -> list[Sent]:
     """Changes in their forms as the messages of one partition; the time is when each is sent, if not at once."""
-    writers: dict[Form, CanalWriter] = {}
+    writers: dict[CanalForm, CanalWriter] = {}
     messages = []
     for offset, (change, form, at) in enumerate(changes):
         writer = writers.setdefault(form, CanalWriter(topic, form))
@@ -107,7 +107,7 @@ def sent(changes: Iterable[tuple[Change, Form, datetime | None]], topic: str = "
     return messages
 
 
-def swapped(changes: Sequence[Change], swap: int, again: int, current: Form) -> list[Sent]:
+def swapped(changes: Sequence[ShopChange], swap: int, again: int, current: CanalForm) -> list[Sent]:
     """A topic of an instance that is restarted after `swap` changes, and sends the last `again` of them again."""
     since = [
         (change, current, RESTARTED + timedelta(seconds=1 + n)) for n, change in enumerate(changes[swap - again :])

@@ -8,7 +8,7 @@ import pytest
 from tests.translator.dialects.dts_avro_composer import Cell, row
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.cells import payload
-from translator.dialects.dts_avro.record import Fields, Image, Record
+from translator.dialects.dts_avro.record import DtsRecord, Fields, Image
 from translator.dialects.dts_avro.schema import V3
 from translator.errors import ErrorCode, MessageError
 from translator.message import Changes, DeclaredTable, Message, OtherChange, Outcome, RowChange, Setup
@@ -57,7 +57,7 @@ _NAMES = [None, *(branch["name"] for branch in BRANCHES[1:])]
 _SYMBOLS = ("NULL", "NONE")
 
 
-def as_fastavro(record: Record) -> dict[str, Any]:
+def as_fastavro(record: DtsRecord) -> dict[str, Any]:
     """A record as fastavro returns it with `return_named_type`."""
     found: dict[str, Any] = {
         "version": record.version,

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dev.shop import Change, Table
+from dev.shop import ShopChange, ShopTable
 from dev.writers import millis
 from tests.repository.pages import blocks, page, run, section
 from tests.translator.dialects._canal_history import History
@@ -167,7 +167,7 @@ class Form:
 _OPERATIONS = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE"}
 
 
-def rendered(changes: Iterable[Change], form: Form = Form(), topic: str = "raw.t") -> list[Message]:
+def rendered(changes: Iterable[ShopChange], form: Form = Form(), topic: str = "raw.t") -> list[Message]:
     """Changes as the messages of one partition."""
     values = [value for change in changes for value in _values(change, form)]
     return [Message(topic, 0, offset, 0, None, value) for offset, value in enumerate(values)]
@@ -178,7 +178,7 @@ def messages(history: History, form: Form = Form()) -> list[Message]:
     return rendered(history.changes, form)
 
 
-def _values(change: Change, form: Form) -> Iterator[bytes]:
+def _values(change: ShopChange, form: Form) -> Iterator[bytes]:
     common: dict[str, Any] = {
         "schema": form.schema,
         "source": form.source.name,
@@ -194,7 +194,7 @@ def _values(change: Change, form: Form) -> Iterator[bytes]:
             yield compose(operation, objectName=None, **common)
 
 
-def _change(change: Change, form: Form, common: dict[str, Any]) -> bytes:
+def _change(change: ShopChange, form: Form, common: dict[str, Any]) -> bytes:
     table = change.table
     if change.op == "add_column":
         column = table.columns[-1].name
@@ -210,7 +210,7 @@ def _change(change: Change, form: Form, common: dict[str, Any]) -> bytes:
     )
 
 
-def _before(change: Change, form: Form) -> list[Cell] | None:
+def _before(change: ShopChange, form: Form) -> list[Cell] | None:
     image = _image(change.table, change.before, form.source)
     if image is None or change.op != "update" or form.before == "full":
         return image
@@ -222,14 +222,14 @@ def _before(change: Change, form: Form) -> list[Cell] | None:
     return [cell if name in change.table.key else NONE for name, cell in zip(names, image, strict=True)]
 
 
-def _image(table: Table, row: Mapping[str, Any] | None, source: Source) -> list[Cell] | None:
+def _image(table: ShopTable, row: Mapping[str, Any] | None, source: Source) -> list[Cell] | None:
     if row is None:
         return None
     cells = ((row[column.name], source.kinds[column.kind][1]) for column in table.columns)
     return [None if value is None else cell(value) for value, cell in cells]
 
 
-def canonical(table: Table, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
+def canonical(table: ShopTable, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
     """The row as a consumer must have it."""
     return {
         column.name: None if row[column.name] is None else source.kinds[column.kind][2](row[column.name])

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from dev import shop
-from dev.shop import Change, Column, Row, Table
+from dev.shop import Row, ShopChange, ShopColumn, ShopTable
 from dev.writers import iso, to_json
 from tests.translator.dialects._canal_history import READER
 from translator.codecs.json import JsonCodec
@@ -32,7 +32,7 @@ CANONICAL = {
 }
 
 TABLES = tuple(
-    Table(shape.name, tuple(column for column in shape.columns if column.kind in CANONICAL), shape.key)
+    ShopTable(shape.name, tuple(column for column in shape.columns if column.kind in CANONICAL), shape.key)
     for shape in shop.TABLES
 )
 """The shop's, without binary columns: nobody knows how those are spelled (§5)."""
@@ -70,13 +70,13 @@ _CODES = {"load": "ins", "insert": "ins", "update": "upd", "delete": "del"}
 _WORDS = {"ins": "INSERT", "upd": "Update", "del": "DELETE"}
 
 
-def declared(table: Table) -> DeclaredTable:
+def declared(table: ShopTable) -> DeclaredTable:
     """The table as an operator declares it."""
     columns = {column.name: CANONICAL[column.kind] for column in table.columns}
     return DeclaredTable(f"{OWNER}.{table.name}", table.key, columns)
 
 
-def objects(change: Change, form: Form, number: int) -> list[dict[str, Any]]:
+def objects(change: ShopChange, form: Form, number: int) -> list[dict[str, Any]]:
     """The objects of a change; two for an update in halves."""
     op = _CODES[change.op]
     before, after = change.before or {}, change.after or {}
@@ -95,7 +95,7 @@ def objects(change: Change, form: Form, number: int) -> list[dict[str, Any]]:
     return [_object(change, form, number, word, data=changed, key=before if form.wide else key)]
 
 
-def _object(change: Change, form: Form, number: int, op: str, **images: Row) -> dict[str, Any]:
+def _object(change: ShopChange, form: Form, number: int, op: str, **images: Row) -> dict[str, Any]:
     meta: dict[str, Any] = {"op": op, "table": f"{OWNER}.{change.table.name}"}
     if form.whole_meta or form.pairs:
         meta |= {"trans": f"7.0.{number}", "seq": number}
@@ -141,18 +141,18 @@ class _Verbatim(float):
         return self.digits
 
 
-def canonical(row: Row, table: Table) -> Row:
+def canonical(row: Row, table: ShopTable) -> Row:
     """A row of the source as it comes out."""
     return {column.name: _canonical(column, row[column.name]) for column in table.columns}
 
 
-def _canonical(column: Column, value: Any) -> Any:
+def _canonical(column: ShopColumn, value: Any) -> Any:
     if isinstance(value, (Decimal, date)):
         return str(cell(value))
     return value
 
 
-def messages(changes: Sequence[Change], form: Form, sizes: Sequence[int] = (1,)) -> list[Message]:
+def messages(changes: Sequence[ShopChange], form: Form, sizes: Sequence[int] = (1,)) -> list[Message]:
     """The changes as values of so many changes each, in turn."""
     values, start, turn = [], 0, 0
     while start < len(changes):

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from dev.shop import START, Change, Row
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, Form
+from dev.shop import START, Row, ShopChange
+from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, CanalForm
 from tests.translator.dialects._canal import UPDATE, canal, message, update
 from tests.translator.dialects._canal_history import (
     RIGHT,
@@ -34,7 +34,7 @@ from translator.message import Changes
 class TestWithoutTheRowsBefore:
     """A topic that is read from the middle: the first update of a key can only be judged by what comes after it."""
 
-    def read(self, history: History, *forms: Form, profile: str = "dts") -> Result:
+    def read(self, history: History, *forms: CanalForm, profile: str = "dts") -> Result:
         """The changes without the first, each in its form."""
         return translated(
             messages(sent(zip(history.changes[1:], forms, [None] * len(forms), strict=True))), profile=profile
@@ -48,7 +48,7 @@ class TestWithoutTheRowsBefore:
         return history
 
     @pytest.mark.parametrize("form", [DTS, DTS_FULL, DTS_LEGACY], ids=["changed", "current", "legacy"])
-    def test_the_next_update_tells(self, form: Form) -> None:
+    def test_the_next_update_tells(self, form: CanalForm) -> None:
         """Read right or wrong itself, or read in one way only: it shows that the one before was read wrong."""
         result = self.read(self.history(1, 2, 3), DTS_LEGACY, form)
         assert result.stopped is not None
@@ -86,7 +86,7 @@ class TestWithoutTheRowsBefore:
 
 
 @pytest.mark.parametrize("form", [DTS_FULL, DTS_LEGACY], ids=["current", "legacy"])
-def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: Form) -> None:
+def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: CanalForm) -> None:
     """While it held NULL the row had no key: what is known of the key is not what the row became."""
     rows: list[Row] = [
         {"id": 5, "a": 1},
@@ -96,7 +96,7 @@ def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: Form) -> None
         {"id": 5, "a": 1},
     ]
     changes = [
-        Change("update" if before else "insert", TABLE, START + timedelta(seconds=n), before, after)
+        ShopChange("update" if before else "insert", TABLE, START + timedelta(seconds=n), before, after)
         for n, (before, after) in enumerate(zip([None, *rows], rows, strict=False))
     ]
     profile = "dts_legacy" if form.legacy else "dts"
@@ -287,7 +287,7 @@ def test_the_error_says_all_but_values() -> None:
 class TestHints:
     """Rules C of §6.5: what a sequence of DELETEs says of the writers."""
 
-    def deletes(self, *forms: Form) -> Any:
+    def deletes(self, *forms: CanalForm) -> Any:
         history = History()
         for key in range(len(forms)):
             history.new(key, 1)
@@ -321,7 +321,7 @@ class TestHints:
             ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
         ],
     )
-    def test_what_to_declare(self, forms: tuple[Form, ...], hints: list[str]) -> None:
+    def test_what_to_declare(self, forms: tuple[CanalForm, ...], hints: list[str]) -> None:
         """Under `auto`, C.1 and C.2 say what to declare; each once, and no message is read by them."""
         warnings = translated(self.deletes(*forms), profile="auto").warnings
         assert len(hints) == len(warnings)

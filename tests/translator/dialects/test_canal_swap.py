@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, FULL_OLD, OSS, Form
+from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, FULL_OLD, OSS, CanalForm
 from tests.translator.dialects._canal_history import (
     RIGHT,
     History,
@@ -26,7 +26,7 @@ from tests.translator.dialects._canal_history import (
 CURRENT = st.sampled_from([DTS, DTS_FULL])
 
 
-def stream(history: History, swap: int, again: int, current: Form) -> list[Sent]:
+def stream(history: History, swap: int, again: int, current: CanalForm) -> list[Sent]:
     swap = min(swap, len(history.changes))
     return swapped(history.changes, swap, min(again, swap), current)
 
@@ -56,7 +56,7 @@ class TestStream:
 
     @pytest.mark.parametrize("current", [DTS, DTS_FULL], ids=["changed", "full"])
     @pytest.mark.parametrize("again", [0, 1, 4, 9])
-    def test_the_right_declaration_gives_the_table(self, current: Form, again: int) -> None:
+    def test_the_right_declaration_gives_the_table(self, current: CanalForm, again: int) -> None:
         """Every message is read right, those that are sent again in the other form too."""
         history = self.history()
         result = translated(messages(stream(history, 9, again, current)), **RIGHT)
@@ -103,7 +103,7 @@ class TestStream:
 @given(histories(), st.integers(1, 14), st.integers(0, 6), CURRENT, st.integers(1, 14))
 @settings(max_examples=300)
 def test_a_right_declaration_is_never_contradicted(
-    history: History, swap: int, again: int, current: Form, start: int
+    history: History, swap: int, again: int, current: CanalForm, start: int
 ) -> None:
     """Rows that come back, many changes in a second, a batch sent again, a start in the middle: no evidence."""
     stream_ = messages(stream(history, swap, again, current))
@@ -116,7 +116,7 @@ def test_a_right_declaration_is_never_contradicted(
 WRONG: list[dict[str, Any]] = [{"profile": "dts"}, {"profile": "dts_legacy"}]
 
 
-def first_contrary(stream_: Sequence[Sent], declared_legacy: bool, current: Form) -> tuple[int | None, list[int]]:
+def first_contrary(stream_: Sequence[Sent], declared_legacy: bool, current: CanalForm) -> tuple[int | None, list[int]]:
     """The offset at which it must stop, and those that were read wrong before: by what the writer meant alone.
 
     Rows never come back, and no two changes share a second. A message contradicts what is known if it or the last
@@ -149,7 +149,7 @@ def _all_changed(change: Any) -> bool:
 )
 @settings(max_examples=300)
 def test_a_wrong_declaration_stops_at_the_first_contrary_row(
-    history: History, swap: int, again: int, current: Form, wrong: dict[str, Any]
+    history: History, swap: int, again: int, current: CanalForm, wrong: dict[str, Any]
 ) -> None:
     """Nothing of it or after it comes out, and the offsets to repair are exactly those that were read wrong."""
     stream_ = stream(history, swap, again, current)

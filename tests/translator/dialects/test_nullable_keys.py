@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.shop import START, Change, Column, Row, Table
+from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
 from dev.writers import Raw
-from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalWriter, Form
+from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalForm, CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
 from tests.translator.dialects import _shareplex_history as shareplex
@@ -27,21 +27,21 @@ from translator.dialects import DIALECTS, build
 from translator.message import DeclaredTable, Message, Setup
 
 TOPIC = "raw.t"
-COLUMNS = (Column("u", "bigint"), Column("w", "int"), Column("v", "varchar"))
-TABLES = (Table("t", COLUMNS, ("u",)), Table("t", COLUMNS, ("u", "w")))
+COLUMNS = (ShopColumn("u", "bigint"), ShopColumn("w", "int"), ShopColumn("v", "varchar"))
+TABLES = (ShopTable("t", COLUMNS, ("u",)), ShopTable("t", COLUMNS, ("u", "w")))
 
 
 @dataclass
 class History:
     """A table without a primary key, its rows in any order, and its changes so far."""
 
-    table: Table
+    table: ShopTable
     rows: list[Row] = field(default_factory=list)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ShopChange] = field(default_factory=list)
 
     def change(self, op: str, before: Row | None, after: Row | None) -> None:
         at = START + timedelta(seconds=len(self.changes))
-        self.changes.append(Change(op, self.table, at, before, after))
+        self.changes.append(ShopChange(op, self.table, at, before, after))
         if before is not None:
             self.rows.remove(before)
         if after is not None:
@@ -80,23 +80,23 @@ class Source:
 
     dialect: str
     options: dict[str, Any]
-    writer: Callable[[], Callable[[Change], Iterator[Raw]]]
+    writer: Callable[[], Callable[[ShopChange], Iterator[Raw]]]
     table: str
     types: Mapping[str, str] | None = None
     sparse: bool = False
 
 
-def _without_key(write: Callable[[Change], Iterator[Raw]]) -> Callable[[Change], Iterator[Raw]]:
+def _without_key(write: Callable[[ShopChange], Iterator[Raw]]) -> Callable[[ShopChange], Iterator[Raw]]:
     """A writer of a table that has no primary key."""
     return lambda change: write(replace(change, table=replace(change.table, key=())))
 
 
-def _canal(form: Form) -> Callable[[], Callable[[Change], Iterator[Raw]]]:
+def _canal(form: CanalForm) -> Callable[[], Callable[[ShopChange], Iterator[Raw]]]:
     return lambda: _without_key(CanalWriter(TOPIC, form).write)
 
 
-def _shareplex(form: shareplex.Form) -> Callable[[], Callable[[Change], Iterator[Raw]]]:
-    def writer() -> Callable[[Change], Iterator[Raw]]:
+def _shareplex(form: shareplex.Form) -> Callable[[], Callable[[ShopChange], Iterator[Raw]]]:
+    def writer() -> Callable[[ShopChange], Iterator[Raw]]:
         numbers = iter(range(1, 10_000))
         return lambda change: iter(
             [Raw(TOPIC, 0, None, shareplex.text(shareplex.objects(change, form, next(numbers)), form))]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from cdc_core.envelope import ChangeEvent
-from dev.shop import Change, Shop, Table
+from dev.shop import Shop, ShopChange, ShopTable
 from dev.writers import Raw
 from dev.writers.canal import CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
@@ -39,7 +39,7 @@ CHANGES = 60
 TOPIC = "raw.shop"
 
 Event = dict[str, Any]
-Write = Callable[[Change], Iterator[Raw]]
+Write = Callable[[ShopChange], Iterator[Raw]]
 
 SOURCE_SPECIFIC: Mapping[str, str] = {
     "dialect": "names the format",
@@ -89,7 +89,7 @@ WHOLE = ("canal", "dts_avro", "qlik", "shareplex")
 
 
 @cache
-def history(seed: int) -> tuple[Shop, list[Change]]:
+def history(seed: int) -> tuple[Shop, list[ShopChange]]:
     """The shop in the end, and what happened in it."""
     shop = Shop(seed, TABLES)
     return shop, list(shop.history(CHANGES))
@@ -194,5 +194,5 @@ def test_every_dialect_takes_part() -> None:
     assert any(event["key_old"] for seed in SEEDS for event in events("qlik", seed))
 
 
-def _key(table: Table, row: Mapping[str, Any]) -> str:
+def _key(table: ShopTable, row: Mapping[str, Any]) -> str:
     return json.dumps({name: row[name] for name in table.key})

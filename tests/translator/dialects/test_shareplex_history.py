@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.shop import Row, Shop, Table
+from dev.shop import Row, Shop, ShopTable
 from tests.translator.dialects._canal_history import TABLE, History, histories
 from tests.translator.dialects._shareplex import dialect
 from tests.translator.dialects._shareplex_history import (
@@ -28,7 +28,7 @@ from translator.message import DeclaredTable
 SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
-def by_key(rows: Sequence[Row], table: Table) -> dict[str, Row]:
+def by_key(rows: Sequence[Row], table: ShopTable) -> dict[str, Row]:
     """Rows as a consumer keeps them."""
     return {json.dumps({name: row[name] for name in table.key}): row for row in rows}
 

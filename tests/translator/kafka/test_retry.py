@@ -8,7 +8,7 @@ import pytest
 
 from translator.errors import ConfigError, RetryableError
 from translator.kafka import retry
-from translator.kafka.retry import wait_for
+from translator.kafka.retry import retry_until
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def test_asked_until_it_answers() -> None:
     """Each refusal is said, and the first answer counts."""
     said: list[str] = []
     service = answering(RetryableError("not yet"), RetryableError("almost"), 7, 8)
-    assert 7 == wait_for("service", service, 60, said.append)
+    assert 7 == retry_until("service", service, 60, said.append)
     assert ["waiting for a service: not yet", "waiting for a service: almost"] == said
 
 
@@ -41,21 +41,21 @@ def test_asked_once() -> None:
     """Without patience it is asked once; the error says how long was waited, and why in vain."""
     said: list[str] = []
     with pytest.raises(RetryableError, match=r"^no service answered within 0 s: not yet$"):
-        wait_for("service", answering(RetryableError("not yet"), 7), 0, said.append)
+        retry_until("service", answering(RetryableError("not yet"), 7), 0, said.append)
     assert [] == said
 
 
 def test_not_for_ever() -> None:
     """The time is up although it would answer at some time."""
     with pytest.raises(RetryableError, match=r"^no service answered within 0\.05 s: not yet$"):
-        wait_for("service", answering(*[RetryableError("not yet")] * 1000), 0.05, lambda _: None)
+        retry_until("service", answering(*[RetryableError("not yet")] * 1000), 0.05, lambda _: None)
 
 
 def test_other_errors_are_not_waited_for() -> None:
     """What waiting does not mend is told at once."""
     said: list[str] = []
     with pytest.raises(ConfigError, match="wrong"):
-        wait_for("service", answering(ConfigError("wrong"), 7), 60, said.append)
+        retry_until("service", answering(ConfigError("wrong"), 7), 60, said.append)
     assert [] == said
 
 
@@ -69,5 +69,5 @@ def test_the_time_that_is_left_is_told() -> None:
             raise RetryableError("not yet")
         return 7
 
-    assert 7 == wait_for("service", ask, 60, lambda _: None)
+    assert 7 == retry_until("service", ask, 60, lambda _: None)
     assert 60 >= told[0] > told[1] > told[2] > 0

@@ -11,9 +11,8 @@ from dev.broker import Broker
 from tests.translator.service._said import Said, tell
 from translator.errors import ConfigError, RetryableError
 from translator.kafka import topics as topics_module
-from translator.kafka.topics import Reader, Topics, _note
-from translator.settings import Kafka, Output, Projection, Settings, Source
-from translator.settings import Topics as TopicSettings
+from translator.kafka.topics import TopicAdmin, TopicReader, _note
+from translator.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 
 
 @pytest.fixture
@@ -31,8 +30,8 @@ def settings(broker: Broker) -> Iterator[Settings]:
             future.result(20)
 
 
-def topics_of(settings: Settings) -> Topics:
-    return Topics({"bootstrap.servers": settings.kafka.bootstrap_servers})
+def topics_of(settings: Settings) -> TopicAdmin:
+    return TopicAdmin({"bootstrap.servers": settings.kafka.bootstrap_servers})
 
 
 def test_what_lies_behind_a_note_may_be_anything() -> None:
@@ -70,7 +69,7 @@ def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> N
 
 def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:
     """With topics.create false a missing topic is a configuration error that names it."""
-    strict = settings.model_copy(update={"topics": TopicSettings(create=False)})
+    strict = settings.model_copy(update={"topics": TopicsSettings(create=False)})
     with pytest.raises(ConfigError, match=f"missing topics: {settings.output.topic}, .*topics.create: true"):
         topics_of(settings).ensure(strict)
 
@@ -92,7 +91,7 @@ def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
     for number in range(5):
         producer.produce(name, b"%d" % number, partition=number % 3)
     producer.flush(20)
-    reader = Reader({"bootstrap.servers": settings.kafka.bootstrap_servers}, topics.describe([name]))
+    reader = TopicReader({"bootstrap.servers": settings.kafka.bootstrap_servers}, topics.describe([name]))
     assert [b"0", b"1", b"2", b"3", b"4"] == sorted(record.value() for record in reader.to_end())
     producer.produce(name, b"later", partition=3)
     producer.flush(20)
@@ -103,14 +102,14 @@ def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
 
 def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) -> None:
     """The start says that it waits, and gives up with a retryable error after the time."""
-    topics = Topics({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
+    topics = TopicAdmin({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
     with pytest.raises(Said, match=r"^waiting for a broker: "):
         topics.wait_for_broker(60, tell)
     with pytest.raises(RetryableError, match="no broker answered within 1 s"):
         topics.wait_for_broker(1, lambda _: None)
 
 
-NOBODY_ANSWERS: dict[str, Callable[[Topics, Settings], object]] = {
+NOBODY_ANSWERS: dict[str, Callable[[TopicAdmin, Settings], object]] = {
     "names": lambda topics, _: topics.names(),
     "ensure": lambda topics, settings: topics.ensure(settings),
     "created": lambda topics, settings: topics._wait_for_topics({settings.output.topic}),
@@ -124,22 +123,22 @@ NOBODY_ANSWERS: dict[str, Callable[[Topics, Settings], object]] = {
 
 
 @pytest.fixture
-def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Topics, Settings]:
+def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[TopicAdmin, Settings]:
     """The client of a broker that is gone; it does not wait long."""
     monkeypatch.setattr(topics_module, "_TIMEOUT", 0.5)
     monkeypatch.setattr(topics_module, "_SOON", 0.5)
     kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     settings = Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
-    return Topics({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}), settings
+    return TopicAdmin({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}), settings
 
 
 @pytest.mark.parametrize("asked", NOBODY_ANSWERS)
-def test_a_broker_that_is_lost(lost: tuple[Topics, Settings], asked: str) -> None:
+def test_a_broker_that_is_lost(lost: tuple[TopicAdmin, Settings], asked: str) -> None:
     """Whatever is asked, it is an error of ours that says so, none of the library's, and no mistake of the operator."""
     with pytest.raises(RetryableError):
         NOBODY_ANSWERS[asked](*lost)
 
 
-def test_the_group_is_not_judged_while_the_broker_is_lost(lost: tuple[Topics, Settings]) -> None:
+def test_the_group_is_not_judged_while_the_broker_is_lost(lost: tuple[TopicAdmin, Settings]) -> None:
     """Nobody can tell yet; joining it will."""
     lost[0].check_group("group")

@@ -22,9 +22,9 @@ from confluent_kafka.admin import (
 )
 
 from translator.codecs.record import Record
-from translator.kafka.topics import Reader, Topics
-from translator.operations.dlq.reader import Dead, Wanted, look
-from translator.operations.dlq.replay import Report, replay
+from translator.kafka.topics import TopicAdmin, TopicReader
+from translator.operations.dlq.reader import Dead, LetterFilter, look
+from translator.operations.dlq.replay import ReplayReport, replay
 from translator.service.bootstrap import prepare
 from translator.settings import Settings
 
@@ -93,7 +93,7 @@ class Yard:
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for future in self._admin.incremental_alter_configs([resource]).values():
             future.result(20)
-        topics = Topics({"bootstrap.servers": self.bootstrap})
+        topics = TopicAdmin({"bootstrap.servers": self.bootstrap})
         while topics.max_message_bytes([topic])[topic] != max_bytes:
             time.sleep(0.1)
 
@@ -146,11 +146,11 @@ class Yard:
             await asyncio.sleep(0.005)
         components.reader.close()
 
-    def replay(self, settings: Settings, wanted: Wanted | None = None, *, execute: bool = True) -> Report:
-        return replay(settings, wanted or Wanted(), self.said.append, execute=execute)
+    def replay(self, settings: Settings, wanted: LetterFilter | None = None, *, execute: bool = True) -> ReplayReport:
+        return replay(settings, wanted or LetterFilter(), self.said.append, execute=execute)
 
-    def look(self, settings: Settings, wanted: Wanted | None = None, *, pending: bool = False) -> Dead:
-        return look(settings, wanted or Wanted(), self.said.append, pending=pending)
+    def look(self, settings: Settings, wanted: LetterFilter | None = None, *, pending: bool = False) -> Dead:
+        return look(settings, wanted or LetterFilter(), self.said.append, pending=pending)
 
     def raw_records(self, partition: int, begin: int) -> list[Any]:
         """What lies in a partition of the raw topic from an offset on."""
@@ -164,7 +164,7 @@ class Yard:
 
     def _all(self, topic: str) -> list[Any]:
         client = {"bootstrap.servers": self.bootstrap}
-        reader = Reader(client, Topics(client).describe([topic]))
+        reader = TopicReader(client, TopicAdmin(client).describe([topic]))
         records = list(reader.to_end())
         reader.close()
         return records

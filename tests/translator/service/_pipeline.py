@@ -14,16 +14,16 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from translator import dialects
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
-from translator.kafka.topics import Topics
+from translator.kafka.topics import TopicAdmin
 from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.at_least_once import Delivery, producer_config
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import BatchAccount
-from translator.service.pipeline import Destination, Output, Pipeline, Route, Target
+from translator.service.pipeline import EventOutput, OutputTopic, Pipeline, Route, Target
 from translator.settings import Kafka, Projection, Settings, Source
 from translator.settings import Output as OutputSettings
 from translator.state.contradiction_marks import Contradictions
-from translator.translation.metadata_catalog import Catalog
+from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
 
 CANAL_ROW = {
@@ -91,16 +91,16 @@ class Bench:
         admin = AdminClient({"bootstrap.servers": bootstrap})
         for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in codecs]).values() if codecs else ():
             future.result(20)
-        topics = Topics({"bootstrap.servers": bootstrap})
+        topics = TopicAdmin({"bootstrap.servers": bootstrap})
         topics.ensure(self.settings)
-        self.catalog = Catalog()
+        self.catalog = MetadataCatalog()
         setup = Setup("src", lookup=self.catalog.lookup("src"))
         self.dialect = dialects.build(dialect, setup, options or {}) if isinstance(dialect, str) else dialect(setup)
         translator = Translator("src", self.dialect, Limits())
         sizes = topics.max_message_bytes(self.settings.written_topics)
         sizes |= {self._named(name): size for name, size in (limits or {}).items()}
         facts = topics.describe(self.settings.written_topics)
-        to = {name: Destination(name, facts[name].partitions, sizes[name]) for name in self.settings.written_topics}
+        to = {name: OutputTopic(name, facts[name].partitions, sizes[name]) for name in self.settings.written_topics}
         config = producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 60, sizes.values())
         self.accounted: list[BatchAccount] = []
         self.producer = producer(config)
@@ -111,7 +111,7 @@ class Bench:
             {"raw": Route(translator, "topic-id", 6)},
             Target(
                 outputs=tuple(
-                    Output(codec, to[name]) for name, codec in {self.output.topic: JsonCodec(), **codecs}.items()
+                    EventOutput(codec, to[name]) for name, codec in {self.output.topic: JsonCodec(), **codecs}.items()
                 ),
                 dead_letters=to[self.output.dead_letter_topic],
                 schemas=to[self.output.schemas_topic],

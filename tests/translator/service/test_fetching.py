@@ -7,7 +7,7 @@ from typing import Any
 from faust.types import TP
 
 from translator.service.faust_transport import BatchConsumer
-from translator.service.start_offsets import Found
+from translator.service.start_offsets import FoundOffsets
 
 FIRST, SECOND = TP("raw", 0), TP("raw", 1)
 
@@ -15,8 +15,8 @@ FIRST, SECOND = TP("raw", 0), TP("raw", 1)
 class StartOffsets:
     """The group has committed nothing of one partition, and something of the other."""
 
-    async def find(self, _: object) -> Found:
-        return Found({("raw", 0): 0, ("raw", 1): 7}, {})
+    async def find(self, _: object) -> FoundOffsets:
+        return FoundOffsets({("raw", 0): 0, ("raw", 1): 7}, {})
 
 
 class Consumer(BatchConsumer):

@@ -12,8 +12,8 @@ from dev.broker import Broker
 from tests.translator.operations._owner import Owner, in_order, offsets, owner
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.commands.dlq import dlq
-from translator.operations.dlq.reader import Wanted
-from translator.operations.dlq.replay import Report
+from translator.operations.dlq.reader import LetterFilter
+from translator.operations.dlq.replay import ReplayReport
 from translator.settings import Settings
 
 HOLD = {"AMBIGUOUS_VARIANT": "hold_table", "MALFORMED_JSON": "hold_table"}
@@ -49,7 +49,7 @@ def letters(yard: Yard) -> list[tuple[int, str]]:
     return [(found.letter.message.offset, found.letter.code) for found in yard.look(wrong(yard)).letters]
 
 
-async def replayed(yard: Yard, settings: Settings, wanted: Wanted | None = None) -> Report:
+async def replayed(yard: Yard, settings: Settings, wanted: LetterFilter | None = None) -> ReplayReport:
     """A replay beside the owner, as a command of its own."""
     return await asyncio.to_thread(yard.replay, settings, wanted)
 
@@ -143,9 +143,9 @@ def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
     """What a filter or a limit leaves out is not overtaken, and the table stays held."""
     yard.feed(0, update(1), good(1), good(1), good(1, "u"))
     yard.translate(wrong(yard))
-    yard.replay(corrected(yard), Wanted(codes=["HELD"]))
+    yard.replay(corrected(yard), LetterFilter(codes=["HELD"]))
     assert [3] == canonical(yard)
-    first = yard.replay(corrected(yard), Wanted(limit=2))
+    first = yard.replay(corrected(yard), LetterFilter(limit=2))
     assert ([3, 0, 1], 1, 0) == (canonical(yard), len(first.held), len(first.caught_up))
     assert 1 == len(yard.replay(corrected(yard)).caught_up)
     assert [3, 0, 1, 2] == canonical(yard)
@@ -230,7 +230,7 @@ def _dying_after(count: int) -> Any:
     return any_
 
 
-async def _feed_until(first: Owner, yard: Yard, replay: asyncio.Task[Report]) -> None:
+async def _feed_until(first: Owner, yard: Yard, replay: asyncio.Task[ReplayReport]) -> None:
     row = 100
     while not replay.done():
         await asyncio.to_thread(yard.feed, 0, good(row), good(row, "u"))

@@ -83,7 +83,7 @@ class TestGivenAway:
         async def steps() -> None:
             first = asyncio.create_task(bench.process(3, [teach(0, key="other"), need(1, "other"), need(2), need(3)]))
             await soon(lambda: bench.waiter.waiting == 1)
-            bench.pipeline.leave()
+            bench.pipeline.cancel_waits()
             assert not await asyncio.wait_for(first, 60)
             assert not await bench.process(3, [need(4, "other")])
             assert await bench.process(4, [need(0, "other")])
@@ -105,7 +105,7 @@ class TestGivenAway:
         async def steps() -> None:
             first = asyncio.create_task(bench.process(3, batch))
             await soon(lambda: bench.waiter.waiting == 1)
-            bench.pipeline.leave()
+            bench.pipeline.cancel_waits()
             assert not await first
             bench.pipeline.forget()
             again = asyncio.create_task(bench.run(batch))
@@ -124,7 +124,7 @@ class TestGivenAway:
         async def steps() -> None:
             waiting = asyncio.create_task(bench.process(3, [need(0, "7", 7)]))
             await soon(lambda: len(bench.said) > 0)
-            bench.pipeline.leave()
+            bench.pipeline.cancel_waits()
             assert not await asyncio.wait_for(waiting, 60)
 
         scenario(steps)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from translator.service.partition_workers import FULL, PartitionWorkers
+from translator.service.partition_workers import PAUSE_AT, PartitionWorkers
 
 Batch = tuple[str, int]
 
@@ -70,15 +70,15 @@ def test_a_full_lane_is_not_fetched_for_until_it_is_empty() -> None:
         gate = bench.gates["p"] = asyncio.Event()
         await bench.lanes.put("p", ("p", 0))
         await bench.settle()  # the first is being processed, not waiting
-        for number in range(1, FULL):
+        for number in range(1, PAUSE_AT):
             await bench.lanes.put("p", ("p", number))
         assert "p" not in bench.fetching
-        await bench.lanes.put("p", ("p", FULL))
+        await bench.lanes.put("p", ("p", PAUSE_AT))
         assert bench.fetching["p"] is False
         gate.set()
         await bench.settle()
         assert bench.fetching["p"] is True
-        assert FULL + 1 == len(bench.done)
+        assert PAUSE_AT + 1 == len(bench.done)
         bench.close()
 
     asyncio.run(scenario())

@@ -12,9 +12,9 @@ from dev.broker import Broker
 from tests.integration._workers import commit_noted
 from translator.codecs.record import Record
 from translator.errors import FatalError
-from translator.kafka.topics import TopicFacts, Topics
+from translator.kafka.topics import TopicAdmin, TopicFacts
 from translator.service.metrics import Metrics
-from translator.service.start_offsets import GapError, Known, StartOffsets
+from translator.service.start_offsets import AddedTopic, GapError, StartOffsets
 
 
 class Bench:
@@ -33,10 +33,10 @@ class Bench:
         assert 0 == producer.flush(20)
         self.confirmed: list[Record] = []
         self.metrics = Metrics("test")
-        topics = Topics(self.client)
+        topics = TopicAdmin(self.client)
         self.positions = StartOffsets(topics, self.group, self.metrics, self._confirm, accept_gap=accept_gap)
         (self.facts,) = topics.describe([self.topic]).values()
-        self.positions.add(self.topic, Known("s", self.facts, start))  # type: ignore[arg-type]
+        self.positions.add(self.topic, AddedTopic("s", self.facts, start))  # type: ignore[arg-type]
 
     async def _confirm(self, record: Record) -> None:
         self.confirmed.append(record)
@@ -135,7 +135,7 @@ def test_a_partition_that_came_later_is_read_from_its_beginning(broker: Broker) 
 def test_a_topic_with_another_id(broker: Broker) -> None:
     """It is not read under the id of the start, neither at an assignment nor at a look."""
     bench = Bench(broker)
-    bench.positions.add(bench.topic, Known("s", TopicFacts("before", 2), "earliest"))
+    bench.positions.add(bench.topic, AddedTopic("s", TopicFacts("before", 2), "earliest"))
     with pytest.raises(FatalError, match="deleted and made again since the start: its id was before and is "):
         bench.find()
     with pytest.raises(FatalError, match="deleted and made again since the start"):

@@ -3,7 +3,7 @@
 import pytest
 
 from translator.state.contradiction_marks import PREFIX
-from translator.state.metadata_topic import Document, document_of, document_record
+from translator.state.metadata_topic import LearnedDocument, document_of, document_record
 
 
 class Read:
@@ -17,7 +17,7 @@ class Read:
 def test_a_document() -> None:
     """Its key may hold the sign between source and key."""
     record = document_record("erp", "a/b", b"{}")
-    assert Document("erp", "a/b", b"{}") == document_of(Read(record.key, record.value), {"erp"})
+    assert LearnedDocument("erp", "a/b", b"{}") == document_of(Read(record.key, record.value), {"erp"})
 
 
 @pytest.mark.parametrize(

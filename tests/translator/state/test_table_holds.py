@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from translator.message import Message, TableName
-from translator.state.table_holds import NAME, TABLES, HeldTable, Holds, Mark, caught_up
+from translator.state.table_holds import NAME, TABLES, HeldTable, HoldMark, Holds, caught_up
 
 PLACE = ("raw", 0)
 T, U = TableName("shop", None, "t"), TableName("shop", "a", "u")
@@ -27,12 +27,12 @@ async def held(offset: int, *tables: TableName) -> tuple[Holds, Any]:
 
 
 async def hold(holds: Holds, offset: int, *tables: TableName) -> Any:
-    return await holds.hold(message(offset), tables or None, Mark(offset, "HELD", "s", "0"), nothing)
+    return await holds.hold(message(offset), tables or None, HoldMark(offset, "HELD", "s", "0"), nothing)
 
 
 def say(holds: Holds, table: TableName | None, read: int, *, fresh: bool = True, letters_id: str = "") -> None:
     record = caught_up(HeldTable("raw", "id", 0, table), letters_id, read)
-    assert holds.take_in((record.key or b"").decode(), record.value, fresh=fresh)
+    assert holds.apply_state_record((record.key or b"").decode(), record.value, fresh=fresh)
 
 
 async def stands(holds: Holds, offset: int, *tables: TableName) -> bool:
@@ -125,8 +125,8 @@ def test_a_table_that_a_former_owner_held() -> None:
     async def life() -> None:
         holds = Holds(Behind())
         key = "!held/" + HeldTable("raw", "id", 0, T).name
-        assert holds.take_in(key, b'{"since":5,"code":"HELD","source":"s","version":"0"}', fresh=False)
-        assert not holds.take_in("source/id", b"", fresh=False)
+        assert holds.apply_state_record(key, b'{"since":5,"code":"HELD","source":"s","version":"0"}', fresh=False)
+        assert not holds.apply_state_record("source/id", b"", fresh=False)
         await holds.take_over(PLACE, "another", 0)
         assert not await stands(holds, 6, T), "that was another topic of this name"
         holds.forget()

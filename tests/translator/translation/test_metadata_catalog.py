@@ -6,7 +6,7 @@ from cdc_core.envelope import TableSchema
 from tests.translator.service._lessons import Lesson, Lessons
 from translator.errors import ErrorCode, MessageError
 from translator.message import Message, Outcome, Setup, Skip
-from translator.translation.metadata_catalog import REMEMBERED, Catalog
+from translator.translation.metadata_catalog import REMEMBERED, MetadataCatalog
 
 
 class Reader:
@@ -22,26 +22,26 @@ class Reader:
 
 
 @pytest.fixture
-def catalog() -> Catalog:
+def catalog() -> MetadataCatalog:
     """A catalog that knows nothing."""
-    return Catalog()
+    return MetadataCatalog()
 
 
 class TestSchemas:
-    def test_announced(self, catalog: Catalog) -> None:
+    def test_announced(self, catalog: MetadataCatalog) -> None:
         """A row may name a schema only after the schemas topic holds it."""
         schema = TableSchema.of("shop", "shop", None, "orders", [], "none")
         assert not catalog.is_announced(schema)
         catalog.announced(schema.topic_key)
         assert catalog.is_announced(schema)
 
-    def test_of_its_table(self, catalog: Catalog) -> None:
+    def test_of_its_table(self, catalog: MetadataCatalog) -> None:
         """Equal columns in another table, or another source, are announced for themselves."""
         catalog.announced(TableSchema.of("shop", "shop", None, "orders", [], "none").topic_key)
         for source, table in (("till", "orders"), ("shop", "copies")):
             assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none"))
 
-    def test_equal_objects(self, catalog: Catalog) -> None:
+    def test_equal_objects(self, catalog: MetadataCatalog) -> None:
         """It is the schema that is announced, not the object: another one of the same content is known too."""
         one, other = (TableSchema.of("shop", "shop", None, "orders", [], "none") for _ in range(2))
         catalog.announced(one.topic_key)
@@ -49,26 +49,26 @@ class TestSchemas:
 
 
 class TestMetadata:
-    def test_look_up(self, catalog: Catalog) -> None:
+    def test_look_up(self, catalog: MetadataCatalog) -> None:
         """A look-up made before learning finds what is learned later; until then it finds nothing."""
         look_up = catalog.lookup("shop")
         assert None is look_up("8FB9")
         catalog.learn("shop", "8FB9", b"columns", Reader())
         assert "columns" == look_up("8FB9")
 
-    def test_of_its_source(self, catalog: Catalog) -> None:
+    def test_of_its_source(self, catalog: MetadataCatalog) -> None:
         """The same id in two sources means two things."""
         catalog.learn("shop", "1", b"orders", Reader())
         catalog.learn("till", "1", b"receipts", Reader())
         assert ["orders", "receipts"] == [catalog.lookup(source)("1") for source in ("shop", "till")]
 
-    def test_learned_again(self, catalog: Catalog) -> None:
+    def test_learned_again(self, catalog: MetadataCatalog) -> None:
         """Learning the same document again changes nothing."""
         for _ in range(2):
             catalog.learn("shop", "1", b"orders", Reader())
         assert "orders" == catalog.lookup("shop")("1")
 
-    def test_given_up(self, catalog: Catalog) -> None:
+    def test_given_up(self, catalog: MetadataCatalog) -> None:
         """After one wait in vain no message waits again, in this source, until the metadata has come."""
         catalog.give_up("shop", "1")
         assert [True, False, False] == [
@@ -83,7 +83,7 @@ class TestConflicts:
     def test_the_newest_stands(self, documents: str) -> None:
         """In whatever order the documents of an id come, each that differs is told, and the newest one stands."""
         order, told = documents.split(), list[tuple[str, str]]()
-        catalog = Catalog(lambda source, key: told.append((source, key)))
+        catalog = MetadataCatalog(lambda source, key: told.append((source, key)))
         kept = [catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop"))) for text in order]
         assert Lesson("newest") == catalog.lookup("shop")("1")
         assert b"newest" == catalog.document("shop", "1")
@@ -94,12 +94,12 @@ class TestConflicts:
     def test_published_again(self) -> None:
         """A later publication of what rows are read by alike is no conflict."""
         told: list[str] = []
-        catalog = Catalog(lambda source, key: told.append(key))
+        catalog = MetadataCatalog(lambda source, key: told.append(key))
         for text in ("text#monday", "text#wednesday"):
             assert catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop")))
         assert [] == told
 
-    def test_without_versions(self, catalog: Catalog) -> None:
+    def test_without_versions(self, catalog: MetadataCatalog) -> None:
         """A dialect whose metadata have none: the last one stands."""
         for text in (b"longer", b"last"):
             assert catalog.learn("shop", "1", text, Reader())
@@ -108,7 +108,7 @@ class TestConflicts:
     def test_other_ids(self) -> None:
         """All ids are kept: older ones are needed when their rows are read again."""
         told: list[str] = []
-        catalog = Catalog(lambda source, key: told.append(key))
+        catalog = MetadataCatalog(lambda source, key: told.append(key))
         for key in ("1", "2"):
             catalog.learn("shop", key, key.encode(), Lessons(Setup("shop")))
         assert [Lesson("1"), Lesson("2")] == [catalog.lookup("shop")(key) for key in ("1", "2")]
@@ -116,7 +116,7 @@ class TestConflicts:
 
 
 class TestRefused:
-    def test_until_it_is_learned(self, catalog: Catalog) -> None:
+    def test_until_it_is_learned(self, catalog: MetadataCatalog) -> None:
         """A refusal is remembered, of its source, until the document can be read."""
         reason = MessageError(ErrorCode.LIMIT_EXCEEDED, "too deep")
         catalog.refuse("shop", "7", reason)
@@ -126,7 +126,7 @@ class TestRefused:
         catalog.learn("shop", "7", b"flat", Reader())
         assert None is catalog.refusal("shop", "7")
 
-    def test_bounded(self, catalog: Catalog) -> None:
+    def test_bounded(self, catalog: MetadataCatalog) -> None:
         """Messages name keys as they like: the oldest are forgotten."""
         for number in range(REMEMBERED + 5):
             catalog.give_up("shop", str(number))

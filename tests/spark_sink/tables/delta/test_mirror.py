@@ -8,24 +8,24 @@ from deltalake import DeltaTable
 
 from spark_sink.errors import Refused
 from spark_sink.events.quarantine import COLUMNS
-from spark_sink.schema.evolution import Column, Shape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Changes, Marker
+from spark_sink.tables.protocols import Marker, TableChanges
 from tests.spark_sink.lake import Lake
 
-SHAPE = Shape(TableId("s", "d", None, "t"), (Column("Id", "bigint"), Column("it's", "string")), ("Id",))
+SHAPE = TableShape(TableId("s", "d", None, "t"), (TableColumn("Id", "bigint"), TableColumn("it's", "string")), ("Id",))
 NAME = "s_d.t"
 
 
-def _rows(ids: list[int]) -> Changes:
+def _rows(ids: list[int]) -> TableChanges:
     columns = {"Id": pa.array(ids, pa.int64()), "it's": pa.array(["x"] * len(ids))}
     meta = {"_cdc_scope": "a", "_cdc_pos": "1", "_cdc_incomplete": False}
     filled = {name: pa.array([value] * len(ids)) for name, value in meta.items()}
     filled["_cdc_state"] = pa.array([None] * len(ids), pa.string())
     filled["_cdc_deleted_at"] = pa.array([None] * len(ids), pa.timestamp("us", "UTC"))
-    return Changes(pa.table({**columns, **filled}), {}, inserts_only=True)
+    return TableChanges(pa.table({**columns, **filled}), {}, inserts_only=True)
 
 
 def test_a_table_is_what_was_created(lake: Lake) -> None:

@@ -13,7 +13,7 @@ from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.record import Record
 from translator.errors import ErrorCode
 from translator.message import Message
-from translator.operations.dlq.reader import Wanted, mark_key
+from translator.operations.dlq.reader import LetterFilter, mark_key
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 
@@ -105,7 +105,7 @@ def test_what_stays_dead_lies_there_once(poisoned: Yard) -> None:
 def test_a_part_of_them(poisoned: Yard) -> None:
     """Filters choose; `limit` takes the first in the order of replay and goes on where the last run ended."""
     settings = poisoned.settings(CLEAR)
-    few = Wanted(codes=["AMBIGUOUS_VARIANT"], limit=3)
+    few = LetterFilter(codes=["AMBIGUOUS_VARIANT"], limit=3)
     before = {identity(record) for record in poisoned.read(settings.output.topic)}
     written = []
     for _ in range(2):
@@ -203,7 +203,7 @@ def test_marks_of_letters_that_are_gone(poisoned: Yard) -> None:
     """They are taken back, so that the metadata topic does not grow with every letter there ever was."""
     settings = poisoned.settings(CLEAR)
     poisoned.write(settings.output.metadata_topic, [Record(mark_key("another", 0, 0).encode(), b"{}", [])])
-    poisoned.replay(settings, Wanted(limit=1))
+    poisoned.replay(settings, LetterFilter(limit=1))
     marks = {record.key(): record.value() for record in poisoned.read(settings.output.metadata_topic)}
     assert None is marks.pop(b"!replayed/another/0/0")
     assert [True] == [value is not None for value in marks.values()]

@@ -113,7 +113,7 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, acco
         batch.closed = True
         with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
             await reap_until(delivery, done, 1)
-        delivery.die()
+        delivery.fail_stop()
         delivery.reap()
 
     asyncio.run(scenario())
@@ -181,7 +181,7 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_po
             first = reader.poll(30)
         assert first is not None
         assert first.value() == b"0"
-        delivery.die()
+        delivery.fail_stop()
 
     asyncio.run(scenario())
     reader.close()
@@ -201,7 +201,7 @@ def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> N
             await reap_until(delivery, done, 1)
         with pytest.raises(FatalError, match="cannot write to out: not acknowledged within"):
             await delivery.confirm("out", record(1))
-        delivery.die()
+        delivery.fail_stop()
 
     asyncio.run(scenario())
     assert done == []
@@ -274,7 +274,7 @@ def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> N
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: None)
         tasks = [asyncio.create_task(delivery.confirm("t", record(1)))]
         await asyncio.sleep(0.05)
-        delivery.die()
+        delivery.fail_stop()
         tasks.append(asyncio.create_task(delivery.confirm("t", record(2))))
         tasks.append(asyncio.create_task(delivery.send(batch, "t", 0, [record(3)])))
         await asyncio.sleep(0.05)
@@ -324,11 +324,11 @@ def test_there_is_room_again_when_something_was_delivered(
     delivery = Delivery(producer, accounted.append, bounds)
 
     async def scenario() -> None:
-        await asyncio.wait_for(delivery.room(), 60)
+        await asyncio.wait_for(delivery.wait_for_capacity(), 60)
         batches = [delivery.begin(BatchAccount("s", "raw", number, records=1), lambda: None) for number in range(2)]
         for batch in batches:
             await delivery.send(batch, topic, 0, [record(1)])
-        room = asyncio.create_task(delivery.room())
+        room = asyncio.create_task(delivery.wait_for_capacity())
         await asyncio.sleep(0.01)
         assert (False, 2, 2) == (room.done(), delivery.batches, delivery.events)
         assert delivery.moved is not None

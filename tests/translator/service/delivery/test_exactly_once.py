@@ -15,12 +15,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
-from translator.kafka.retry import wait_for
-from translator.kafka.topics import Committed, Topics
+from translator.kafka.retry import retry_until
+from translator.kafka.topics import Committed, TopicAdmin
 from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
 from translator.service.delivery.exactly_once import Transactions, group_metadata, transactional_config
 from translator.service.metrics import BatchAccount, Metrics
-from translator.service.start_offsets import Known, StartOffsets
+from translator.service.start_offsets import AddedTopic, StartOffsets
 from translator.settings import Bounds
 
 
@@ -47,7 +47,7 @@ class Bench:
         self.membership: bytes = self.member.consumer_group_metadata()
         self.accounted: list[BatchAccount] = []
         self.done: list[str] = []
-        self.topics = Topics(self.client)
+        self.topics = TopicAdmin(self.client)
 
     def transactions(
         self,
@@ -73,7 +73,7 @@ class Bench:
 
     async def message(self, to: Transactions, batch: InFlight, offset: int, *values: bytes) -> None:
         await to.send(batch, self.out, 0, [Record(b"k", value, []) for value in values])
-        await to.seal(batch, offset)
+        await to.end_message(batch, offset)
 
     def begin(self, to: Transactions, what: str = "batch", records: int = 1, partition: int = 0) -> InFlight:
         account = BatchAccount("s", self.raw, partition, records=records)
@@ -98,7 +98,7 @@ class Bench:
     def stable(self, group: str) -> dict[tuple[str, int], Committed]:
         """The offsets of a group. The broker tells the coordinator of the end of a transaction a moment after us."""
         places = [(self.raw, 0), (self.raw, 1)]
-        return wait_for("offset", lambda _: self.topics.committed(group, places), 20, lambda _: None)
+        return retry_until("offset", lambda _: self.topics.committed(group, places), 20, lambda _: None)
 
     def ends_with(self, *values: bytes) -> None:
         """A reader of committed records sees exactly these; the marks of a transaction are written after its end."""
@@ -196,7 +196,7 @@ def test_a_message_that_is_not_sealed_is_in_no_transaction(bench: Bench) -> None
         assert 1 == bench.committed()[0][0]
         assert [] == bench.done
         await to.send(batch, bench.out, 0, [Record(b"k", b"whole", [])])
-        await to.seal(batch, 1)
+        await to.end_message(batch, 1)
         batch.closed = True
         await until(lambda: bench.done == ["batch"], to)
 
@@ -234,12 +234,12 @@ def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pyte
         batch, other = bench.begin(to), bench.begin(to, partition=1)
         seen: list[int] = []
         await to.send(batch, bench.out, 0, [Record(b"k", b"a", [])], seen.append)
-        await to.seal(batch, 3)
-        await beside(to, to.settled(bench.raw, 0))
+        await to.end_message(batch, 3)
+        await beside(to, to.flush_partition(bench.raw, 0))
         await bench.message(to, other, 0, b"b")
-        await beside(to, to.settled(bench.raw, 0))
+        await beside(to, to.flush_partition(bench.raw, 0))
         assert ([0], 1) == (seen, to._ended)
-        to.die()
+        to.fail_stop()
 
     asyncio.run(scenario())
     bench.ends_with(b"a")
@@ -258,7 +258,7 @@ def test_another_generation_is_refused(bench: Bench) -> None:
         batch.closed = True
         with pytest.raises(FatalError, match="the group has given the partitions to another process"):
             await until(lambda: False, to)
-        to.die()
+        to.fail_stop()
         to.reap()
 
     asyncio.run(scenario())
@@ -279,7 +279,7 @@ def test_one_generation_a_transaction(bench: Bench) -> None:
         assert {0: (1, f"note of {bench.raw}")} == bench.committed()
         await waiting
         assert b"another" == to._membership
-        to.die()
+        to.fail_stop()
 
     asyncio.run(scenario())
     bench.ends_with(b"a")
@@ -295,7 +295,7 @@ def test_what_others_must_read_is_outside(bench: Bench) -> None:
         await bench.message(to, batch, 0, b"a")
         to._producer.flush(10)
         assert [b"{}"] == bench.visible()
-        to.die()
+        to.fail_stop()
 
     asyncio.run(scenario())
     assert [b"{}"] == bench.visible()
@@ -326,7 +326,7 @@ def test_an_open_transaction_is_waited_for(bench: Bench) -> None:
 
     def find(patience: float) -> int:
         found = StartOffsets(bench.topics, bench.group, Metrics("0"), unused, accept_gap=False, patience=patience)
-        found.add(bench.raw, Known("s", facts, "earliest"))
+        found.add(bench.raw, AddedTopic("s", facts, "earliest"))
         return asyncio.run(found.find([(bench.raw, 0)])).offsets[bench.raw, 0]
 
     stopped = Producer(transactional_config(producer_config(bench.client, 20, [1_000_000]), bench.group, 20))
@@ -354,7 +354,7 @@ def test_the_same_name_again_ends_the_older_process(bench: Bench) -> None:
         newer = bench.transactions(name=name)
         with pytest.raises(FatalError, match="another process has the same transactional"):
             await until(lambda: False, older)
-        older.die()
+        older.fail_stop()
         batch = bench.begin(newer, "newer")
         await bench.message(newer, batch, 0, b"b")
         batch.closed = True
@@ -373,13 +373,13 @@ def test_whoever_waits_is_told_why_in_our_words(bench: Bench) -> None:
         batch = bench.begin(older)
         await bench.message(older, batch, 0, b"a")
         older._producer.flush(10)
-        bench.transactions(name=name).die()
+        bench.transactions(name=name).fail_stop()
         await bench.message(older, batch, 1, b"b")
         with pytest.raises(FatalError, match=r"transaction failed: .*another process has the same transactional"):
-            await asyncio.wait_for(older.settled(bench.raw, 0), 20)
+            await asyncio.wait_for(older.flush_partition(bench.raw, 0), 20)
         with pytest.raises(FatalError, match="another process has the same transactional"):
             older.reap()
-        older.die()
+        older.fail_stop()
 
     asyncio.run(scenario())
     bench.ends_with()
@@ -393,11 +393,11 @@ def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
         batch = bench.begin(to)
         await bench.message(to, batch, 0, b"a")
         await to.send(batch, "no-such-topic", 0, [Record(b"k", b"b", [])])
-        await to.seal(batch, 1)
+        await to.end_message(batch, 1)
         batch.closed = True
         with pytest.raises(FatalError, match="no-such-topic"):
             await until(lambda: False, to)
-        to.die()
+        to.fail_stop()
 
     asyncio.run(scenario())
     assert ([], {}, []) == (bench.visible(), bench.committed(), bench.done)
@@ -426,7 +426,7 @@ def test_a_call_that_overstays_its_time_is_fatal(
         try:
             with pytest.raises(FatalError, match=r"has not come back within the time .*timing\.delivery"):
                 await (to.place({(bench.raw, 0): 2}, bench.membership) if placing else until(lambda: False, to))
-            to.die()
+            to.fail_stop()
         finally:
             coordinator_is_back.set()
 
@@ -444,7 +444,7 @@ def test_at_the_bound_of_batches_it_does_not_wait_for_the_time(bench: Bench, mon
             batch = bench.begin(to, str(number))
             await bench.message(to, batch, number, b"a")
             batch.closed = True
-        await beside(to, to.room())
+        await beside(to, to.wait_for_capacity())
 
     asyncio.run(scenario())
     assert ["0", "1"] == bench.done
