@@ -101,7 +101,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def components(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     found = World(tmp_path_factory.mktemp("secured"))
     with found.broker:
         yield found
@@ -125,20 +125,20 @@ def create(broker: SecuredBroker, *topics: str) -> None:
 # -- what is let in
 
 ACCEPTED: dict[str, Callable[[World], Section]] = {
-    "plain": lambda components: components.login("PLAIN"),
-    "scram-256": lambda components: components.login("SCRAM-SHA-256"),
-    "scram-512": lambda components: components.login("SCRAM-SHA-512"),
-    "oauth": lambda components: components.tokens(),
-    "certificate": lambda components: components.mutual(components.client),
-    "locked-key": lambda components: components.mutual(components.locked, ssl_key_password=KEY_PASSWORD),
+    "plain": lambda world: world.login("PLAIN"),
+    "scram-256": lambda world: world.login("SCRAM-SHA-256"),
+    "scram-512": lambda world: world.login("SCRAM-SHA-512"),
+    "oauth": lambda world: world.tokens(),
+    "certificate": lambda world: world.mutual(world.client),
+    "locked-key": lambda world: world.mutual(world.locked, ssl_key_password=KEY_PASSWORD),
 }
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
-def test_every_client_is_let_in(components: World, name: str) -> None:
+def test_every_client_is_let_in(world: World, name: str) -> None:
     """Admin, producer and reader of the start, and the consumer of the service, by one block of settings."""
-    create(components.broker, f"raw.{name}")
-    settings = settings_of(ACCEPTED[name](components), name)
+    create(world.broker, f"raw.{name}")
+    settings = settings_of(ACCEPTED[name](world), name)
     ready = prepare(settings)
     try:
         asyncio.run(ready.delivery.confirm(settings.output.schemas_topic, Record(b"key", b"value", [])))
@@ -259,14 +259,14 @@ class Answer:
 
 
 @pytest.fixture(scope="module")
-def answers(components: World) -> dict[str, Answer]:
+def answers(world: World) -> dict[str, Answer]:
     """All at once: librdkafka takes five seconds to say that nobody answers.
 
     What is refused ends its wait, and is given the time that it needs; what is waited for takes all that it is given.
     """
     seconds: dict[type[CdcError], float] = {ConfigError: PATIENCE, RetryableError: 20}
     with ThreadPoolExecutor(len(REFUSED)) as pool:
-        found = pool.map(lambda case: Answer(case[0](components), seconds[case[1]]), REFUSED.values())
+        found = pool.map(lambda case: Answer(case[0](world), seconds[case[1]]), REFUSED.values())
         return dict(zip(REFUSED, found, strict=True))
 
 
@@ -280,22 +280,22 @@ def test_refused(answers: dict[str, Answer], name: str) -> None:
     assert (kind is RetryableError) == bool(answer.said)  # it waits, and says so
 
 
-def test_no_secret_is_told(components: World, answers: dict[str, Answer]) -> None:
+def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
     """No password, no key and no secret is in errors, in what is said while waiting, or in printed settings."""
     told = [text for answer in answers.values() for text in (str(answer.error), repr(answer.error), *answer.said)]
-    for section in [make(components) for make in ACCEPTED.values()] + [
-        case[0](components) for case in REFUSED.values()
+    for section in [make(world) for make in ACCEPTED.values()] + [
+        case[0](world) for case in REFUSED.values()
     ]:
         settings = Settings(kafka=Kafka(**section), sources=(Source(name="s", dialect="canal", topics=("raw",)),))
         told += [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())]
     assert [] == [text for text in told for secret in (PASSWORD, WRONG, KEY_PASSWORD, "PRIVATE") if secret in text]
 
 
-def test_exit_codes(components: World, tmp_path: Path) -> None:
+def test_exit_codes(world: World, tmp_path: Path) -> None:
     """Commands that connect end with 2 on a wrong password; without brokers `check` takes it, and shows none of it."""
     config = tmp_path / "translator.yaml"
     sources = [{"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
-    config.write_text(yaml.safe_dump({"kafka": components.login(sasl_password=WRONG), "sources": sources}))
+    config.write_text(yaml.safe_dump({"kafka": world.login(sasl_password=WRONG), "sources": sources}))
     ends = {"run": 2, "dlq ls": 2, "check": 0}
     processes = {
         command: subprocess.Popen(
@@ -315,12 +315,12 @@ def test_exit_codes(components: World, tmp_path: Path) -> None:
 # -- what a user may do
 
 
-def test_rights(components: World) -> None:
+def test_rights(world: World) -> None:
     """The start names the right that is missing; with all that docs/operations.md lists, and no more, it succeeds."""
-    create(components.broker, "raw.guest")
-    settings = settings_of(components.login("SCRAM-SHA-512", sasl_username=GUEST), "guest")
+    create(world.broker, "raw.guest")
+    settings = settings_of(world.login("SCRAM-SHA-512", sasl_username=GUEST), "guest")
     output = settings.output
-    admin = AdminClient({"bootstrap.servers": components.broker.bootstrap})
+    admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
 
     def grant(kind: Any, name: str, *operations: Any) -> None:
         who = (ResourcePatternType.LITERAL, f"User:{GUEST}", "*")
@@ -360,10 +360,10 @@ def test_rights(components: World) -> None:
 # -- while it runs
 
 
-def test_a_login_that_ends_stops_the_service(components: World, tmp_path: Path) -> None:
+def test_a_login_that_ends_stops_the_service(world: World, tmp_path: Path) -> None:
     """It works through a listener that asks for the login again and again; refused then, it ends with exit code 1."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
-    workers = Workers(components.broker, tmp_path, 1, [source.settings], kafka=components.login("SCRAM-SHA-256"))
+    workers = Workers(world.broker, tmp_path, 1, [source.settings], kafka=world.login("SCRAM-SHA-256"))
     (stack,) = workers.stacks
     try:
         stack.create_raw_topics()
@@ -375,7 +375,7 @@ def test_a_login_that_ends_stops_the_service(components: World, tmp_path: Path) 
         wait_until("the others are committed", PATIENCE, lambda: sum(stack.committed().values()) == 400, stack)
         assert not workers.said(again)
 
-        admin = AdminClient({"bootstrap.servers": components.broker.bootstrap})
+        admin = AdminClient({"bootstrap.servers": world.broker.bootstrap})
         end = UserScramCredentialDeletion(USER, ScramMechanism.SCRAM_SHA_256)
         admin.alter_user_scram_credentials([end])[USER].result(20)
         assert 1 == process.wait(PATIENCE)
