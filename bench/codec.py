@@ -14,7 +14,7 @@ from cdc_core.envelope import ChangeEvent
 from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.dialects._json import parse
-from translator.dialects.canal.quick import Body
+from translator.dialects.canal.fast_path import Body
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.message import Limits, Message
 from translator.translation.translate import RUN, Events, Result, Translator

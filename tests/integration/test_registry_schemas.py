@@ -14,8 +14,8 @@ from dev.broker import Broker
 from dev.registry import RegistryServer
 from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps
-from tests.translator.dialects._qlik import SCHEMA_ID, bare, enveloped, metadata
-from tests.translator.dialects._qlik_avro import body, data_schema, framed, key_schema, written
+from tests.translator.dialects.qlik.avro import body, data_schema, framed, key_schema, written
+from tests.translator.dialects.qlik.messages import SCHEMA_ID, bare, enveloped, metadata
 from tests.translator.service._lessons import Lessons
 from tests.translator.service._pipeline import PARTITION, Bench
 from tests.translator.service.test_metadata_wait import letters, need, soon

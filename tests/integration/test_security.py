@@ -283,9 +283,7 @@ def test_refused(answers: dict[str, Answer], name: str) -> None:
 def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
     """No password, no key and no secret is in errors, in what is said while waiting, or in printed settings."""
     told = [text for answer in answers.values() for text in (str(answer.error), repr(answer.error), *answer.said)]
-    for section in [make(world) for make in ACCEPTED.values()] + [
-        case[0](world) for case in REFUSED.values()
-    ]:
+    for section in [make(world) for make in ACCEPTED.values()] + [case[0](world) for case in REFUSED.values()]:
         settings = Settings(kafka=Kafka(**section), sources=(Source(name="s", dialect="canal", topics=("raw",)),))
         told += [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())]
     assert [] == [text for text in told for secret in (PASSWORD, WRONG, KEY_PASSWORD, "PRIVATE") if secret in text]

@@ -39,8 +39,8 @@ def sections(page: str) -> frozenset[str]:
 
 def page_of(path: str) -> str | None:
     """The page that a bare section in a file is of."""
-    places = ("translator/dialects/{}/", "tests/translator/dialects/test_{}", "tests/translator/dialects/_{}")
-    places = (*places, "tests/translator/dialects/{}/", "docs/formats/{}.md")
+    places = ("translator/dialects/{}/", "tests/translator/dialects/{}/", "docs/formats/{}.md")
+
     named = [name for name in DIALECTS for place in places if path.startswith(place.format(name))]
     return f"docs/formats/{named[0]}.md" if named else None
 

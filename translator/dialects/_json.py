@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from translator.dialects import _json_again
-from translator.dialects._json_again import Rows, check_names, check_surrogates, has_surrogate_escape
+from translator.dialects import _json_members
+from translator.dialects._json_members import Rows, check_names, check_surrogates, has_surrogate_escape
 from translator.errors import ErrorCode, MessageError, unknown
 from translator.message import Limits
 
@@ -42,7 +42,7 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
 def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
     """Any JSON value within the depth limit. `several` says what to do where there are more of them."""
     try:
-        return _parse_all(_decode_one, _json_again.decode_one, value, limits, rows)[0]
+        return _parse_all(_decode_one, _json_members.decode_one, value, limits, rows)[0]
     except MessageError as error:
         if error.code is not ErrorCode.MALFORMED_JSON or not _is_sequence(value):
             raise
@@ -53,14 +53,14 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
 def _is_sequence(value: bytes) -> bool:
     """Whether a text that is no JSON value is several of them."""
     try:
-        return len(_json_again.decode_all(value.removeprefix(_BOM))) > 1
+        return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
         return False
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
     """All JSON values of a text that may hold several: one a line, or end to end, or none."""
-    return _parse_all(_decoder.decode_lines, _json_again.decode_all, value, limits, rows)
+    return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 
 def _decode_one(value: bytes) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from cdc_core.envelope import Issue
-from translator.dialects._sent import SentJson
+from translator.dialects._source_text import SentJson
 from translator.message import Image, Limits
 from translator.values import Assumed, Converter, Unrepresentable
 from translator.values.scalar import raw_text

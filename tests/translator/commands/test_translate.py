@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.translator.dialects import _qlik_avro
+from tests.translator.dialects.qlik import avro
 from tests.translator.service._lessons import HOSTILE, Lessons
 from translator import dialects
 from translator.codecs.json import JsonCodec
@@ -313,10 +313,10 @@ class TestSchemas:
     @pytest.mark.parametrize("as_text", [True, False])
     def test_of_a_registry(self, run: Run, tmp_path: Path, as_text: bool) -> None:
         """A message in Confluent's frame is read by the schema of its id, which is an object or its text."""
-        schema = _qlik_avro.data_schema(_qlik_avro.COLUMNS, _qlik_avro.NAMESPACE)
-        row = _qlik_avro.body("INSERT", {"id": 7, "name": "x"})
+        schema = avro.data_schema(avro.COLUMNS, avro.NAMESPACE)
+        row = avro.body("INSERT", {"id": 7, "name": "x"})
         value = tmp_path / "value.bin"
-        value.write_bytes(_qlik_avro.framed(5, _qlik_avro.written(schema, row)))
+        value.write_bytes(avro.framed(5, avro.written(schema, row)))
         schemas = tmp_path / "schemas.json"
         schemas.write_text(json.dumps({"5": json.dumps(schema) if as_text else schema, "6": "nonsense"}))
         ran = run("-d", "qlik", "--schemas", schemas, "--raw", value)

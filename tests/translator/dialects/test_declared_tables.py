@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from cdc_core.envelope import ChangeEvent, Column, TableSchema, fingerprint
-from tests.translator.dialects._canal import of_type
-from tests.translator.dialects._qlik import bare
-from tests.translator.dialects._shareplex import body
-from tests.translator.dialects.dts_avro_composer import character, integer, row
+from tests.translator.dialects.canal.messages import of_type
+from tests.translator.dialects.dts_avro.composer import character, integer, row
+from tests.translator.dialects.qlik.messages import bare
+from tests.translator.dialects.shareplex.messages import body
 from translator import dialects
 from translator.message import DeclaredTable, Limits, Message, Setup
 from translator.translation.translate import Events, Translator

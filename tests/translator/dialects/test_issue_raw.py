@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.envelope import Issue
-from tests.translator.dialects import _canal, _qlik, _shareplex
+from tests.translator.dialects.canal import messages as canal
+from tests.translator.dialects.qlik import messages as qlik
+from tests.translator.dialects.shareplex import messages as shareplex
 from tests.translator.strategies import TEXT
 from translator.dialects._json import parse_sequence
-from translator.dialects._sent import SentJson
+from translator.dialects._source_text import SentJson
 from translator.dialects.qlik import Qlik
 from translator.message import Changes, DeclaredTable, Limits, Message, RowChange, Setup
 from translator.values.scalar import raw_text
@@ -43,21 +45,21 @@ def test_qlik(text: str) -> None:
         '{ "data": {"id": 1, "same": 1E5, "day" : @ }, "beforeData": {"id":1,"same":1e5,"day":[@, 7]},'
         ' "headers": {"operation": "UPDATE"}}'
     )
-    read = _qlik.change(_qlik.dialect(tables=tables), value.replace("@", text).encode())
+    read = qlik.change(qlik.dialect(tables=tables), value.replace("@", text).encode())
     assert [Issue("day", "NOT_TEXT", f"[{text}, 7]"), Issue("day", "NOT_TEXT", text)] == read.issues
 
 
 def test_qlik_with_flattened_sections() -> None:
     """The members of a section may stand at the root, under a prefix."""
     value = b'{"data_id": 1, "data_a": {"x":  1.0}, "beforeData_a":null, "headers_operation": "INSERT"}'
-    assert {"a": '{"x":  1.0}'} == issues(_qlik.change(_qlik.dialect(), value))
+    assert {"a": '{"x":  1.0}'} == issues(qlik.change(qlik.dialect(), value))
 
 
 def test_qlik_key() -> None:
     """A row that the Kafka key names is of the text of the key."""
     tables = (DeclaredTable("S.T", ("id",), {"id": "int64", "day": "date"}),)
-    value = json.dumps(_qlik.bare("DELETE")).encode()
-    outcome = _qlik.dialect(tables=tables).decode(Message("t", 0, 0, 0, b'{"id": 1, "day":1E+2 }', value))
+    value = json.dumps(qlik.bare("DELETE")).encode()
+    outcome = qlik.dialect(tables=tables).decode(Message("t", 0, 0, 0, b'{"id": 1, "day":1E+2 }', value))
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
     assert isinstance(change, RowChange)
@@ -69,7 +71,7 @@ def test_shareplex(text: str) -> None:
     """In the first object of a value and in the second, in `data` and in `key`."""
     table = DeclaredTable("A.T", ("ID",), {"ID": "int64", "D": "date", "E": "date"})
     one = '{"meta":{"op":"upd","table":"A.T"}, "data":{"ID":1,"D":@}, "key":{"ID":1,"E": @}}'.replace("@", text)
-    made = _shareplex.changes(_shareplex.dialect(table), f"{one}\n{one}".encode())
+    made = shareplex.changes(shareplex.dialect(table), f"{one}\n{one}".encode())
     assert [{"D": text, "E": text}] * 2 == [issues(change) for change in made if isinstance(change, RowChange)]
 
 
@@ -77,11 +79,11 @@ def test_shareplex(text: str) -> None:
 def test_canal(text: str) -> None:
     """In `data` and in `old`, of each message of a record."""
     columns = {"id": "int64", "day": "date"}
-    reader = _canal.canal(DeclaredTable("s.t", ("id",), columns), profile="flink_cdc", newline_batches=True)
+    reader = canal.canal(DeclaredTable("s.t", ("id",), columns), profile="flink_cdc", newline_batches=True)
     body = '{"data":[{"id":1,"day":null},{"id":2,"day":@}],"type":"INSERT","database":"s","table":"t"}'
     body = body.replace("@", text)
     again = body.replace("INSERT", "DELETE").replace("null", f" {text}")
-    outcome = reader.decode(_canal.message(f"{body}\n{again}".encode()))
+    outcome = reader.decode(canal.message(f"{body}\n{again}".encode()))
     assert isinstance(outcome, Changes)
     told = [issues(change) for change in outcome.changes if isinstance(change, RowChange)]
     assert [{}, *[{"day": text}] * 3] == told
@@ -90,9 +92,9 @@ def test_canal(text: str) -> None:
 @pytest.mark.parametrize("plainly", [True, False])
 def test_text_is_told_as_it_was_sent(plainly: bool) -> None:
     """Not as a converter made it on its way: a BINARY(4) is filled up with zeros before it is looked at."""
-    body = _canal.update(data=[{"id": "7", "b": "€a"}], old=[{}], mysqlType={"id": "bigint(20)", "b": "binary(4)"})
+    body = canal.update(data=[{"id": "7", "b": "€a"}], old=[{}], mysqlType={"id": "bigint(20)", "b": "binary(4)"})
     value = json.dumps(body, separators=None if plainly else (",", ":"), ensure_ascii=False).encode()
-    outcome = _canal.canal().decode(_canal.message(value))
+    outcome = canal.canal().decode(canal.message(value))
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
     assert isinstance(change, RowChange)
@@ -103,13 +105,13 @@ def test_bounded() -> None:
     """Cut after `limits.issue_raw_chars` characters, not bytes."""
     reader = Qlik(Setup("src", Limits(issue_raw_chars=4)), {"topics": "S.T"})
     value = '{"data":{"a":["ééé"]},"headers":{"operation":"INSERT"}}'.encode()
-    assert {"a": '["éé'} == issues(_qlik.change(reader, value))
+    assert {"a": '["éé'} == issues(qlik.change(reader, value))
 
 
 def test_a_row_with_half_a_character() -> None:
     """Such a message is read by another parser; the text of its cells is the same."""
     value = b'{"data":{"a":"\\ud800","b":[1.0 ,"\\u00e9"]},"headers":{"operation":"INSERT"}}'
-    assert {"a": "\\ud800", "b": '[1.0 ,"\\u00e9"]'} == issues(_qlik.change(_qlik.dialect(), value))
+    assert {"a": "\\ud800", "b": '[1.0 ,"\\u00e9"]'} == issues(qlik.change(qlik.dialect(), value))
 
 
 def test_where_values_stand() -> None:

@@ -21,8 +21,8 @@ from dev.writers import Raw
 from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalForm, CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
-from tests.translator.dialects import _shareplex_history as shareplex
-from tests.translator.dialects._canal_history import READER
+from tests.translator.dialects.canal.history import READER
+from tests.translator.dialects.shareplex import history as shareplex
 from translator.dialects import DIALECTS, build
 from translator.message import DeclaredTable, Message, Setup
 

@@ -6,14 +6,16 @@ import json
 
 import pytest
 
-from tests.translator.dialects import _canal, _qlik, _shareplex
+from tests.translator.dialects.canal import messages as canal
+from tests.translator.dialects.qlik import messages as qlik
+from tests.translator.dialects.shareplex import messages as shareplex
 from translator.dialects import build
 from translator.errors import MessageError
 from translator.message import Dialect, Message, Setup
 
-CANAL = json.dumps(_canal.UPDATE)
-QLIK = json.dumps(_qlik.bare("INSERT", {"id": 1}))
-SHAREPLEX = json.dumps(_shareplex.body("ins", data={"ID": 1}))
+CANAL = json.dumps(canal.UPDATE)
+QLIK = json.dumps(qlik.bare("INSERT", {"id": 1}))
+SHAREPLEX = json.dumps(shareplex.body("ins", data={"ID": 1}))
 RECORD = "let the writer send each in a record of its own"
 
 
@@ -65,6 +67,6 @@ def test_an_array_of_messages(name: str, message: str, code: str, remedy: str) -
 @pytest.mark.parametrize("cell", [1, 1.5, True, [1]])
 def test_cells_that_are_no_text(profile: str, cell: object) -> None:
     """Another tool wrote them than the declared one, and the profile of that reads them."""
-    error = _canal.refused(_canal.of_type("INSERT", [{"id": cell}]), profile=profile)
+    error = canal.refused(canal.of_type("INSERT", [{"id": cell}]), profile=profile)
     assert "INVALID_FIELD" == error.code
     assert "declare profile flink_cdc" in error.reason

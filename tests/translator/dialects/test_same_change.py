@@ -19,7 +19,7 @@ from dev.writers import Raw
 from dev.writers.canal import CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
-from tests.translator.dialects._shareplex_history import (
+from tests.translator.dialects.shareplex.history import (
     DTS,
     QUEST,
     TABLES,

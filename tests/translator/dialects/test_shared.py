@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cdc_core.envelope import Column, Issue, TableSchema
 from translator.dialects import DIALECTS, build
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import check_distinct, field, json_type, one_of, parse, parse_object, parse_sequence
 from translator.dialects._rows import Columns, ConvertersOr, Findings, build_image
-from translator.dialects._tables import DeclaredTables
 from translator.errors import ConfigError, ErrorCode, MessageError
 from translator.message import DeclaredTable, Limits, Setup, TableName
 from translator.values import Converter, converter, timestamptz_in

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
 from translator.dialects._rows import Columns, Findings
-from translator.dialects._sent import SentJson
-from translator.dialects.canal.head import DBMS, Head
+from translator.dialects._source_text import SentJson
+from translator.dialects.canal.envelope_fields import DBMS, Head
 from translator.dialects.canal.layout import UNTYPED, Layout
 from translator.dialects.canal.tidb import HANDLE_KEY_ONLY
 from translator.dialects.canal.variant import Images, OldRow, Row

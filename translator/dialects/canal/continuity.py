@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from translator.dialects.canal.forms import Forms
-from translator.dialects.canal.known import SAME_SECOND, KeyState, Pair
+from translator.dialects.canal.delete_forms import Forms
+from translator.dialects.canal.key_states import SAME_SECOND, KeyState, Pair
 from translator.dialects.canal.options import Continuity, Options
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.unconfirmed import Unconfirmed

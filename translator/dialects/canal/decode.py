@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import (
     ONE_A_RECORD,
     JsonObject,
@@ -15,20 +16,18 @@ from translator.dialects._json import (
     parse,
     parse_sequence,
 )
-from translator.dialects._sent import SentJson
-from translator.dialects._tables import DeclaredTables
-from translator.dialects._topics import TopicTables
+from translator.dialects._source_text import SentJson
+from translator.dialects._topic_patterns import TopicTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
-from translator.dialects.canal.codings import spelling_of
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
-from translator.dialects.canal.forms import FormGuard
-from translator.dialects.canal.head import Head, read_head, table_of
+from translator.dialects.canal.delete_forms import FormGuard
+from translator.dialects.canal.envelope_fields import Head, read_head, table_of
+from translator.dialects.canal.fast_path import Body, QuickReader, head_of
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
 from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
-from translator.dialects.canal.quick import Body, QuickReader, head_of
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import (
     STATEMENTS,
@@ -39,6 +38,7 @@ from translator.dialects.canal.statement import (
     statement_in_place_of_rows,
 )
 from translator.dialects.canal.tidb import check_key_only, read_tidb
+from translator.dialects.canal.types import spelling_of
 from translator.dialects.canal.variant import era_of, has_rows, read_images
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import (

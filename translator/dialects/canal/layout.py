@@ -8,10 +8,10 @@ from functools import lru_cache
 from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, TableSchema
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Columns
-from translator.dialects._tables import DeclaredTables
-from translator.dialects.canal.codings import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
 from translator.dialects.canal.mysql_type import OTHER_NAMES_OF_TEXT, MysqlType, parse
+from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
 from translator.message import DeclaredTable, TableName
 
 LAYOUTS = 1024

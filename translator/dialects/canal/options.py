@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from translator.dialects._topics import Topics
+from translator.dialects._topic_patterns import Topics
 from translator.dialects.canal.profile import PROFILES, Binary, Labels
 from translator.errors import ConfigError, unknown
 from translator.values import zone

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject, field, json_type
-from translator.dialects._sent import SentJson
+from translator.dialects._source_text import SentJson
 from translator.dialects.canal.layout import Types
 from translator.dialects.canal.values import JsonCell
 from translator.dialects.canal.variant import OldRow, Row

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from cdc_core.envelope import Ddl, Tx
 from translator.dialects._ddl import Name, Statement, read_statement
-from translator.dialects.canal.head import Head
+from translator.dialects.canal.envelope_fields import Head
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
 

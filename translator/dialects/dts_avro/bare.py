@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from translator.dialects.dts_avro.fast_path import TEXT_TYPES
 from translator.dialects.dts_avro.patterns import MANY, OTHER_CHARSET
-from translator.dialects.dts_avro.quick import TEXT_TYPES
 from translator.dialects.dts_avro.record import CHARACTER, DECIMAL, INTEGER, Cell
 from translator.dialects.dts_avro.values import CellReader
 from translator.values import Unrepresentable

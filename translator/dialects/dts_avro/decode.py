@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from translator.dialects.dts_avro.head import Head, head_of, time_us
+from translator.dialects.dts_avro.envelope_fields import Head, head_of, time_us
 from translator.dialects.dts_avro.names import place
 from translator.dialects.dts_avro.options import Options
 from translator.dialects.dts_avro.reader import RecordReader

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import Column, TableSchema
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import check_distinct
 from translator.dialects._rows import Converters
-from translator.dialects._tables import DeclaredTables
 from translator.dialects.dts_avro.bare import bare_reader
+from translator.dialects.dts_avro.fast_path import cell_readers
 from translator.dialects.dts_avro.kinds import OTHER_KIND, kind_of
-from translator.dialects.dts_avro.quick import cell_readers
 from translator.dialects.dts_avro.record import Image
 from translator.dialects.dts_avro.types import MONGODB_COLUMNS, MONGODB_ID, column_type, text_or_bytes
 from translator.dialects.dts_avro.values import CellReader, Reading

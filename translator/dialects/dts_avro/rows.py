@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Findings, build_image
-from translator.dialects._tables import DeclaredTables
-from translator.dialects.dts_avro.head import head_of
+from translator.dialects.dts_avro.envelope_fields import head_of
 from translator.dialects.dts_avro.kinds import Contrary
 from translator.dialects.dts_avro.layout import MAX_LAYOUTS, Layout, Layouts, RowShape
 from translator.dialects.dts_avro.names import table_of_row

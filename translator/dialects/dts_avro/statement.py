@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from cdc_core.envelope import Ddl
 from translator.dialects._ddl import Name, Statement, read_statement
-from translator.dialects.dts_avro.head import Head
+from translator.dialects.dts_avro.envelope_fields import Head
 from translator.dialects.dts_avro.names import ObjectName, place
 from translator.dialects.dts_avro.record import DtsRecord
 from translator.dialects.dts_avro.types import MYSQL_FAMILY

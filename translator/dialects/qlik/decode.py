@@ -7,10 +7,18 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
-from translator.dialects._tables import DeclaredTables
-from translator.dialects._topics import Topics
+from translator.dialects._declared_tables import DeclaredTables
+from translator.dialects._topic_patterns import Topics
 from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
 from translator.dialects.qlik.document import encode_document, read_document
+from translator.dialects.qlik.envelope_fields import (
+    CHANGE_SEQUENCE,
+    OPERATIONS,
+    READ,
+    HeaderRules,
+    Headers,
+    read_headers,
+)
 from translator.dialects.qlik.frame import (
     CONFLUENT_AVRO,
     DATA,
@@ -22,7 +30,6 @@ from translator.dialects.qlik.frame import (
     framing,
     open_json,
 )
-from translator.dialects.qlik.headers import CHANGE_SEQUENCE, OPERATIONS, READ, HeaderRules, Headers, read_headers
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
 from translator.dialects.qlik.row_schema import AvroReading, WriterSchema, WriterSchemas

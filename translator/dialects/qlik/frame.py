@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from translator.dialects._json import ONE_A_RECORD, JsonObject, check_distinct, field, one_of, parse_object
-from translator.dialects._sent import SentJson
+from translator.dialects._source_text import SentJson
 from translator.dialects.qlik.sections import BEFORE, HEADERS, Splitter, detect
 from translator.dialects.qlik.sections import DATA as ROW
 from translator.errors import ErrorCode, MessageError, quote

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from translator.dialects._json import JsonObject, check_distinct, parse_object
 from translator.dialects._rows import Converters, ConvertersOr
-from translator.dialects._sent import SentJson
+from translator.dialects._source_text import SentJson
 from translator.dialects.qlik.avro import FRAME_BYTES
 from translator.dialects.qlik.avro_values import AvroColumn, avro_column, converter_to
 from translator.dialects.qlik.row_schema import WriterSchema

@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cdc_core.envelope import Column, Ddl, TableSchema
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import ConvertersOr
-from translator.dialects._tables import DeclaredTables
 from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.document import TYPES, MetadataColumn, MetadataDocument
-from translator.dialects.qlik.headers import read_time
+from translator.dialects.qlik.envelope_fields import read_time
 from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSchema
 from translator.dialects.qlik.tables import UNKNOWN, Table, from_json
 from translator.errors import ErrorCode, FatalError, MessageError

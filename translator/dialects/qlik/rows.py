@@ -7,8 +7,8 @@ from msgspec import Struct
 from cdc_core.envelope import TableSchema
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
+from translator.dialects.qlik.envelope_fields import Headers
 from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO, Frame
-from translator.dialects.qlik.headers import Headers
 from translator.dialects.qlik.keys import KeyRow
 from translator.dialects.qlik.masks import Gaps, Masks, Ordinals
 from translator.dialects.qlik.tables import Table

@@ -13,10 +13,10 @@ from typing import Any, NoReturn
 from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, TableSchema
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
-from translator.dialects._tables import DeclaredTables
-from translator.dialects._topics import Topics, TopicTables
+from translator.dialects._topic_patterns import Topics, TopicTables
 from translator.dialects.qlik.avro_values import converter_to
 from translator.dialects.qlik.frame import Frame
 from translator.dialects.qlik.row_schema import NamespaceParts, RowSchema

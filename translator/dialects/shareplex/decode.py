@@ -9,19 +9,19 @@ from typing import Any
 from msgspec import Struct
 
 from cdc_core.envelope import Ddl
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
-from translator.dialects._sent import SentJson
-from translator.dialects._tables import DeclaredTables
-from translator.dialects.shareplex import changes
-from translator.dialects.shareplex.changes import Cells, RowContext
+from translator.dialects._source_text import SentJson
+from translator.dialects.shareplex import rows
+from translator.dialects.shareplex.envelope_fields import Meta, MetaReader
+from translator.dialects.shareplex.fast_path import QuickReader
 from translator.dialects.shareplex.instants import Instants
-from translator.dialects.shareplex.meta import Meta, MetaReader
 from translator.dialects.shareplex.names import Table, compile_table, split_table
 from translator.dialects.shareplex.objects import read_objects
 from translator.dialects.shareplex.options import ALIASES, WORDS, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
-from translator.dialects.shareplex.quick import QuickReader
+from translator.dialects.shareplex.rows import Cells, RowContext
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import (
     Change,
@@ -156,7 +156,7 @@ class SharePlex:
         return operation.build(self, part, row)
 
     def _insert(self, part: Part, row: RowContext) -> Change:
-        return changes.insert(row, self._cells(part, "data", row))
+        return rows.insert(row, self._cells(part, "data", row))
 
     def _update(self, part: Part, row: RowContext) -> Change:
         data = self._cells(part, "data", row, may_be_empty=True)
@@ -165,13 +165,13 @@ class SharePlex:
             key = None
         if not data.names and key is None:
             raise MessageError(ErrorCode.INVALID_FIELD, "data and key of an update are both empty", path="$.data")
-        return changes.update(row, data, key, key_is_key=self._rules.key_is_key)
+        return rows.update(row, data, key, key_is_key=self._rules.key_is_key)
 
     def _delete(self, part: Part, row: RowContext) -> Change:
-        return changes.delete(row, self._cells(part, "data", row))
+        return rows.delete(row, self._cells(part, "data", row))
 
     def _truncate(self, part: Part, row: RowContext) -> Change:
-        return changes.truncate(row)
+        return rows.truncate(row)
 
     def _drop_column(self, part: Part, row: RowContext) -> Change:
         """The documented word is all that is known: which column it was, if that is sent, stays in `ext`."""
@@ -197,7 +197,7 @@ class SharePlex:
             before = self._first_image(part.other, part, row)
         except MessageError as error:
             raise MessageError(error.code, f"{error.reason}, in its UPDATE BEFORE", path=error.path) from None
-        return changes.pair(row, before, self._cells(part, "data", row))
+        return rows.pair(row, before, self._cells(part, "data", row))
 
     def _first_image(self, half: Part, other: Part, row: RowContext) -> Cells:
         self._metas.read(half.meta)  # it may be at fault

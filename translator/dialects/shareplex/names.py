@@ -7,8 +7,8 @@ import re
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
+from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Converters, ConvertersOr
-from translator.dialects._tables import DeclaredTables
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import TableName
 from translator.values import converter

@@ -1,0 +1,179 @@
+"""Canal: which kind of message it is, and what its head says (§1 to 3, 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from cdc_core.envelope import Tx
+from tests.translator.dialects.canal.messages import UPDATE, canal, decode, message, of_type, refused, row, rows, update
+from translator.errors import MessageError
+from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
+
+# -- what is no message
+
+
+@pytest.mark.parametrize(
+    ("reason", "value"),
+    [("tombstone", None), ("empty", b""), ("empty", b" \r\n"), ("null", b"null"), ("null", b" null\n")],
+)
+def test_records_without_a_message_are_skipped(reason: str, value: bytes | None) -> None:
+    """Tombstones, empty bodies and the literal null are counted, each under its word."""
+    assert Skip(reason) == canal().decode(message(value))
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("UNSUPPORTED_SHAPE", b"[]"),
+        ("UNSUPPORTED_SHAPE", b'"INSERT"'),
+        ("MALFORMED_JSON", b"{]"),
+        ("MALFORMED_JSON", b'{"type":"INSERT"} x'),
+        ("MALFORMED_JSON", b'{"type":"QUERY"}\n{"type":"QUERY"}'),
+        ("MALFORMED_JSON", b'{"type":"\xff"}'),
+        ("INVALID_FIELD", b'{"type":"\\ud800"}'),
+        ("MALFORMED_JSON", b"\x0a\x05proto"),
+        ("INVALID_FIELD", b'{"type":"QUERY","type":"INSERT"}'),
+        ("LIMIT_EXCEEDED", b'{"x":' + b"[" * 80 + b"]" * 80 + b"}"),
+        ("LIMIT_EXCEEDED", b'{"id":1e99999999999999999999}'),
+    ],
+)
+def test_what_is_not_one_json_object_is_refused(code: str, value: bytes) -> None:
+    """Broken, foreign and doubtful text is a dead letter; a member named twice is doubtful."""
+    with pytest.raises(MessageError) as caught:
+        canal().decode(message(value))
+    assert code == caught.value.code
+
+
+def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
+    """The parser would count from the start of the text they stand in, which is no place in the message."""
+    with pytest.raises(MessageError) as caught:
+        canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
+    assert "not JSON: a text in it is not UTF-8" == caught.value.reason
+
+
+# -- the head
+
+
+def test_the_head_of_a_row() -> None:
+    """Table, times, position, writer and key are those of the message; the order of members does not matter."""
+    change = row({name: UPDATE[name] for name in reversed([*UPDATE])})
+    assert TableName("shop", None, "orders") == change.table
+    assert (1700000000000000, 1700000000123000) == (change.ts_commit_us, change.ts_capture_us)
+    assert "3" == change.pos_native
+    assert Writer("oss", "declared", "mysql") == change.writer
+    assert (("id",), "primary") == (change.key_columns, change.key_kind)
+
+
+def test_missing_members_are_null() -> None:
+    """Only type, table and rows are needed; what is absent elsewhere is unknown, not wrong."""
+    change = row({"type": "INSERT", "table": "t", "data": [{"a": "1"}], "more": {"x": 1}})
+    assert TableName(None, None, "t") == change.table
+    assert (None, None, None) == (change.ts_commit_us, change.ts_capture_us, change.pos_native)
+    assert ((), "none", None) == (change.key_columns, change.key_kind, change.schema)
+    assert {"a": "1"} == change.after
+    assert ["UNTYPED", "VARIANT_CONFLICT"] == change.notes  # for canal sends id, es, ts and sqlType
+
+
+@pytest.mark.parametrize("member", ["database", "mysqlType", "pkNames", "sql", "isDdl", "gtid", "es", "ts", "id"])
+def test_null_members_are_missing_members(member: str) -> None:
+    """A null reads like an absent member (§15)."""
+    absent = {name: value for name, value in UPDATE.items() if name != member}
+    assert decode(absent) == decode(update(**{member: None}))
+
+
+@pytest.mark.parametrize(
+    ("code", "members"),
+    [
+        ("MISSING_FIELD", {"type": None}),
+        ("INVALID_FIELD", {"type": 1}),
+        ("UNKNOWN_OPERATION", {"type": "XX"}),
+        ("UNKNOWN_OPERATION", {"type": "update"}),
+        ("UNKNOWN_OPERATION", {"type": "ROW"}),
+        ("TABLE_UNKNOWN", {"table": ""}),
+        ("TABLE_UNKNOWN", {"table": None}),
+        ("INVALID_FIELD", {"table": 1}),
+        ("INVALID_FIELD", {"database": []}),
+        ("INVALID_FIELD", {"isDdl": True}),
+        ("INVALID_FIELD", {"isDdl": "false"}),
+        ("INVALID_FIELD", {"es": "1700000000000"}),
+        ("INVALID_FIELD", {"es": 1.5}),
+        ("INVALID_FIELD", {"es": True}),
+        ("INVALID_FIELD", {"ts": -1}),
+        ("INVALID_FIELD", {"ts": 2**63}),
+        ("INVALID_FIELD", {"id": "3"}),
+        ("INVALID_FIELD", {"gtid": 3}),
+        ("INVALID_FIELD", {"sql": {}}),
+        ("INVALID_FIELD", {"mysqlType": []}),
+        ("INVALID_FIELD", {"mysqlType": {"id": 3}}),
+        ("INVALID_FIELD", {"pkNames": "id"}),
+        ("INVALID_FIELD", {"pkNames": [1]}),
+        ("INVALID_FIELD", {"pkNames": ["id", "id"]}),
+    ],
+)
+def test_a_member_of_the_wrong_form_is_refused(code: str, members: dict[str, Any]) -> None:
+    """What the head cannot mean is a dead letter that says where."""
+    error = refused(update(**members))
+    assert code == error.code
+    assert next(iter(members)) in error.path
+
+
+def test_an_unknown_type_names_what_is_known() -> None:
+    """The reason carries the value and all types that this release translates."""
+    reason = refused(update(type="UPDAET")).reason
+    assert "unknown type 'UPDAET' (did you mean UPDATE?)" in reason
+    assert "CREATE" in reason
+    assert "XAROLLBACK" not in reason
+
+
+@pytest.mark.parametrize("type_", ["XAROLLBACK", "GTID", "MHEARTBEAT", "TIDB_WATERMARK"])
+def test_types_that_are_known_and_not_translated(type_: str) -> None:
+    """They are refused by name, not as unknown."""
+    assert "UNSUPPORTED_SHAPE" == refused(of_type(type_, sql="1")).code
+
+
+@pytest.mark.parametrize("mark", ["_tidb", "pgType", "opType", "updateBefore"])
+def test_messages_of_other_writers_are_refused(mark: str) -> None:
+    """A member that only another writer sends makes the declared profile wrong (§6.5)."""
+    error = refused(update(**{mark: None}))
+    assert ("UNSUPPORTED_SHAPE", f"$.{mark}") == (error.code, error.path)
+
+
+def test_the_gtid_names_a_transaction_for_dts_only() -> None:
+    """open-source canal writes the set of executed GTIDs, which is no transaction (§1)."""
+    gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
+    assert Tx(gtid) == row(update(gtid=gtid), profile="dts").tx
+    assert row(update(gtid=gtid)).tx is None
+    assert row(update(gtid=""), profile="dts").tx is None
+
+
+# -- keys and limits
+
+
+def test_a_declared_key_stands_in_for_pk_names() -> None:
+    """`tables:` gives the key where the message has none, and gives way where it has one."""
+    dialect = canal(DeclaredTable("shop.*", key=("name",)))
+    configured = row(update(pkNames=None), dialect)
+    assert (("name",), "configured") == (configured.key_columns, configured.key_kind)
+    assert (("id",), "primary") == (row(UPDATE, dialect).key_columns, row(UPDATE, dialect).key_kind)
+
+
+@pytest.mark.parametrize(
+    ("limits", "path"),
+    [
+        (Limits(rows=1), "$.data"),
+        (Limits(columns=2), "$.data[0]"),
+    ],
+)
+def test_limits(limits: Limits, path: str) -> None:
+    """More rows or columns than configured is a dead letter, not a long wait."""
+    body = of_type("INSERT", [{"id": "1", "name": "a", "n": "1"}] * 2)
+    error = refused(body, canal(limits=limits))
+    assert ("LIMIT_EXCEEDED", path) == (error.code, error.path)
+
+
+def test_rows_keep_their_order_and_number() -> None:
+    """One change per row, in the order of the array."""
+    changes = rows(of_type("INSERT", [{"id": str(i)} for i in range(3)]))
+    assert [(0, 3, {"id": 0}), (1, 3, {"id": 1}), (2, 3, {"id": 2})] == [(c.row, c.rows, c.after) for c in changes]

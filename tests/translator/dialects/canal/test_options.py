@@ -1,0 +1,69 @@
+"""Canal: the options, and what construction refuses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.translator.dialects.canal.messages import UPDATE, canal, row
+from translator.dialects.canal import Canal
+from translator.dialects.canal.options import Options
+from translator.errors import ConfigError, FatalError
+from translator.message import Setup
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"profile": "os"}, "did you mean oss"),
+        ({"profil": "oss"}, "did you mean profile"),
+        ({"timezone": "Mars"}, "unknown time zone"),
+        ({"row_image": "minimal"}, "row_image"),
+        ({"labels": "name"}, "labels"),
+        ({"binary": "utf8"}, "binary"),
+        ({"profile": "ticdc", "instance": {"created": "2021-01-01T00:00:00Z"}}, "profile dts"),
+        ({"legacy_update_direction": "x"}, "legacy_update_direction"),
+        ({"instance": {"created": "2021-01-01T00:00:00Z"}}, "profile dts"),
+        ({"profile": "dts", "instance": {"created": "2021-01-01T00:00:00"}}, "instance"),
+        ({"profile": "dts", "instance": {"created": "2021-01-01T00:00:00Z", "stopped": 1}}, "stopped"),
+        ({"profile": "dts", "restart_tolerance": -1}, "negative"),
+        ({"handle_key_only": "unavailable"}, "profiles ticdc and auto"),
+        ({"profile": "ticdc", "handle_key_only": "drop"}, "dead_letter, unavailable"),
+    ],
+)
+def test_wrong_options_stop_the_start(options: dict[str, Any], words: str) -> None:
+    """A mistake in the configuration is named before the first message."""
+    with pytest.raises(ConfigError, match=words):
+        canal(**options)
+
+
+def test_options_come_as_text_too() -> None:
+    """On the command line every option is text."""
+    assert "dts" == row(UPDATE, profile="dts", restart_tolerance="600", tinyint1_as_boolean="true").writer.variant
+
+
+def test_nothing_is_learned() -> None:
+    """A metadata document cannot be ours."""
+    with pytest.raises(FatalError):
+        canal().learn("key", b"{}")
+
+
+def test_the_manual_lists_every_option() -> None:
+    """The table of options in docs/dialects/canal.md has a row for each, in their order, and no other."""
+    manual = (Path(__file__).parents[4] / "docs" / "dialects" / "canal.md").read_text()
+    section = manual.partition("## Options")[2].partition("\n## ")[0]
+    assert [field.name for field in msgspec.structs.fields(Options)] == re.findall(
+        r"^\| `(\w+)` \|", section, re.MULTILINE
+    )
+
+
+def test_times_without_seconds() -> None:
+    """An instance may be dated as people write it, and as the documentation does."""
+    instance = {"created": "2021-05-01T00:00+08:00", "restarted": ["2023-01-01T10:30Z"]}
+    Canal(Setup("shop"), {"profile": "dts", "instance": instance})
+    with pytest.raises(ConfigError, match="created"):
+        Canal(Setup("shop"), {"profile": "dts", "instance": {"created": "2021-05-01T00:00"}})

@@ -1,0 +1,144 @@
+"""What the rows of a table share: key, schema, and the memory of both (§5 and 6)."""
+
+from typing import Any
+
+import pytest
+
+from tests.translator.dialects.dts_avro.composer import (
+    NONE,
+    binary,
+    character,
+    compose,
+    fields,
+    integer,
+    local,
+    row,
+    text,
+)
+from tests.translator.dialects.dts_avro.messages import refused, row_of
+from translator.dialects.dts_avro import DtsAvro
+from translator.message import DeclaredTable, Message, Setup
+
+A, B = integer(1), integer(2)
+COLUMNS = fields(a=3, b=3)
+TWO_KEYS = {"pk_uk_info": '{"uk":["b"],"PRIMARY":["b","a"]}'}
+UNIQUE_ONLY = {"pk_uk_info": '{"uk_b":["b"],"uk_a":["a"]}'}
+CONFIGURED = DeclaredTable("shop.*", key=("a",))
+
+
+@pytest.mark.parametrize(
+    ("expected", "tags", "given"),
+    [
+        (("primary", ("b", "a"), None), TWO_KEYS, {}),
+        (("primary", ("b", "a"), None), TWO_KEYS, {"tables": [CONFIGURED], "unique_key_as_key": True}),
+        (("none", (), None), UNIQUE_ONLY, {}),
+        (("unique", ("b",), None), UNIQUE_ONLY, {"unique_key_as_key": True}),
+        (("configured", ("a",), None), UNIQUE_ONLY, {"tables": [CONFIGURED]}),
+        (("configured", ("a",), None), {}, {"tables": [CONFIGURED]}),
+        (("none", (), None), {}, {"tables": [DeclaredTable("shop.*", key=("z",))]}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": "PRIMARY"}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":"a"}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":["z"]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":[]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": "[" * 100_000}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"PRIMARY":["a"],"PRIMARY":["b"]}'}, {}),
+        (("none", (), ["PK_UK_INFO_INVALID"]), {"pk_uk_info": '{"uk":["a"],"\\u0075k":["b"]}'}, {}),
+        (("primary", ("a",), None), {"pk_uk_info": ' {"PRIMARY" : ["a"], "u\\":k":["b"]}'}, {}),
+    ],
+)
+def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: dict[str, Any]) -> None:
+    """PRIMARY in its order, else by option the first unique key, else the declared key; a useless tag is noted."""
+    change = row_of(compose("INSERT", fields=COLUMNS, afterImages=[A, B], tags=tags), **given)
+    assert expected == (change.key_kind, change.key_columns, change.notes)
+    assert change.schema is not None
+    assert expected[:2] == (change.schema.key_kind, change.schema.key_columns)
+
+
+@pytest.mark.parametrize(
+    ("noted", "before", "tags"),
+    [
+        (False, [A, B], TWO_KEYS),
+        (False, [A, B], {}),
+        (False, None, {}),
+        (True, None, TWO_KEYS),
+        (True, [NONE, B], TWO_KEYS),
+        (True, [NONE, NONE], TWO_KEYS),
+        (False, [NONE, B], {"pk_uk_info": '{"PRIMARY":["b"]}'}),
+    ],
+)
+def test_an_update_that_does_not_tell_its_old_key_is_noted(noted: bool, before: Any, tags: dict[str, str]) -> None:
+    """If such an update changed the key, the row of the old one stays with whoever follows the events."""
+    change = row_of(compose("UPDATE", fields=COLUMNS, beforeImages=before, afterImages=[A, B], tags=tags))
+    assert (["KEY_OLD_UNKNOWN"] if noted else None) == change.notes
+
+
+def test_the_schema_lists_every_column() -> None:
+    """Names in order of `fields`, types by number, the source's names of the types."""
+    columns = fields(id=8, name=253, mystery=4242)
+    schema = row_of(compose("INSERT", fields=columns, afterImages=[A, None, NONE], tags=TWO_KEYS)).schema
+    assert schema is not None
+    expected = [
+        ("id", "int64", "INT64"),
+        ("name", "string", "VAR_STRING"),
+        ("mystery", "unknown", "dataTypeNumber 4242"),
+    ]
+    assert expected == [(column.name, column.type, column.native) for column in schema.columns]
+    assert ("src", "shop", None, "orders") == (schema.source, schema.db, schema.schema, schema.table)
+
+
+def test_a_schema_does_not_depend_on_values() -> None:
+    """Rows of one table name one schema: null, withheld and broken values change nothing."""
+    columns: dict[str, Any] = {"fields": fields(a=3, t=12, s=253)}
+    rows = [
+        [A, local(2023, 10, 17, 0, 0, 0), character("x")],
+        [None, None, None],
+        [NONE, local(0, 0, 0, 0, 0, 0), character(b"\xff", "swe7")],
+    ]
+    schemas = {row_of(compose("INSERT", afterImages=cells, **columns)).schema for cells in rows}
+    assert 1 == len(schemas)
+
+
+def test_text_or_bytes_is_told_by_the_values_of_the_message() -> None:
+    """VARBINARY has the number of VARCHAR: either image may tell, and a declaration makes it the same for nulls."""
+    columns: dict[str, Any] = {"fields": fields(a=3, v=253)}
+    blob = binary(b"\xff", "BINARY")
+    null = compose("INSERT", afterImages=[A, None], **columns)
+    told = compose("UPDATE", beforeImages=[A, blob], afterImages=[A, None], **columns)
+    assert ["string", "bytes"] == [_type_of_v(row_of(value)) for value in (null, told)]
+    declared = [DeclaredTable("*", columns={"v": "bytes"})]
+    assert ["bytes", "bytes"] == [_type_of_v(row_of(value, tables=declared)) for value in (null, told)]
+    assert {"a": 1, "v": "/w=="} == row_of(told).before
+
+
+def _type_of_v(change: Any) -> str:
+    return str(change.schema.columns[1].type)
+
+
+def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
+    """No column holds both."""
+    images: dict[str, Any] = {"beforeImages": [text("x")], "afterImages": [binary(b"x")]}
+    assert ("INVALID_FIELD", "$.afterImages") == refused(compose("UPDATE", fields=fields(v=253), **images))
+
+
+def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
+    """The first record that shows text in a column of bytes is read twice; its event is that of the second reading."""
+    dialect = DtsAvro(Setup("src"), {})
+    value = compose("UPDATE", fields=fields(v=252), beforeImages=[integer(5)], afterImages=[text("x")])
+    outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for _ in range(2)]
+    assert outcomes[0] == outcomes[1]
+    assert (None, {"v": "5"}, {"v": "x"}) == (row_of(value).issues, row_of(value).before, row_of(value).after)
+
+
+def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of layouts is bounded, and forgetting changes no outcome."""
+    for module in ("layout", "rows"):
+        monkeypatch.setattr(f"translator.dialects.dts_avro.{module}.MAX_LAYOUTS", 2)
+    monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 2)
+    dialect = DtsAvro(Setup("src"), {})
+    columns = {"a": (3, A), "v": (253, binary(b"x", "BINARY"))}
+    values = [row("INSERT", columns, objectName=f"shop.t{n}") for n in range(5)] * 2
+    outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for value in values]
+    assert outcomes[:5] == outcomes[5:]
+    rows = dialect._rows
+    memories = (rows._known, rows._layouts._known, dialect._reader._tables)
+    assert all(0 < len(memory) <= 2 for memory in memories)

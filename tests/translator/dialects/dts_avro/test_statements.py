@@ -1,0 +1,246 @@
+"""DDL, and what else carries no row: statements, transactions, progress (§3 and 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdc_core.envelope import Ddl, Tx
+from tests.translator.dialects.dts_avro.composer import compose
+from tests.translator.dialects.dts_avro.messages import (
+    MYSQL,
+    ORACLE,
+    POSTGRESQL,
+    SQL_SERVER,
+    decode,
+    other_of,
+    refused,
+    row_of,
+)
+from translator.dialects.dts_avro.decode import TRANSACTIONS
+from translator.message import Changes, Skip, TableName
+
+ORDERS = TableName("shop", None, "orders")
+
+
+def ddl(sql: str, name: str | None = "shop", source: tuple[str, str] = MYSQL, **given: Any) -> bytes:
+    """A DDL record as the published one: the text in the after image, the database as objectName."""
+    return compose("DDL", objectName=name, source=source, afterImages=sql, **given)
+
+
+@pytest.mark.parametrize(
+    ("db", "table", "name", "tables"),
+    [
+        ("shop", None, "shop", ["shop.orders"]),
+        ("shop", ORDERS, "shop.orders", ["shop.orders"]),
+        (None, None, None, ["orders"]),
+    ],
+)
+@pytest.mark.parametrize("image", ["afterImages", "beforeImages"])
+def test_statements(db: str | None, table: TableName | None, name: str | None, tables: list[str], image: str) -> None:
+    """DDL is its plain text, from whichever image holds it, and what objectName tells about the place."""
+    change = other_of(compose("DDL", objectName=name, **{image: "drop table orders"}))
+    assert ("schema", Ddl("DDL", "drop table orders", tables, True)) == (change.kind, change.ddl)
+    assert (db, table) == (change.db, change.table)
+    assert (1_697_526_120_000_000, 1_697_526_120_531_000, "72469@78") == (
+        change.ts_commit_us,
+        change.ts_capture_us,
+        change.pos_native,
+    )
+
+
+def test_the_transaction_of_a_statement() -> None:
+    """Its tag GTID, as in the published record."""
+    assert Tx("0e2b1c42:7") == other_of(ddl("drop table t", tags={"GTID": "0e2b1c42:7"})).tx
+
+
+@pytest.mark.parametrize(
+    ("sql", "source", "tables"),
+    [
+        ("ALTER TABLE `orders` ADD COLUMN note text", MYSQL, ["shop.orders"]),
+        ("ALTER TABLE crm.orders ADD COLUMN note text", MYSQL, ["crm.orders"]),
+        ("RENAME TABLE a TO b", MYSQL, ["a", "b"]),
+        ("CREATE DATABASE shop", MYSQL, []),
+        ("ALTER TABLE orders ADD (note varchar2(10))", ORACLE, ["ORDERS"]),
+        ('ALTER TABLE "Orders" ADD (note varchar2(10))', ORACLE, ["Orders"]),
+        ("ALTER TABLE Public.Orders ADD COLUMN note text", POSTGRESQL, ["public.orders"]),
+        ("ALTER TABLE orders ADD note varchar(10)", SQL_SERVER, ["orders"]),
+    ],
+)
+def test_affected_tables(sql: str, source: tuple[str, str], tables: list[str]) -> None:
+    """Each source's own grammar and its rule for names without quotes; a database that MySQL's text lacks is known."""
+    assert Ddl("DDL", sql, tables, True) == other_of(ddl(sql, source=source)).ddl
+
+
+@pytest.mark.parametrize(
+    ("sql", "source"),
+    [
+        ("ALTER TABLE orders DROP PARTITION p0", MYSQL),
+        ("GRANT ALL ON shop.* TO 'x'@'%'", MYSQL),
+        ("ALTER TABLE orders ADD COLUMN note text", ("DB2", "11")),
+        ("ALTER TABLE a.b.c.d ADD COLUMN note text", POSTGRESQL),
+    ],
+)
+def test_what_is_not_understood_is_text(sql: str, source: tuple[str, str]) -> None:
+    """Tables are named only where the whole text was understood, in a grammar that is known."""
+    change = other_of(ddl(sql, source=source))
+    assert (Ddl("DDL", sql, None, False), None) == (change.ddl, change.notes)
+
+
+def test_a_statement_of_another_table_is_noted() -> None:
+    """The event has what was sent."""
+    change = other_of(ddl("DROP TABLE items", "shop.orders"))
+    assert (ORDERS, ["SQL_NAMES_ANOTHER_TABLE"]) == (change.table, change.notes)
+
+
+def test_a_command_is_a_statement() -> None:
+    """MongoDB's is no SQL: the text is passed on."""
+    change = other_of(compose("COMMAND", source=("MongoDB", "6.0"), objectName="shop", afterImages='{"drop": "t"}'))
+    assert ("schema", "shop", Ddl("COMMAND", '{"drop": "t"}')) == (change.kind, change.db, change.ddl)
+
+
+# -- truncate
+
+
+@pytest.mark.parametrize(
+    ("table", "sql", "name", "source"),
+    [
+        (ORDERS, "TRUNCATE TABLE orders", "shop", MYSQL),
+        (ORDERS, "truncate `shop`.`orders`;", "shop", MYSQL),
+        (ORDERS, "TRUNCATE TABLE orders", "shop.orders", MYSQL),
+        (ORDERS, "TRUNCATE TABLE shop.orders", "shop.orders", ("DRDS", "5.7")),
+        (TableName("SHOP", None, "ORDERS"), "truncate table orders", "SHOP.ORDERS", ORACLE),
+        (TableName("SHOP", None, "orders"), 'truncate table "orders"', "SHOP.orders", ORACLE),
+        (TableName("db", "public", "orders"), "TRUNCATE Orders", "db.public.orders", POSTGRESQL),
+        (TableName("db", "public", "orders"), "TRUNCATE public.orders", "db.public.orders", POSTGRESQL),
+        (TableName("db", "dbo", "orders"), "TRUNCATE TABLE dbo.orders", "db.dbo.orders", SQL_SERVER),
+    ],
+)
+def test_a_truncate_of_the_named_table_empties_it(
+    table: TableName, sql: str, name: str, source: tuple[str, str]
+) -> None:
+    """One statement, one table, and the one that the record names, or MySQL's in the database that it names: op t."""
+    change = row_of(ddl(sql, name, source))
+    assert ("t", table, None, None) == (change.op, change.table, change.before, change.after)
+    assert (1_697_526_120_000_000, "72469@78", "v3") == (change.ts_commit_us, change.pos_native, change.writer.variant)
+
+
+def test_a_truncate_of_a_part_empties_no_table() -> None:
+    """Under `logical_names` the events' table has other parts, whose rows are still there."""
+    change = other_of(ddl("TRUNCATE TABLE orders", "shop.orders"), logical_names=True)
+    assert (["STATEMENT_NOT_APPLIED"], ORDERS) == (change.notes, change.table)
+
+
+@pytest.mark.parametrize(
+    ("sql", "name", "source"),
+    [
+        ("TRUNCATE TABLE orders, items", "shop", MYSQL),
+        ("TRUNCATE TABLE crm.orders", "shop", MYSQL),
+        ("TRUNCATE TABLE orders", None, MYSQL),
+        ("TRUNCATE TABLE items", "shop.orders", MYSQL),
+        ("TRUNCATE TABLE Orders", "shop.orders", MYSQL),
+        ('TRUNCATE TABLE "orders"', "SHOP.ORDERS", ORACLE),
+        ("TRUNCATE TABLE orders", "SHOP", ORACLE),
+        ("TRUNCATE orders", "db", POSTGRESQL),
+    ],
+)
+def test_a_truncate_that_does_not_agree_stays_text(sql: str, name: str | None, source: tuple[str, str]) -> None:
+    """Rows are gone, and no event says so: the note that every consumer watches for."""
+    change = other_of(ddl(sql, name, source))
+    assert (sql, True) == (change.ddl and change.ddl.sql, "STATEMENT_NOT_APPLIED" in (change.notes or ()))
+
+
+@pytest.mark.parametrize(
+    ("sql", "source"),
+    [
+        ("TRUNCATE orders CASCADE", POSTGRESQL),
+        ("TRUNCATE ONLY orders", POSTGRESQL),
+        ("truncate table orders restart identity", POSTGRESQL),
+        ("TRUNCATE TABLE orders PARTITION (p0)", POSTGRESQL),
+        ("truncate table orders drop storage", ORACLE),
+        ("ALTER TABLE orders TRUNCATE PARTITION p0", MYSQL),
+        ("/*!50000 TRUNCATE TABLE orders */", MYSQL),
+        ("TRUNCATE TABLE orders; DROP TABLE items", MYSQL),
+        ("TRUNCATE TABLE orders IMMEDIATE", ("DB2", "11")),
+    ],
+)
+def test_a_truncate_that_is_anything_more_stays_text(sql: str, source: tuple[str, str]) -> None:
+    """What is not understood to its end empties no table, but consumers are told that rows may be gone."""
+    change = other_of(ddl(sql, "db.public.orders", source))
+    assert (Ddl("DDL", sql), ["STATEMENT_NOT_APPLIED"]) == (change.ddl, change.notes)
+
+
+@pytest.mark.parametrize("sql", ["DROP TABLE orders", "ALTER TABLE orders ADD truncated int", "GRANT x TO y"])
+def test_what_is_no_truncate_is_not_noted(sql: str) -> None:
+    """A word that only begins so is another word."""
+    assert other_of(ddl(sql, "db.public.orders", POSTGRESQL)).notes is None
+
+
+@given(st.text(min_size=1, max_size=40), st.sampled_from([MYSQL, ORACLE, POSTGRESQL, SQL_SERVER]))
+def test_no_text_refuses_a_statement(sql: str, source: tuple[str, str]) -> None:
+    """Whatever the text: one event."""
+    outcome = decode(ddl(sql, source=source))
+    assert isinstance(outcome, Changes)
+    assert 1 == len(outcome.changes)
+
+
+# -- marks
+
+
+@pytest.mark.parametrize("operation", TRANSACTIONS)
+def test_transaction_marks_are_an_option(operation: str) -> None:
+    """Skipped and counted, unless `transactions` is set; then an event of kind tx whose note tells which mark it is."""
+    value = compose(operation, objectName=None, tags={"GTID": "0e2b1c42:7"})
+    assert Skip("transaction_mark") == decode(value)
+    change = other_of(value, transactions=True)
+    assert ("tx", [f"TRANSACTION_{operation}"], Tx("0e2b1c42:7")) == (change.kind, change.notes, change.tx)
+    assert (None, None, "72469@78", 1_697_526_120_000_000) == (
+        change.db,
+        change.table,
+        change.pos_native,
+        change.ts_commit_us,
+    )
+
+
+@pytest.mark.parametrize("operation", ["HEARTBEAT", "CHECKPOINT"])
+@pytest.mark.parametrize(
+    ("expected", "given_"),
+    [
+        (1_697_526_120_000_000, {"schema": "v2"}),
+        (1_697_526_180_000_000, {"bornTimestamp": 1_697_526_180}),
+        (1_697_526_180_123_000, {"bornTimestamp": 1_697_526_180_123}),
+        (1_697_526_120_000_000, {"bornTimestamp": 0}),
+        (1_697_526_120_000_000, {"bornTimestamp": 7}),
+        (None, {"sourceTimestamp": 0, "bornTimestamp": 0}),
+    ],
+)
+def test_progress(operation: str, expected: int | None, given_: dict[str, Any]) -> None:
+    """A heartbeat and a checkpoint are a watermark: the later of two times, for an idle source moves only the last."""
+    change = other_of(compose(operation, objectName=None, **given_))
+    assert ("watermark", expected, "72469@78", None) == (
+        change.kind,
+        change.ts_commit_us,
+        change.pos_native,
+        change.notes,
+    )
+
+
+def test_a_mark_names_its_place_where_it_has_one() -> None:
+    """objectName is null in every sample; if it is not, the event has it, and a wrong one is refused."""
+    assert ("shop", ORDERS) == (
+        (change := other_of(compose("HEARTBEAT", objectName="shop.orders"))).db,
+        change.table,
+    )
+    assert ("INVALID_FIELD", "$.objectName") == refused(compose("HEARTBEAT", objectName="a..b"))
+
+
+@pytest.mark.parametrize("image", [None, "text", []])
+@pytest.mark.parametrize("fields", [None, "text", []])
+def test_images_and_fields_of_marks_are_read_and_left(image: Any, fields: Any) -> None:
+    """The vendor's code takes text and lists there, and throws them away (§3)."""
+    given_ = {"fields": fields, "beforeImages": image, "afterImages": image}
+    assert "watermark" == other_of(compose("CHECKPOINT", **given_)).kind
+    assert Skip("noop") == decode(compose("NOOP", **given_))

@@ -1,0 +1,191 @@
+"""columnMask and changeMask. §5."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.translator.dialects.qlik.messages import SCHEMA_ID, bare, change, dialect, enveloped, events, refusal, taught
+from translator.dialects._rows import ConvertersOr
+from translator.dialects.qlik.envelope_fields import OPERATIONS, HeaderRules, read_headers
+from translator.dialects.qlik.frame import Frame
+from translator.dialects.qlik.masks import Masks, read_mask
+from translator.dialects.qlik.rows import read_change, read_sections
+from translator.dialects.qlik.tables import UNKNOWN, Table
+from translator.message import Limits, TableName
+
+ASSUMED = "MASK_ORDINALS_ASSUMED"
+
+
+@pytest.mark.parametrize(
+    ("text", "mask"),
+    [
+        ("0B", 0b1011),
+        ("0b", 0b1011),
+        ("0x0B", 0b1011),
+        ("0XB", 0b1011),
+        ("b", 0b1011),
+        ("008080", 0x8080),
+        ("00", 0),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_mask_text(text: str | None, mask: int | None) -> None:
+    """Hex of any case, odd length and leading zeros; no text is unknown, zero is not."""
+    assert mask == read_mask({"m": text}, "m", "$")
+
+
+@pytest.mark.parametrize("text", ["xy", "0x", "0 1", "-1", "+1", "1_0", "٣", "01\n"])
+def test_mask_that_is_not_hex(text: str) -> None:
+    """Anything else is refused, also where Python would read a number."""
+    assert ("INVALID_FIELD", "$.headers.columnMask") == refusal(dialect(), bare("INSERT", {"a": 1}, columnMask=text))
+    assert ("INVALID_FIELD", "$.headers.changeMask") == refusal(dialect(), bare("INSERT", {"a": 1}, changeMask=text))
+
+
+def test_most_significant_byte_first() -> None:
+    """The mask of three bytes of cantodimo: 16 columns, 8 and 16 changed, all captured."""
+    row = {f"c{n}": f"v{n}" for n in range(1, 17)}
+    old = {**row, "c8": "x", "c16": "y"}
+    read = change(dialect(), bare("UPDATE", row, old, changeMask="008080", columnMask="00FFFF"))
+    assert (["c8", "c16"], None, [ASSUMED]) == (read.changed, read.unavailable, read.notes)
+    assert 16 == len(read.after or {})
+
+
+def test_ordinals_of_the_documentation() -> None:
+    """0B is ordinals 1, 2 and 4."""
+    assert ["a", "b", "d"] == Masks.over(None, 0x0B, {"a": 1, "b": 2, "c": 3, "d": 4}).changed()
+
+
+def test_column_not_captured() -> None:
+    """An Oracle update as public_js has it: columnMask 05, changeMask 00. Column 2 is absent, not null."""
+    row = {"ID": "1", "FIRST_NAME": None, "LAST_NAME": None}
+    read = change(dialect(), bare("UPDATE", row, row, changeMask="00", columnMask="05"))
+    assert {"ID": "1", "LAST_NAME": None} == read.after == read.before
+    assert (["FIRST_NAME"], [], [ASSUMED]) == (read.unavailable, read.changed, read.notes)
+
+
+def test_delete_of_a_key_only() -> None:
+    """A delete that captured its key alone has the key alone."""
+    read = change(dialect(), bare("DELETE", {"id": 7, "a": None, "b": None}, changeMask="01", columnMask="01"))
+    assert ({"id": "7"}, ["a", "b"], None) == (read.before, read.unavailable, read.changed)
+
+
+def test_value_beside_a_clear_bit() -> None:
+    """A value speaks for itself: it is kept, and the mask's denial is noted."""
+    read = change(dialect(), bare("INSERT", {"id": 1, "a": "x", "b": None}, columnMask="01"))
+    assert ({"id": "1", "a": "x"}, ["b"]) == (read.after, read.unavailable)
+    assert [ASSUMED, "COLUMN_MASK_CONTRADICTED"] == read.notes
+
+
+@pytest.mark.parametrize(("operation", "op"), [("INSERT", "c"), ("UPDATE", "u"), ("DELETE", "d"), ("REFRESH", "r")])
+def test_nulls_beside_a_disproved_mask(operation: str, op: str) -> None:
+    """A value where the mask says that there is none: then no null of the row is taken for NULL, whatever its bit; nor
+    is the image complete, nor the other mask believed, whose bits are those of the same columns."""
+    reader = taught({"ID": {"primaryKeyPosition": 1}, "NAME": {}, "PAY": {}, "NOTE": {}})
+    row = {"ID": "1", "NAME": "x", "PAY": None, "NOTE": None}
+    value = enveloped(bare(operation, row, columnMask="05", changeMask="04"), SCHEMA_ID)
+    read = change(reader, value)
+    image = read.before if op == "d" else read.after
+    assert (op, {"ID": "1", "NAME": "x"}, ["PAY", "NOTE"]) == (read.op, image, read.unavailable)
+    assert (["COLUMN_MASK_CONTRADICTED"], None) == (read.notes, read.changed)
+    (event,) = events(reader, value)
+    assert ('{"ID":"1"}', "partial") == (event.key, event.before_state if op == "d" else event.after_state)
+
+
+def test_either_image_disproves_the_mask() -> None:
+    """There is one mask for both; the nulls of both are then in doubt, and their values are kept."""
+    row, old = {"id": 1, "a": None, "b": None}, {"id": 1, "a": "x", "b": None}
+    read = change(dialect(), bare("UPDATE", row, old, columnMask="05"))
+    assert ({"id": "1", "a": "x"}, {"id": "1"}, ["a", "b"]) == (read.before, read.after, read.unavailable)
+    assert [ASSUMED, "COLUMN_MASK_CONTRADICTED"] == read.notes
+
+
+def test_a_key_of_which_a_part_is_null_in_a_doubtful_image() -> None:
+    """A key column holds no NULL: what is null in the row after was not captured, and is that of the row before."""
+    reader = taught({"A": {"primaryKeyPosition": 1}, "B": {"primaryKeyPosition": 2}, "N": {}})
+    value = bare("UPDATE", {"A": "1", "B": None, "N": "x"}, {"A": "1", "B": "2", "N": "y"}, columnMask="03")
+    (event,) = events(reader, enveloped(value, SCHEMA_ID))
+    assert ('{"A":"1","B":"2"}', None, ["B"]) == (event.key, event.key_old, event.unavailable)
+
+
+@pytest.mark.parametrize("name", ["columnMask", "changeMask"])
+def test_mask_exceeds_the_columns(name: str) -> None:
+    """A bit above the highest ordinal is of another table, or the bytes lie the other way round."""
+    row = {"a": 1, "b": 2, "c": 3}
+    assert change(dialect(), bare("UPDATE", row, **{name: "07"}))
+    assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("UPDATE", row, **{name: "08"}))
+    assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("UPDATE", row, **{name: "FF" * 9_000}))
+
+
+def test_assumption_is_noted_with_a_mask_only() -> None:
+    """Without metadata the place in the row stands for the ordinal, noted where a mask asks for it."""
+    row = {"a": 1}
+    assert [ASSUMED] == change(dialect(), bare("UPDATE", row, changeMask="01")).notes
+    assert change(dialect(), bare("UPDATE", row)).notes is None
+
+
+def test_column_without_a_place() -> None:
+    """A column of beforeData that data lacks has no place to assume; without a mask none is needed."""
+    images: dict[str, Any] = {"data": {"a": 1}, "before": {"a": 1, "b": 2}}
+    assert ("INVALID_FIELD", "$.beforeData") == refusal(dialect(), bare("UPDATE", **images, columnMask="01"))
+    assert {"a": "1", "b": "2"} == change(dialect(), bare("UPDATE", **images)).before
+
+
+# -- changed
+
+
+@pytest.mark.parametrize("operation", ["INSERT", "DELETE", "REFRESH"])
+def test_changed_is_of_updates(operation: str) -> None:
+    """The changeMask of other operations names inserted or key columns: it is no list of changes."""
+    assert change(dialect(), bare(operation, {"a": 1}, changeMask="01")).changed is None
+
+
+def test_changed_without_before() -> None:
+    """Without an older image the changeMask is believed."""
+    assert ["b"] == change(dialect(), bare("UPDATE", {"a": 1, "b": 2}, changeMask="02")).changed
+
+
+def test_unchanged_column_with_its_bit() -> None:
+    """A column may be written with the value it had: the mask stands."""
+    assert ["a"] == change(dialect(), bare("UPDATE", {"a": 1}, {"a": 1}, changeMask="01")).changed
+
+
+def test_change_without_its_bit() -> None:
+    """A mask that misses a change is not believed, and not corrected either: what changed is unknown."""
+    read = change(dialect(), bare("UPDATE", {"a": 1, "b": 2}, {"a": 1, "b": 3}, changeMask="01"))
+    assert (None, [ASSUMED, "CHANGE_MASK_CONTRADICTED"]) == (read.changed, read.notes)
+
+
+def test_lob_has_no_bit() -> None:
+    """A table with a LOB column never says what changed: LOBs have no bit in the mask."""
+    reader = taught({"id": {}, "doc": {"type": "CLOB"}})
+    value = enveloped(
+        bare("UPDATE", {"id": "1", "doc": "x"}, {"id": "1", "doc": "y"}, changeMask="01"),
+        SCHEMA_ID,
+    )
+    assert (None, None) == (change(reader, value).changed, change(reader, value).notes)
+
+
+class Counted(str):
+    """A column name that counts how often it is compared with another."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+def test_work_grows_with_the_columns() -> None:
+    """Not with their square, however many of them were not captured."""
+    cells = {Counted(f"c{number}"): None for number in range(1000)}
+    frame = Frame("bare_json", "DT", None, bare("UPDATE", cells, columnMask="5" * 250), "$")
+    headers = read_headers(frame.body, "$", HeaderRules(OPERATIONS, "note", ()))
+    sections = read_sections(frame, "u", Limits(), has_key=False)
+    read = read_change(frame, headers, sections, Table(TableName(None, "S", "T"), ConvertersOr({}, UNKNOWN)), Limits())
+    assert 500 == len(read.unavailable or ())
+    assert Counted.compared < 10_000

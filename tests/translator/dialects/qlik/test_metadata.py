@@ -1,0 +1,230 @@
+"""Metadata messages: learned, stored, and joined to rows. §2."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from cdc_core.envelope import Column
+from tests.translator.dialects.qlik.messages import (
+    SCHEMA_ID,
+    bare,
+    change,
+    dialect,
+    enveloped,
+    message,
+    metadata,
+    refusal,
+    sample,
+    taught,
+)
+from translator.dialects.qlik.metadata import Metadata
+from translator.errors import FatalError
+from translator.message import DeclaredTable, Learned, TableName, Writer
+
+COLUMNS: dict[str, dict[str, Any]] = {"id": {"type": "INT4", "primaryKeyPosition": 1, "nullable": False}, "name": {}}
+
+
+def learned(value: bytes | dict[str, Any]) -> Learned:
+    """What a metadata message teaches."""
+    outcome = dialect().decode(message(value))
+    assert isinstance(outcome, Learned)
+    return outcome
+
+
+def broken(*path: str, value: Any) -> dict[str, Any]:
+    """A metadata message with another value at a place of its body; `...` takes the member away."""
+    whole = metadata(COLUMNS)
+    parent = whole["message"]
+    for name in path[:-1]:
+        parent = parent[name]
+    if value is ...:
+        del parent[path[-1]]
+    else:
+        parent[path[-1]] = value
+    return whole
+
+
+# -- learning
+
+
+def test_same_message_same_bytes() -> None:
+    """A metadata message published again gives the same bytes, whatever the order of its columns and members."""
+    first = learned(sample("metadata_learned"))
+    body = msgspec.json.decode(sample("metadata_learned"))
+    listed = body["message"]["tableStructure"]["tableColumns"]
+    body["message"]["tableStructure"]["tableColumns"] = dict(reversed(listed.items()))
+    again = learned(msgspec.json.encode(dict(reversed(body.items()))))
+    assert SCHEMA_ID == first.key
+    assert first == again
+
+
+def test_document_holds_what_is_needed() -> None:
+    """Lineage, columns by ordinal and the data schema, in compact JSON."""
+    document = learned(metadata({"a": {"ordinal": 2}, "b": {"ordinal": 1, "type": "INT4"}}, task="t")).document
+    rest = '"length":0,"precision":0,"scale":0,"key":0,"nullable":null'
+    expected = (
+        f'{{"schemaId":"{SCHEMA_ID}","server":null,"task":"t","schema":"S","table":"T","tableVersion":null,'
+        f'"timestamp":null,"columns":[{{"name":"b","ordinal":1,"type":"INT4",{rest}}},'
+        f'{{"name":"a","ordinal":2,"type":"STRING",{rest}}}],"dataSchema":"{{}}"}}'
+    )
+    assert expected == document.decode()
+
+
+def test_learn_is_frozen_and_repeatable() -> None:
+    """The same document is learned the same, and what is learned cannot be changed."""
+    document = learned(sample("metadata_learned")).document
+    first, again = dialect().learn("key", document), dialect().learn("key", document)
+    assert isinstance(first, Metadata)
+    assert first == again
+    with pytest.raises(AttributeError):
+        first.document.table = "x"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("document", [b"", b"{}", b"[1]", b"\xff", b'{"schemaId":"x"}'])
+def test_stored_document_of_somebody_else(document: bytes) -> None:
+    """A metadata topic that holds something else stops the process: going on would invent types."""
+    with pytest.raises(FatalError):
+        dialect().learn("key", document)
+
+
+def test_lookup_of_something_else_is_a_bug() -> None:
+    """What the look-up returns was made by learn()."""
+    with pytest.raises(TypeError):
+        dialect({SCHEMA_ID: object()}).decode(message(enveloped(bare("INSERT", {"a": 1}), SCHEMA_ID)))
+
+
+# -- joining
+
+
+def test_row_with_metadata() -> None:
+    """Metadata gives the row its table, writer, types, key and complete schema."""
+    reader = taught(COLUMNS, server="srv", task="tsk")
+    read = change(reader, enveloped(bare("INSERT", {"id": 1, "name": "a"}), SCHEMA_ID))
+    assert TableName(None, "S", "T") == read.table
+    assert Writer("enveloped_json", "certain", server="srv", task="tsk") == read.writer
+    assert {"id": 1, "name": "a"} == read.after
+    assert (("id",), "primary") == (read.key_columns, read.key_kind)
+    assert read.schema is not None
+    assert ("src", "S", "T", "primary") == (
+        read.schema.source,
+        read.schema.schema,
+        read.schema.table,
+        read.schema.key_kind,
+    )
+    assert (
+        Column("id", "int32", nullable=False, key=1, native="INT4"),
+        Column("name", "string", native="STRING"),
+    ) == read.schema.columns
+
+
+def test_ordinals_of_metadata() -> None:
+    """Masks go by the ordinals of the metadata, gaps and another order in the message included; nothing is assumed."""
+    reader = taught({"a": {"ordinal": 2}, "b": {"ordinal": 5}, "c": {"ordinal": 9}})
+    row = {"c": None, "a": None, "b": "x"}
+    read = change(reader, enveloped(bare("UPDATE", row, changeMask="10", columnMask="110"), SCHEMA_ID))
+    assert {"c": None, "b": "x"} == read.after
+    assert (["a"], ["b"], None) == (read.unavailable, read.changed, read.notes)
+    exceeding = enveloped(bare("UPDATE", row, columnMask="0200"), SCHEMA_ID)
+    assert ("INVALID_FIELD", "$.message.headers.columnMask") == refusal(reader, exceeding)
+
+
+def test_column_that_metadata_does_not_know() -> None:
+    """A row with a column that its own metadata lacks is not of that schema: refused."""
+    value = enveloped(bare("INSERT", {"id": 1, "surprise": 2}), SCHEMA_ID)
+    assert ("INVALID_FIELD", "$.message.data") == refusal(taught(COLUMNS), value)
+
+
+def test_key_order() -> None:
+    """The key goes by its positions, not by the order of the columns."""
+    reader = taught({"a": {"primaryKeyPosition": 2}, "b": {}, "c": {"primaryKeyPosition": 1}})
+    assert ("c", "a") == change(reader, enveloped(bare("INSERT", {"a": "1"}), SCHEMA_ID)).key_columns
+
+
+def test_key_by_declaration() -> None:
+    """A key that the operator declares is taken where the metadata has none, and only there."""
+    tables = (DeclaredTable("S.T", key=("name",)),)
+    value = enveloped(bare("INSERT", {"id": 1, "name": "a"}), SCHEMA_ID)
+    keyless = change(taught({"id": {"type": "INT4"}, "name": {}}, tables), value)
+    assert (("name",), "configured") == (keyless.key_columns, keyless.key_kind)
+    assert keyless.schema is not None
+    assert (("name",), "configured") == (keyless.schema.key_columns, keyless.schema.key_kind)
+    assert (("id",), "primary") == (change(taught(COLUMNS, tables), value).key_columns, "primary")
+
+
+def test_untyped_ignores_metadata() -> None:
+    """With `untyped: translate` an event does not depend on what was learned before it: metadata is not looked up."""
+    value = enveloped(bare("INSERT", {"id": 1}), SCHEMA_ID)
+    found = learned(metadata(COLUMNS))
+    document = dialect().learn(found.key, found.document)
+    unlearned, known = dialect(untyped="translate"), dialect({SCHEMA_ID: document}, untyped="translate")
+    assert change(unlearned, value) == change(known, value)
+    assert ({"id": "1"}, None) == (change(known, value).after, change(known, value).schema)
+
+
+# -- refused
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "code"),
+    [
+        (("schemaId",), ..., "MISSING_FIELD"),
+        (("schemaId",), "", "MISSING_FIELD"),
+        (("schemaId",), "F" * 129, "INVALID_FIELD"),
+        (("schemaId",), "OTHER", "INVALID_FIELD"),
+        (("dataSchema",), 1, "INVALID_FIELD"),
+        (("dataSchema",), "ü" * 5_001, "LIMIT_EXCEEDED"),
+        (("lineage",), ..., "MISSING_FIELD"),
+        (("lineage", "table"), ..., "MISSING_FIELD"),
+        (("lineage", "table"), "", "INVALID_FIELD"),
+        (("lineage", "schema"), 1, "INVALID_FIELD"),
+        (("lineage", "tableVersion"), "1", "INVALID_FIELD"),
+        (("lineage", "tableVersion"), -1, "INVALID_FIELD"),
+        (("tableStructure",), ..., "MISSING_FIELD"),
+        (("tableStructure", "tableColumns"), {}, "INVALID_FIELD"),
+        (("tableStructure", "tableColumns"), [], "INVALID_FIELD"),
+        (("tableStructure", "tableColumns"), {f"c{n}": {} for n in range(21)}, "LIMIT_EXCEEDED"),
+    ],
+)
+def test_broken_metadata(path: tuple[str, ...], value: Any, code: str) -> None:
+    """Metadata that lacks something or contradicts itself teaches nothing."""
+    assert (code, ".".join(("$.message", *path))) == refusal(dialect(), broken(*path, value=value))
+
+
+@pytest.mark.parametrize(
+    ("member", "value", "code"),
+    [
+        ("type", ..., "MISSING_FIELD"),
+        ("type", "VARCHAR", "INVALID_FIELD"),
+        ("type", "int4", "INVALID_FIELD"),
+        ("ordinal", ..., "MISSING_FIELD"),
+        ("ordinal", 0, "INVALID_FIELD"),
+        ("ordinal", 21, "INVALID_FIELD"),
+        ("ordinal", True, "INVALID_FIELD"),
+        ("precision", 1001, "INVALID_FIELD"),
+        ("scale", -1001, "INVALID_FIELD"),
+        ("length", -1, "INVALID_FIELD"),
+        ("primaryKeyPosition", -1, "INVALID_FIELD"),
+        ("nullable", 1, "INVALID_FIELD"),
+    ],
+)
+def test_broken_column(member: str, value: Any, code: str) -> None:
+    """So does a column."""
+    path = ("tableStructure", "tableColumns", "name", member)
+    assert (code, f"$.message.tableStructure.tableColumns.'name'.{member}") == refusal(
+        dialect(), broken(*path, value=value)
+    )
+
+
+@pytest.mark.parametrize("member", ["ordinal", "primaryKeyPosition"])
+def test_numbers_are_unique(member: str) -> None:
+    """Two columns with one ordinal or one place in the key are no table."""
+    whole = broken("tableStructure", "tableColumns", "name", member, value=1)
+    assert ("INVALID_FIELD", "$.message.tableStructure.tableColumns") == refusal(dialect(), whole)
+
+
+def test_envelope_may_leave_the_id_out() -> None:
+    """Help's wording lets the envelope of metadata have no messageSchemaId: the body has it."""
+    assert learned(metadata(COLUMNS)) == learned({**metadata(COLUMNS), "messageSchemaId": None})

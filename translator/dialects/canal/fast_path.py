@@ -1,0 +1,155 @@
+"""The common row message, read in one step into types, so that no member has to be asked what it is.
+
+A short cut for speed. Whatever is unusual about a message, a fault too, makes it give up; then the plain way
+(`decode.py`) reads the message from the start and finds the words for it. A property test holds that both ways give
+the same changes. Measured for an update of 12 columns: 5 us to here, 30 us the plain way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from cdc_core.envelope import Tx
+from translator.dialects._json import check_distinct, parse_object
+from translator.dialects.canal.envelope_fields import MAX_MS, Head
+from translator.dialects.canal.layout import LAYOUTS, Layout, Layouts
+from translator.dialects.canal.rows import read_pk_names, read_types
+from translator.dialects.canal.variant import EraOf
+from translator.errors import MessageError
+from translator.message import Limits, TableName
+
+_Cells = Annotated[dict[str, str | None], Meta(min_length=1)]
+_Milliseconds = Annotated[int, Meta(ge=0, le=MAX_MS)]
+
+
+class _Tidb(Struct):
+    """The member of TiCDC on a row that is sent as any other."""
+
+    commit_ts: int = msgspec.field(name="commitTs")
+
+
+class Body(Struct, gc=False):
+    """The members of the common row message; UNSET is one that was not sent, apart from null."""
+
+    type: Literal["INSERT", "UPDATE", "DELETE"]
+    table: Annotated[str, Meta(min_length=1)]
+    data: Annotated[list[_Cells], Meta(min_length=1)]
+    types: Raw = msgspec.field(name="mysqlType")
+    database: str | UnsetType | None = UNSET
+    old: list[dict[str, str | None] | None] | UnsetType | None = UNSET
+    pk_names: tuple[str, ...] | UnsetType | None = msgspec.field(name="pkNames", default=UNSET)
+    es: _Milliseconds | UnsetType | None = UNSET
+    ts: _Milliseconds | UnsetType | None = UNSET
+    id: int | UnsetType | None = UNSET
+    gtid: str | UnsetType | None = UNSET
+    sql: str | UnsetType | None = UNSET
+    sql_types: Raw | UnsetType = msgspec.field(name="sqlType", default=UNSET)
+    is_ddl: Literal[False] | UnsetType | None = msgspec.field(name="isDdl", default=UNSET)
+    tidb: _Tidb | UnsetType = msgspec.field(name="_tidb", default=UNSET)
+
+
+_decode = msgspec.json.Decoder(Body).decode
+_encode = msgspec.json.Encoder().encode
+_DEPTH = 3
+"""How deep the message nests: the object, an array of rows, a row."""
+_LONG = 65_536
+"""Bytes of a member that is not worth keeping as the key of a compiled layout."""
+
+
+class QuickReader:
+    """Reads the common row messages of a source."""
+
+    def __init__(self, layouts: Layouts, limits: Limits, profile: str) -> None:
+        self._marked = _MARKED.get(profile, _named)
+        self._layouts = layouts
+        self._limits = limits
+        self._layout = lru_cache(maxsize=LAYOUTS)(self._compile)
+        # No message of so few bytes can pass the limits: a row has two bytes at the least, a cell six (`"":"",`).
+        self._small = 0 if limits.json_depth < _DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
+
+    def read(self, value: bytes) -> tuple[Body, Layout] | None:
+        """The message and the layout of its table; None when the plain way must read it."""
+        try:
+            body = _decode(value)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        # The encoder writes the shortest JSON there is. Where that is as long as the message, all of the message was
+        # read: no member twice, none unknown.
+        if len(_encode(body)) != len(value) or not (len(value) <= self._small or self._within_limits(body)):
+            return None
+        if self._marked(body):
+            return None
+        key = body.pk_names or ()
+        for name in key:
+            if name not in body.data[0]:
+                return None
+        types, sql_types = bytes(body.types), bytes(body.sql_types or b"")
+        if len(types) + len(sql_types) > _LONG:
+            return None
+        layout = self._layout(body.database or None, body.table, types, sql_types, key)
+        return None if layout is None else (body, layout)
+
+    def _within_limits(self, body: Body) -> bool:
+        limits = self._limits
+        old = body.old or ()
+        return (
+            max(len(body.data), len(old)) <= limits.rows
+            and max(map(len, body.data)) <= limits.columns
+            and max([len(row) for row in old if row], default=0) <= limits.columns
+            and limits.json_depth >= _DEPTH
+        )
+
+    def _compile(
+        self, db: str | None, table: str, types: bytes, sql_types: bytes, pk_names: tuple[str, ...]
+    ) -> Layout | None:
+        try:
+            parsed = {"mysqlType": self._flat(types), "pkNames": list(pk_names)}
+            if sql_types not in (b"", b"null"):
+                self._flat(sql_types)  # nothing is read from it, but it may be at fault
+            name = TableName(db, None, table)
+            return self._layouts.of(name, read_types(parsed, self._limits), read_pk_names(parsed, self._limits))
+        except MessageError:
+            return None
+
+    def _flat(self, text: bytes) -> dict[str, object]:
+        limits = msgspec.structs.replace(self._limits, json_depth=1)
+        parsed = parse_object(text, limits)
+        check_distinct(text, parsed)
+        return parsed
+
+
+def _named(body: Body) -> bool:
+    return body.tidb is not UNSET
+
+
+def _not_of_canal(body: Body) -> bool:
+    return _named(body) or body.id == 0 or (body.es or 0) % 1000 != 0 or not (body.id or body.es or body.ts)
+
+
+_MARKED: Mapping[str, Callable[[Body], bool]] = {
+    "oss": _not_of_canal,
+    "ticdc": lambda body: False,
+    "auto": lambda body: True,
+}
+"""Profile -> whether a message may have a mark (`marks.py`), which only the plain way looks for."""
+
+
+def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
+    """What the rows of a message share, as `read_head` finds it."""
+    es, ts, number = body.es, body.ts, body.tidb.commit_ts if body.tidb else body.id
+    return Head(
+        body.type,
+        table.db,
+        table,
+        body.sql or None,
+        era_of(ts if isinstance(ts, int) else None),
+        es * 1000 if isinstance(es, int) else None,
+        ts * 1000 if isinstance(ts, int) else None,
+        str(number) if isinstance(number, int) else None,
+        Tx(body.gtid) if body.gtid and gtid_names_transaction else None,
+    )
