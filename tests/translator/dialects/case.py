@@ -2,7 +2,8 @@
 
 message.*      the Kafka value, byte for byte (.json, .txt, .bin)
 expected.json  the outcome, written by `write_expected` and reviewed by a person
-about.md       where the message comes from and what is special about it
+about.md       where the message comes from and what is special about it; a last line `Shows:` names the requirements
+               (requirements.toml) that the case shows
 options.json   options of the dialect (optional)
 tables.json    declared tables, as in `tables:` of the configuration (optional)
 metadata*      messages that are learned first, in the order of their names (optional)
@@ -53,6 +54,12 @@ def opened(case: Path) -> tuple[Dialect, Message]:
     (path,) = case.glob("message.*")
     keys = [path.read_bytes() for path in case.glob("key.*")]
     return dialect, msgspec.structs.replace(_message(path), key=keys[0] if keys else None)
+
+
+def shown_by(case: Path) -> tuple[str, ...]:
+    """Return the ids of the requirements that the case shows, as its about.md names them."""
+    last = (case / "about.md").read_text(encoding="utf-8").strip().rpartition("\n")[2]
+    return tuple(last.removeprefix("Shows: ").split(", ")) if last.startswith("Shows: ") else ()
 
 
 def _setup(case: Path, learned: dict[str, object]) -> Setup:

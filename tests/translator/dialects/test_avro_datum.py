@@ -93,6 +93,7 @@ def test_truncated() -> None:
         assert path_of(DATUM[:end]).startswith("$")
 
 
+@pytest.mark.requirement("qlik.decode.1")
 def test_bytes_after_the_record() -> None:
     """Nor is one with bytes after it."""
     assert "$" == path_of(DATUM + b"\0")

@@ -61,6 +61,7 @@ def test_empty_namespace() -> None:
     assert "Data" == types(record(("data", inner), namespace="a.b"))["data"].name
 
 
+@pytest.mark.requirement("qlik.decode.1")
 @pytest.mark.parametrize("namespace", ["com.attunity.queue.msg.chips-qa.TSTDTA.CINMAD", "1.2.3", "ä.ö", "a b.c"])
 def test_namespaces_of_any_letters(namespace: str) -> None:
     """Tasks, schemas and tables are no Avro names, and stand in the namespace as they are."""
@@ -161,6 +162,7 @@ def test_no_schema(schema: Any) -> None:
     assert len(error.reason) < 300
 
 
+@pytest.mark.requirement("qlik.decode.1")
 @pytest.mark.parametrize("kind", [{"type": "array", "items": "null"}, {"type": "map", "values": "long"}])
 def test_no_collections(kind: Any) -> None:
     """Arrays and maps: a count of a few bytes would stand for any number of items, of no bytes at all."""
@@ -187,6 +189,7 @@ def unfolding(levels: int, width: int) -> Any:
     return schema
 
 
+@pytest.mark.requirement("qlik.decode.1")
 @pytest.mark.parametrize(
     "schema",
     [

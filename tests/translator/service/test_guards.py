@@ -34,6 +34,7 @@ def records(*documents: object) -> list[Record]:
     return [record(offset, document) for offset, document in enumerate(documents)]
 
 
+@pytest.mark.requirement("canal.reject.8")
 def test_nothing_from_the_contrary_message_on_is_written(bench: Bench) -> None:
     """In the middle of a run that was translated together: what precedes it is written, its batch is never done."""
     with pytest.raises(ContradictionError, match=r"partition 3: the change at offset 2 .* offset 0\."):

@@ -91,6 +91,7 @@ def schema_of(*names: str) -> TableSchema:
 
 
 class TestIdentity:
+    @pytest.mark.requirement("qlik.headers.5")
     def test_row(self) -> None:
         """Id, position, scope, writer, table, times and origin come from the record and the change, nothing else."""
         change = RowChange(
@@ -271,6 +272,7 @@ class TestKey:
         event = event_of("u", {"id": 7, "a": 1}, {"a": 2})
         assert ('{"id":7}', None, None) == (event.key, event.key_old, event.notes)
 
+    @pytest.mark.requirement("qlik.rows.3")
     @pytest.mark.parametrize(
         ("before", "after", "sparse"),
         [
@@ -307,6 +309,7 @@ class TestKey:
         assert ErrorCode.KEY_CHANGE_INCOMPLETE == dead.code
         assert f"scripted: the key changed, but the before image lacks its column 'b' at $ {PLACE}" == dead.reason
 
+    @pytest.mark.requirement("canal.reject.6", "dts_avro.reject.6")
     @pytest.mark.parametrize("op", ["r", "c", "u", "d"])
     def test_column_with_an_issue(self, op: str) -> None:
         """A key value without a faithful form would name another row: dead letter, without the value."""
@@ -563,6 +566,7 @@ class TestDeadLetters:
         with pytest.raises(KeyboardInterrupt):
             translator.translate(MESSAGE)
 
+    @pytest.mark.requirement("qlik.metadata.2")
     def test_missing(self) -> None:
         """Metadata that did not come is named, with what to do."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("8FB9"))
@@ -600,6 +604,7 @@ class TestSizeLimit:
         message = Message("t", 0, 0, 0, None, b"x" * size)
         assert Skip("x") == translate(Skip("x"), message, Limits(value_bytes=10))
 
+    @pytest.mark.requirement("canal.reject.1", "shareplex.reject.1")
     def test_beyond(self) -> None:
         """A value over the limit is not even looked at, and the limit is named."""
         dialect = Scripted(Skip("x"))

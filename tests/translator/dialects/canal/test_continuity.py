@@ -303,6 +303,7 @@ class TestHints:
             for warning in result.warnings
         ]
 
+    @pytest.mark.requirement("canal.reject.8")
     def test_the_swap_itself(self) -> None:
         """Legacy, then current is how it goes; the declared profile is the only one that minds."""
         assert [] == translated(self.deletes(DTS), profile="dts").warnings

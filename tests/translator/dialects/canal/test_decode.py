@@ -14,6 +14,7 @@ from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
 # -- what is no message
 
 
+@pytest.mark.requirement("canal.reject.1")
 @pytest.mark.parametrize(
     ("reason", "value"),
     [("tombstone", None), ("empty", b""), ("empty", b" \r\n"), ("null", b"null"), ("null", b" null\n")],
@@ -23,6 +24,7 @@ def test_records_without_a_message_are_skipped(reason: str, value: bytes | None)
     assert Skip(reason) == canal().decode(message(value))
 
 
+@pytest.mark.requirement("canal.reject.1")
 @pytest.mark.parametrize(
     ("code", "value"),
     [
@@ -56,6 +58,7 @@ def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
 # -- the head
 
 
+@pytest.mark.requirement("canal.accept.1")
 def test_the_head_of_a_row() -> None:
     """Table, times, position, writer and key are those of the message; the order of members does not matter."""
     change = row({name: UPDATE[name] for name in reversed([*UPDATE])})
@@ -66,6 +69,7 @@ def test_the_head_of_a_row() -> None:
     assert (("id",), "primary") == (change.key_columns, change.key_kind)
 
 
+@pytest.mark.requirement("canal.accept.1")
 def test_missing_members_are_null() -> None:
     """Only type, table and rows are needed; what is absent elsewhere is unknown, not wrong."""
     change = row({"type": "INSERT", "table": "t", "data": [{"a": "1"}], "more": {"x": 1}})
@@ -76,6 +80,7 @@ def test_missing_members_are_null() -> None:
     assert ["UNTYPED", "VARIANT_CONFLICT"] == change.notes  # for canal sends id, es, ts and sqlType
 
 
+@pytest.mark.requirement("canal.accept.1", "canal.accept.2")
 @pytest.mark.parametrize("member", ["database", "mysqlType", "pkNames", "sql", "isDdl", "gtid", "es", "ts", "id"])
 def test_null_members_are_missing_members(member: str) -> None:
     """A null reads like an absent member (§15)."""
@@ -83,6 +88,7 @@ def test_null_members_are_missing_members(member: str) -> None:
     assert decode(absent) == decode(update(**{member: None}))
 
 
+@pytest.mark.requirement("canal.accept.4", "canal.reject.2")
 @pytest.mark.parametrize(
     ("code", "members"),
     [
@@ -119,6 +125,7 @@ def test_a_member_of_the_wrong_form_is_refused(code: str, members: dict[str, Any
     assert next(iter(members)) in error.path
 
 
+@pytest.mark.requirement("canal.reject.2")
 def test_an_unknown_type_names_what_is_known() -> None:
     """The reason carries the value and all types that this release translates."""
     reason = refused(update(type="UPDAET")).reason
@@ -140,6 +147,7 @@ def test_messages_of_other_writers_are_refused(mark: str) -> None:
     assert ("UNSUPPORTED_SHAPE", f"$.{mark}") == (error.code, error.path)
 
 
+@pytest.mark.requirement("canal.do_not.1")
 def test_the_gtid_names_a_transaction_for_dts_only() -> None:
     """open-source canal writes the set of executed GTIDs, which is no transaction (§1)."""
     gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
@@ -159,6 +167,7 @@ def test_a_declared_key_stands_in_for_pk_names() -> None:
     assert (("id",), "primary") == (row(UPDATE, dialect).key_columns, row(UPDATE, dialect).key_kind)
 
 
+@pytest.mark.requirement("canal.reject.1")
 @pytest.mark.parametrize(
     ("limits", "path"),
     [
@@ -173,6 +182,7 @@ def test_limits(limits: Limits, path: str) -> None:
     assert ("LIMIT_EXCEEDED", path) == (error.code, error.path)
 
 
+@pytest.mark.requirement("canal.accept.3", "canal.do_not.8")
 def test_rows_keep_their_order_and_number() -> None:
     """One change per row, in the order of the array."""
     changes = rows(of_type("INSERT", [{"id": str(i)} for i in range(3)]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.translator.dialects.canal.messages import canal, message, update
 from tests.translator.dialects.case import CASES
 from translator.message import Limits
@@ -54,6 +56,7 @@ FLINK_EXPECTED = """\
 -D(103,12-pack drill bits,12-pack of drill bits with sizes ranging from #40 to #3,0.8)"""
 
 
+@pytest.mark.requirement("canal.produce.2")
 def test_a_key_change_is_seen_with_its_old_key() -> None:
     """The key column in `old` with another value makes key_old (§4)."""
     body = update(old=[{"id": "6"}])
@@ -62,6 +65,7 @@ def test_a_key_change_is_seen_with_its_old_key() -> None:
     assert ('{"id":7}', '{"id":6}') == (result.events[0].key, result.events[0].key_old)
 
 
+@pytest.mark.requirement("canal.reject.5")
 def test_the_vendors_delete_without_its_key_gets_through() -> None:
     """The legacy DELETE sample lacks its key column: an event without a key, which says so."""
     sample = (CASES / "canal" / "dts_delete_legacy" / "message.json").read_bytes()

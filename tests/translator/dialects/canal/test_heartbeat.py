@@ -15,6 +15,7 @@ HEALTH = TableName("mysql", None, "ha_health_check")
 PATTERNS = ["mysql.ha_health_check", "test.heart*"]
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(
     "body",
     [

@@ -22,6 +22,7 @@ def written_by(change: RowChange) -> tuple[str | None, str | None]:
 # -- updates as open-source canal writes them
 
 
+@pytest.mark.requirement("canal.produce.1")
 def test_old_lists_the_changed_columns() -> None:
     """`data` is after; `old` holds previous values of changed columns, the rest equals after."""
     change = row(UPDATE)
@@ -29,6 +30,7 @@ def test_old_lists_the_changed_columns() -> None:
     assert (True, ["name"]) == (change.before_sparse, change.changed)
 
 
+@pytest.mark.requirement("canal.accept.1", "canal.do_not.4")
 def test_null_in_old_was_null() -> None:
     """null, absent and empty stay three things (§7.2)."""
     assert {"name": None} == row(update(old=[{"name": None}])).before
@@ -42,6 +44,7 @@ def test_all_columns_in_old_is_a_full_image() -> None:
     assert (BEFORE, False, ["name", "n"]) == (change.before, change.before_sparse, change.changed)
 
 
+@pytest.mark.requirement("canal.do_not.6", "canal.produce.1")
 def test_rows_pair_by_index_only() -> None:
     """A column in another row's `old` says nothing about this row (§0)."""
     first, second = rows(update(data=[NEW, {**NEW, "id": "8"}], old=[{"name": "old"}, {"n": "5"}]))
@@ -62,6 +65,7 @@ def test_an_empty_entry_of_old_leaves_that_row_without_before() -> None:
     assert [None, ["name"], None] == [change.changed for change in changes]
 
 
+@pytest.mark.requirement("canal.produce.1", "canal.reject.4")
 @pytest.mark.parametrize("old", [[{"name": "old"}], [{"name": "old"}] * 3, [FULL]])
 def test_lengths_that_differ_pair_nothing(old: list[dict[str, str]]) -> None:
     """canal up to 1.1.6 left empty entries out: after is good, before is unknown, and that is said (§4.2)."""
@@ -70,6 +74,7 @@ def test_lengths_that_differ_pair_nothing(old: list[dict[str, str]]) -> None:
     assert [["OLD_LENGTH_MISMATCH"]] * 2 == [change.notes for change in changes]
 
 
+@pytest.mark.requirement("canal.produce.1")
 @pytest.mark.parametrize("old", [None, [], [None], [{}]])
 def test_an_update_without_old(old: Any) -> None:
     """canal up to 1.1.6 wrote `old` null; then only the row after is known."""
@@ -77,6 +82,7 @@ def test_an_update_without_old(old: Any) -> None:
     assert (AFTER, None, False) == (change.after, change.before, change.before_sparse)
 
 
+@pytest.mark.requirement("canal.produce.1")
 def test_partial_row_images() -> None:
     """Under MINIMAL and NOBLOB absent from `old` is unknown, but for the key; and no message lists all columns."""
     change = row(UPDATE, row_image="partial")
@@ -84,6 +90,7 @@ def test_partial_row_images() -> None:
     assert (None, None) == (change.changed, change.schema)
 
 
+@pytest.mark.requirement("canal.produce.2")
 def test_a_partial_key_change_keeps_the_whole_old_key() -> None:
     """Of a key of two columns `old` names the one that changed; the other is as after."""
     change = row(update(old=[{"id": "6"}], pkNames=["id", "name"]), row_image="partial")
@@ -127,6 +134,7 @@ def test_a_deleted_row_in_data(variant: str, basis: str, notes: list[str] | None
     assert ((variant, basis), notes) == (written_by(change), change.notes)
 
 
+@pytest.mark.requirement("canal.reject.8")
 @pytest.mark.parametrize(
     ("notes", "profile"), [(["VARIANT_CONFLICT"], "oss"), (["VARIANT_CONFLICT"], "dts"), (None, "dts_legacy")]
 )
@@ -137,6 +145,7 @@ def test_a_deleted_row_in_old(notes: list[str] | None, profile: str) -> None:
     assert (("dts_legacy", "certain"), notes) == (written_by(change), change.notes)
 
 
+@pytest.mark.requirement("canal.reject.4")
 def test_a_deleted_row_sent_twice() -> None:
     """Two equal images of a DELETE are one row; two different ones are none."""
     assert BEFORE == row(of_type("DELETE", [FULL], [FULL])).before
@@ -153,6 +162,7 @@ def test_a_delete_gives_no_schema() -> None:
 # -- shapes that nobody documents
 
 
+@pytest.mark.requirement("canal.reject.3", "canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(
     ("code", "body"),
@@ -197,6 +207,7 @@ def test_a_legacy_update_is_swapped() -> None:
     assert (("dts_legacy", "declared"), ["SWAP_OLD_DATA"]) == (written_by(change), change.notes)
 
 
+@pytest.mark.requirement("canal.accept.6")
 def test_the_direction_of_a_legacy_update_is_a_switch() -> None:
     """The vendor's older manual says the opposite (§6.2)."""
     change = row(update(old=[FULL]), profile="dts_legacy", legacy_update_direction="old_is_before")
@@ -235,6 +246,7 @@ def swapped(change: RowChange) -> bool:
     return change.after == AFTER
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(
     ("legacy", "ts"),
     [(True, 0), (True, RESTART - 10 * MINUTE - 1), (False, RESTART + 10 * MINUTE + 1), (False, RESTART * 2)],
@@ -290,6 +302,7 @@ def test_the_form_changed_on_20_march_2022_in_china(legacy: bool, instance: dict
 # -- many rows, and rows that lack columns
 
 
+@pytest.mark.requirement("canal.accept.3")
 def test_thousands_of_rows_keep_their_place() -> None:
     """One message may hold thousands of rows: each has its index, its own pair, and the number of all."""
     size = 3_000
@@ -300,6 +313,7 @@ def test_thousands_of_rows_keep_their_place() -> None:
     ]
 
 
+@pytest.mark.requirement("canal.do_not.5")
 def test_identical_rows_are_rows_of_their_own() -> None:
     """Tables without a key can hold duplicates: nothing is paired or merged by content (§4.8)."""
     assert [BEFORE] * 3 == [change.before for change in rows(of_type("DELETE", [FULL] * 3, pkNames=None))]
@@ -321,6 +335,7 @@ def test_filtered_rows_make_data_shorter() -> None:
     assert (AFTER, None, ["OLD_LENGTH_MISMATCH"]) == (change.after, change.before, change.notes)
 
 
+@pytest.mark.requirement("canal.reject.5")
 def test_a_minimal_update_lacks_its_key() -> None:
     """With MINIMAL the after image lacks the key, so pkNames is null although the table has one (§2)."""
     body = update(data=[{"name": "new"}], old=[{}], pkNames=None, mysqlType={"name": "varchar(50)"})

@@ -51,6 +51,7 @@ def test_canal_4267_and_4504_null_or_short_old() -> None:
     assert [(None, ["OLD_LENGTH_MISMATCH"])] * 2 == [(change.before, change.notes) for change in short]
 
 
+@pytest.mark.requirement("canal.do_not.5")
 def test_canal_4352_pairing_of_several_rows() -> None:
     """By index, and identical rows are no exception: each keeps its own `old`."""
     changes = rows(update(data=[NEW] * 3, old=[{"name": "a"}, {"n": "2"}, {"name": "c"}]))
@@ -66,6 +67,7 @@ def test_canal_1008_2813_and_5562_enum_as_index(value: str, type_: str, text: st
     assert {"c": value} == inserted(type_, text).after
 
 
+@pytest.mark.requirement("canal.produce.4")
 @pytest.mark.parametrize("type_", ["blob", "varbinary(20)", "longblob"])
 def test_canal_804_2101_4584_and_5056_binary_shows_as_latin1(type_: str) -> None:
     """Each byte is one character: UTF-8 text in a BLOB is not mojibake but its bytes."""
@@ -80,11 +82,13 @@ def test_canal_2522_4982_and_5355_timestamp_zone() -> None:
     assert {"c": "2024-05-06T07:08:09"} == inserted("timestamp", "2024-05-06 07:08:09").after
 
 
+@pytest.mark.requirement("canal.produce.3")
 def test_canal_2257_time_beyond_a_day() -> None:
     """TIME hour 100 (≤1.1.4 printed "00", which nobody can tell): later versions are read as they are."""
     assert {"c": "100:00:00"} == inserted("time", "100:00:00").after
 
 
+@pytest.mark.requirement("canal.do_not.3")
 @pytest.mark.parametrize("number", [12, -4, 2005, 1111, "x"])
 def test_canal_4652_and_4653_sql_type_of_a_null_text(number: Any) -> None:
     """`sqlType` depends on the value and the version: it decides nothing."""
@@ -92,6 +96,7 @@ def test_canal_4652_and_4653_sql_type_of_a_null_text(number: Any) -> None:
     assert [{"c": None}, {"c": "t"}] == [change.after for change in rows(body)]
 
 
+@pytest.mark.requirement("canal.accept.3", "canal.do_not.1")
 def test_canal_2048_and_4839_duplicates_after_a_restart() -> None:
     """A batch that is sent again gives the same rows under other ids: nothing is dropped by `id`, `es` or `ts`."""
     translator = Translator("s", canal(), Limits())
@@ -109,23 +114,27 @@ def test_canal_3787_and_1083_null_bodies(value: bytes) -> None:
     assert Skip("null") == canal().decode(message(value))
 
 
+@pytest.mark.requirement("canal.accept.2")
 def test_canal_1408_is_ddl_null() -> None:
     """isDdl null seen in adapter log: nullable."""
     assert decode(without("isDdl")) == decode(update(isDdl=None)) == decode(UPDATE)
 
 
+@pytest.mark.requirement("canal.accept.2")
 @pytest.mark.parametrize("members", [{"gtid": None}, {"gtid": "", "pkNames": None}])
 def test_canal_1517_and_5056_without_gtid_and_key(members: dict[str, Any]) -> None:
     """Real messages without gtid, with gtid "", with pkNames null: all of them are optional."""
     assert AFTER == row(update(**members)).after
 
 
+@pytest.mark.requirement("canal.do_not.4")
 def test_flink_14693_null_in_old_is_not_unchanged() -> None:
     """null in `old` was NULL; absent is unchanged (FLINK-19446)."""
     change = row(update(data=[FULL], old=[{"name": None}]))
     assert ({"name": None}, ["name"]) == (change.before, change.changed)
 
 
+@pytest.mark.requirement("canal.accept.2")
 @pytest.mark.parametrize("profile", ["oss", "dts", "auto"])
 def test_flink_23207_init(profile: str) -> None:
     """INIT is a row of the full load (FLINK-32862)."""
@@ -133,6 +142,7 @@ def test_flink_23207_init(profile: str) -> None:
     assert ("r", AFTER) == (change.op, change.after)
 
 
+@pytest.mark.requirement("canal.accept.2")
 def test_paimon_2112_and_2115_pk_names_null() -> None:
     """pkNames is optional."""
     change = row(update(pkNames=None))
@@ -152,6 +162,7 @@ def test_paimon_4453_delete_with_null_data(profile: str) -> None:
     assert "without rows" in refused(of_type("DELETE", None, None), profile=profile).reason
 
 
+@pytest.mark.requirement("canal.do_not.9")
 def test_paimon_1526_schema_from_mysql_type() -> None:
     """The schema is that of the row message itself: a new column is in it, whatever DDL was seen."""
     body = of_type("INSERT", [{**NEW, "more": "1"}], mysqlType={**UPDATE["mysqlType"], "more": "int"})

@@ -26,6 +26,7 @@ def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
     assert "VARIANT_CONFLICT" not in (change.notes or ())
 
 
+@pytest.mark.requirement("canal.do_not.2", "canal.produce.5")
 @pytest.mark.parametrize("type_", sorted(STATEMENTS))
 @pytest.mark.parametrize("is_ddl", [True, False, None])
 def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
@@ -109,6 +110,7 @@ def test_samples_themselves_sql_and_table_disagree(sql: str) -> None:
     assert (TableName("shop", None, "orders"), ["SQL_NAMES_ANOTHER_TABLE"]) == (change.table, change.notes)
 
 
+@pytest.mark.requirement("canal.produce.5")
 def test_rows_query_echo() -> None:
     """The text beside row events is of type QUERY and without a table (§2); its rows come as rows."""
     sql = "UPDATE orders SET n = 1"
@@ -133,6 +135,7 @@ def test_a_statement_has_text_and_no_rows(code: str, members: dict[str, Any]) ->
 DML = {"INSERT": "insert into orders values (1)", "UPDATE": "update orders set n = 1", "DELETE": "delete from orders"}
 
 
+@pytest.mark.requirement("canal.produce.5")
 @pytest.mark.parametrize("type_", DML)
 @pytest.mark.parametrize(("data", "old"), [(None, None), ([], None), (None, [{}])])
 @pytest.mark.parametrize("is_ddl", [False, None])
@@ -155,6 +158,7 @@ def test_a_statement_of_several_tables_in_place_of_rows() -> None:
     assert ["STATEMENT_NOT_APPLIED", "SQL_NAMES_ANOTHER_TABLE"] == disagrees.notes
 
 
+@pytest.mark.requirement("canal.do_not.2", "canal.reject.2")
 @pytest.mark.parametrize(
     ("code", "body"),
     [

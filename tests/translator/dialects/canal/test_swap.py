@@ -71,6 +71,7 @@ class TestStream:
         assert "offset 2 (row 0) contradicts the change at offset 0" in result.stopped
         assert [] == offsets_named(result.stopped)
 
+    @pytest.mark.requirement("canal.reject.8")
     def test_read_as_legacy_it_stops_after_the_restart(self) -> None:
         """What is sent again may be read either way; the offsets of those messages are named."""
         result = translated(messages(stream(self.history(), 9, 1, DTS_FULL)), profile="dts_legacy")

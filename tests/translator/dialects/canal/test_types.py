@@ -18,6 +18,7 @@ def canonical(text: str, **spelling: Any) -> str:
     return coding(parse(text), Spelling(**spelling)).type
 
 
+@pytest.mark.requirement("canal.accept.5")
 @pytest.mark.parametrize(
     ("type_", "text"),
     [
@@ -119,6 +120,7 @@ def test_the_canonical_type_of_a_mysql_type(type_: str, text: str) -> None:
     assert type_ == canonical(text)
 
 
+@pytest.mark.requirement("canal.accept.6")
 def test_options_choose_two_types() -> None:
     """A zone makes TIMESTAMP an instant; tinyint(1) is a boolean only when asked."""
     assert "timestamptz" == canonical("timestamp(6)", timezone="+08:00")
@@ -129,6 +131,7 @@ def test_options_choose_two_types() -> None:
         assert "boolean" != canonical(text, tinyint1_as_boolean=True)
 
 
+@pytest.mark.requirement("canal.accept.5")
 def test_labels_keep_quotes_commas_and_brackets() -> None:
     """A label may hold whatever a type is made of; doubled quotes are one (§7.3)."""
     parsed = parse("Enum('it''s','a,b','x) y','', 'UPPER') CHARSET utf8mb4")
@@ -189,6 +192,7 @@ def test_an_incomplete_column_list_makes_no_schema(members: dict[str, Any]) -> N
     assert row(update(**members)).schema is None
 
 
+@pytest.mark.requirement("canal.accept.5")
 def test_columns_without_a_type_are_named() -> None:
     """A column that mysqlType misses, or whose type nobody knows, is text and says so."""
     types = {"id": "int", "name": "vector(3)"}

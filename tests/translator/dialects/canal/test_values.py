@@ -25,6 +25,7 @@ def convert(type_: str, text: str, **spelling: Any) -> object:
         return f"<{bad.code}>"
 
 
+@pytest.mark.requirement("canal.produce.3", "canal.reject.6")
 @pytest.mark.parametrize(
     ("value", "type_", "text"),
     [
@@ -73,6 +74,7 @@ def test_numbers(value: object, type_: str, text: str) -> None:
     assert value == convert(type_, text)
 
 
+@pytest.mark.requirement("canal.produce.3", "canal.reject.6")
 @pytest.mark.parametrize(
     ("value", "type_", "text"),
     [
@@ -96,6 +98,7 @@ def test_dates_and_times(value: object, type_: str, text: str) -> None:
     assert value == convert(type_, text)
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -136,6 +139,7 @@ def b64(raw: bytes) -> str:
     return base64.b64encode(raw).decode()
 
 
+@pytest.mark.requirement("canal.produce.4", "canal.reject.6")
 @pytest.mark.parametrize(
     ("value", "type_", "text"),
     [
@@ -157,6 +161,7 @@ def test_bytes(value: str, type_: str, text: str) -> None:
     assert value == convert(type_, text)
 
 
+@pytest.mark.requirement("canal.reject.6")
 @pytest.mark.parametrize(
     ("value", "text"),
     [
@@ -176,6 +181,7 @@ def test_json_documents(value: str, text: str) -> None:
     assert value == convert("json", text)
 
 
+@pytest.mark.requirement("canal.reject.6")
 @pytest.mark.parametrize(
     ("value", "type_", "text"),
     [
@@ -200,6 +206,7 @@ def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
     assert value == convert(type_, text)
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(
     ("value", "type_", "text"),
     [
@@ -238,6 +245,7 @@ def test_dts_bytes_are_an_assumption() -> None:
     assert row(body).notes is None
 
 
+@pytest.mark.requirement("canal.produce.4")
 def test_an_issue_leaves_the_column_out_and_keeps_its_text() -> None:
     """The raw text stays with the event, cut to the limit, and nothing stands in for it."""
     types = {"id": "int", "day": "date"}

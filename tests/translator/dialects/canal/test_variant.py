@@ -84,6 +84,7 @@ TABLE_A = [
 ]
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(("line", "body", "profile", "expected"), TABLE_A, ids=[f"{a[0]}-{a[2]}" for a in TABLE_A])
 def test_table_a_marks(line: str, body: dict[str, Any], profile: str, expected: tuple[Any, ...]) -> None:
     """What one message says of its writer, under each declaration that the line bears on."""
@@ -120,6 +121,7 @@ def test_table_b_new_row_in_data(type_: str, old: Any, profile: str) -> None:
     assert (AFTER, None) == (change.after, change.before)
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("type_", ["INSERT", "INIT"])
 def test_table_b_new_row_in_old(type_: str) -> None:
     """INSERT / INIT | O only | undocumented legacy? | **ambiguous** -> quarantine (but a declaration decides it)"""
@@ -127,6 +129,7 @@ def test_table_b_new_row_in_old(type_: str) -> None:
     assert AFTER == row(of_type(type_, None, [NEW]), profile="dts_legacy").after
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("type_", ["INSERT", "INIT"])
 def test_table_b_new_row_in_both(type_: str, profile: str) -> None:
@@ -167,6 +170,7 @@ def test_a_deleted_row_in_old_is_not_of_dts_where_its_marks_exclude_it(
     assert ("flink_cdc", basis) == (change.writer.variant, change.writer.variant_basis)
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_table_b_deleted_row_in_both(profile: str) -> None:
     """DELETE | both, equal row by row | before = data; TiCDC < 5.4 wrote this | and: both, different | reject"""
@@ -174,6 +178,7 @@ def test_table_b_deleted_row_in_both(profile: str) -> None:
     assert "AMBIGUOUS_VARIANT" == refused(of_type("DELETE", [FULL], [NEW]), profile=profile).code
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("type_", ["INSERT", "UPDATE", "DELETE", "INIT"])
 def test_table_b_neither_row_nor_sql(type_: str, profile: str) -> None:
@@ -223,12 +228,14 @@ def test_table_b_lengths_that_differ_are_refused_with_their_own_reason(profile: 
     assert "data and old of an UPDATE differ in length (2 and 1)" in error.reason
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 def test_table_b_update_with_old_only(profile: str) -> None:
     """UPDATE | O only | - | quarantine"""
     assert "AMBIGUOUS_VARIANT" == refused(of_type("UPDATE", None, [FULL]), profile=profile).code
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("old", [{**FULL, "x": "1"}, {"id": "7", "x": "1"}])
 def test_table_b_more_columns_in_old(old: dict[str, str], profile: str) -> None:
@@ -236,6 +243,7 @@ def test_table_b_more_columns_in_old(old: dict[str, str], profile: str) -> None:
     assert "UNSUPPORTED_SHAPE" == refused(update(old=[old]), profile=profile).code
 
 
+@pytest.mark.requirement("canal.reject.4")
 @pytest.mark.parametrize("old", [FULL, {"id": "6", "name": "old", "n": "1"}])
 def test_table_b_two_full_images(old: dict[str, str]) -> None:
     """UPDATE | equal key sets for all rows, an unchanged column inside `old` or none | **ambiguous** unless declared"""
@@ -250,6 +258,7 @@ def test_table_b_two_full_images(old: dict[str, str]) -> None:
 # -- E: fail closed
 
 
+@pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize("mark", [{}, {"id": 0}, {"es": 1}, {"id": None, "es": None, "ts": None, "sqlType": None}])
 def test_auto_never_emits_an_ambiguous_update(mark: dict[str, Any]) -> None:
     """Only a member that names the writer settles which image is which; the reason says what to do."""
@@ -265,6 +274,7 @@ def test_auto_reads_two_images_of_a_writer_that_names_itself(member: dict[str, A
     assert (BEFORE, AFTER) == (change.before, change.after)
 
 
+@pytest.mark.requirement("canal.reject.8")
 def test_two_images_against_the_declaration_are_refused() -> None:
     """canal has `es` in whole seconds, and DTS need not: under `oss` it may be a legacy instance that wrote them."""
     error = refused(update(old=[FULL], es=1700000000001), profile="oss")
@@ -273,6 +283,7 @@ def test_two_images_against_the_declaration_are_refused() -> None:
     assert CONFLICT == row(update(old=[FULL], es=1700000000001, id=0), profile="oss").notes  # TiCDC or Volcengine
 
 
+@pytest.mark.requirement("canal.reject.8")
 def test_two_contradictions_are_one_conflict() -> None:
     """A mark and the shape speak against `oss`: the note comes once."""
     assert CONFLICT == row(of_type("DELETE", None, [FULL], id=0), profile="oss").notes

@@ -56,6 +56,7 @@ def event(body: dict[str, Any], dialect: Canal | None = None, **options: Any) ->
 # -- TiCDC
 
 
+@pytest.mark.requirement("canal.accept.2")
 @pytest.mark.parametrize("extension", [True, False])
 def test_ticdc_update(extension: bool) -> None:
     """id 0; es in real milliseconds; default UPDATE `old` = full before image (§10)."""
@@ -68,6 +69,7 @@ def test_ticdc_update(extension: bool) -> None:
     assert (str(COMMIT) if extension else "0") == found.pos_native
 
 
+@pytest.mark.requirement("canal.produce.1")
 def test_ticdc_update_with_changed_columns_only() -> None:
     """`only_output_updated_columns` or content-compatible mode = changed only (§10)."""
     found = event(ticdc(old=[{"name": "old"}]), profile="ticdc")
@@ -109,6 +111,7 @@ COLUMNS = {"n": "int32", "id": "string", "name": "string"}
 """Declared in the order of the table; the key with another type than TiCDC sends."""
 
 
+@pytest.mark.requirement("canal.reject.7")
 @pytest.mark.parametrize(("type_", "old"), [("INSERT", None), ("UPDATE", "4711"), ("UPDATE", "9")])
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
 def test_ticdc_rows_with_their_key_only(profile: str, type_: str, old: str | None) -> None:
@@ -186,6 +189,7 @@ def test_ticdc_delete_of_a_row_that_is_too_large(option: str) -> None:
     assert (["HANDLE_KEY_ONLY"], None) == (found.notes, found.unavailable)
 
 
+@pytest.mark.requirement("canal.reject.7")
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
 @pytest.mark.parametrize("alone", [True, False])
 def test_ticdc_claim_check(alone: bool, profile: str) -> None:
@@ -198,6 +202,7 @@ def test_ticdc_claim_check(alone: bool, profile: str) -> None:
     assert "secret" not in str(error)
 
 
+@pytest.mark.requirement("canal.accept.2", "canal.produce.5", "canal.reject.7")
 @pytest.mark.parametrize(("basis", "profile"), [("declared", "ticdc"), ("certain", "auto")])
 def test_ticdc_watermark(basis: str, profile: str) -> None:
     """TIDB_WATERMARK is progress, not data (§15); it names no table."""
@@ -212,6 +217,7 @@ def test_ticdc_watermark(basis: str, profile: str) -> None:
     assert "watermark" == event(body, profile=profile).kind
 
 
+@pytest.mark.requirement("canal.reject.7")
 @pytest.mark.parametrize(
     ("code", "tidb"),
     [
@@ -279,6 +285,7 @@ def test_newline_batches(end: str) -> None:
     ]
 
 
+@pytest.mark.requirement("canal.reject.1")
 def test_newline_batches_are_an_option() -> None:
     """Several objects in one record unless newline batches are enabled: quarantine (§15); one is always fine."""
     with pytest.raises(MessageError) as caught:
@@ -324,6 +331,7 @@ FLINK: dict[str, Any] = {
 """An UPDATE as Flink-CDC writes it: `old` has all columns, cells are native, no types are sent."""
 
 
+@pytest.mark.requirement("canal.reject.3")
 def test_flink_cdc_update() -> None:
     """Native JSON numbers and booleans; numbers keep their exact digits as text where no type is known."""
     change = row(FLINK, profile="flink_cdc")
@@ -397,6 +405,7 @@ def test_a_nested_cell_in_the_key() -> None:
     assert "INVALID_FIELD" == result.code
 
 
+@pytest.mark.requirement("canal.reject.3")
 def test_nested_cells_are_refused_elsewhere() -> None:
     """Writers of text never write them (§15)."""
     for cell in (["x"], {"a": "x"}):
@@ -404,6 +413,7 @@ def test_nested_cells_are_refused_elsewhere() -> None:
         assert ("INVALID_FIELD", "$.data[0]") == (error.code, error.path)
 
 
+@pytest.mark.requirement("canal.reject.3")
 def test_the_rows_of_seatunnel_are_an_option() -> None:
     """`data` as an object, not an array (§1): object form only in opt-in SeaTunnel mode."""
     body = {**FLINK, "data": FLINK["data"][0], "old": FLINK["old"][0]}
@@ -430,6 +440,7 @@ def test_tencent_values() -> None:
     assert {"c": "2024-05-06T07:08:09Z"} == read.after
 
 
+@pytest.mark.requirement("canal.accept.6")
 def test_oceanbase_values() -> None:
     """ENUM/SET as labels, `mysqlType` "" for null columns (§7.1)."""
     assert {"c": "2"} == inserted("enum('2','1')", "2", labels="text").after
@@ -441,6 +452,7 @@ def test_oceanbase_values() -> None:
     assert ({"c": None}, ["UNTYPED=c"]) == (null.after, null.notes)
 
 
+@pytest.mark.requirement("canal.accept.6")
 def test_a_declared_form_of_bytes_is_no_assumption() -> None:
     """What the operator says needs no note; what DTS does not document does."""
     assert ["BINARY_ASSUMED=latin1"] == inserted("blob", "a", profile="dts").notes

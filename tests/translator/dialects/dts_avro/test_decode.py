@@ -30,12 +30,14 @@ COLUMNS = fields(a=3, b=3)
 # -- operations
 
 
+@pytest.mark.requirement("dts_avro.map.2")
 def test_every_operation_of_the_schema_has_its_line() -> None:
     """No operation of the wire format falls through, and no line is without an operation."""
     (operation,) = [field for field in cast(dict[str, Any], V3)["fields"] if field["name"] == "operation"]
     assert set(operation["type"]["symbols"]) == OPERATIONS
 
 
+@pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize(
     ("expected", "operation"),
     [
@@ -56,6 +58,7 @@ def test_what_carries_no_change_is_skipped_by_name(expected: str, operation: str
     assert Skip(expected) == decode(compose(operation, sourcePosition="x" * 500))
 
 
+@pytest.mark.requirement("dts_avro.decode.2")
 @pytest.mark.parametrize(
     ("expected", "value"), [("tombstone", None), ("empty", b""), ("empty", b"\0"), ("empty", b"{}")]
 )
@@ -64,6 +67,7 @@ def test_a_mock_value_is_skipped(expected: str, value: bytes | None) -> None:
     assert Skip(expected) == decode(value)
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 @pytest.mark.parametrize(
     ("op", "before", "after", "operation", "images"),
     [
@@ -81,6 +85,7 @@ def test_row_operations(op: str, before: object, after: object, operation: str, 
     assert (False, False, None) == (change.before_sparse, change.after_sparse, change.changed)
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 def test_an_initial_row_may_come_in_the_before_image() -> None:
     """INIT was never seen: the one image it has is the row, and a note says where it was."""
     change = row_of(compose("INIT", fields=COLUMNS, beforeImages=[A, B]))
@@ -88,6 +93,7 @@ def test_an_initial_row_may_come_in_the_before_image() -> None:
     assert ["INIT_FROM_BEFORE"] == change.notes
 
 
+@pytest.mark.requirement("dts_avro.reject.4", "dts_avro.reject.5")
 @pytest.mark.parametrize(
     ("code", "path", "operation", "given"),
     [
@@ -123,6 +129,7 @@ def test_contradictory_records_are_dead_letters(code: str, path: str, operation:
 # -- null, absent, withheld
 
 
+@pytest.mark.requirement("dts_avro.map.4")
 def test_null_absent_and_withheld_stay_three_things() -> None:
     """Branch null and EmptyObject.NULL are null; EmptyObject.NONE is absent and unavailable, whichever image."""
     columns, cells = fields(a=3, b=3, c=3, d=3), [A, None, NULL, NONE]
@@ -133,6 +140,7 @@ def test_null_absent_and_withheld_stay_three_things() -> None:
     assert (expected, ["d"]) == (deleted.before, deleted.unavailable)
 
 
+@pytest.mark.requirement("dts_avro.map.5")
 def test_what_an_update_withholds_is_told_by_its_after_image() -> None:
     """A column that only the before image lacks is there to be written."""
     change = row_of(compose("UPDATE", fields=COLUMNS, beforeImages=[A, NONE], afterImages=[NONE, B]))
@@ -150,6 +158,7 @@ def test_an_issue_of_both_images_is_one() -> None:
 # -- tables and statements
 
 
+@pytest.mark.requirement("dts_avro.map.7")
 @pytest.mark.parametrize(
     ("expected", "name"),
     [
@@ -164,6 +173,7 @@ def test_names(expected: TableName, name: str) -> None:
     assert expected == row_of(row("INSERT", {"a": (3, A)}, objectName=name)).table
 
 
+@pytest.mark.requirement("dts_avro.reject.4")
 @pytest.mark.parametrize(
     ("code", "name"),
     [
@@ -181,6 +191,7 @@ def test_a_row_without_a_table_is_a_dead_letter(code: str, name: str | None) -> 
     assert (code, "$.objectName") == refused(row("INSERT", {"a": (3, A)}, objectName=name))
 
 
+@pytest.mark.requirement("dts_avro.map.7")
 def test_logical_names_of_sharded_sources() -> None:
     """By option the tags name the table; the physical name stays in a note."""
     value = row("INSERT", {"a": (3, A)}, objectName="db_0005.t_11", tags={"l_db_name": "db", "l_tb_name": "t"})
@@ -192,6 +203,7 @@ def test_logical_names_of_sharded_sources() -> None:
 # -- who, when, where
 
 
+@pytest.mark.requirement("dts_avro.map.8")
 @pytest.mark.parametrize(
     ("expected", "timestamp"),
     [
@@ -209,6 +221,7 @@ def test_the_time_of_the_commit(expected: int | None, timestamp: int) -> None:
     assert expected == row_of(row("INSERT", {"a": (3, A)}, sourceTimestamp=timestamp)).ts_commit_us
 
 
+@pytest.mark.requirement("dts_avro.map.8")
 @pytest.mark.parametrize(
     ("expected", "tags"),
     [
@@ -224,6 +237,7 @@ def test_the_time_of_the_capture(expected: int | None, tags: dict[str, str]) -> 
     assert expected == row_of(row("INSERT", {"a": (3, A)}, tags=tags)).ts_capture_us
 
 
+@pytest.mark.requirement("dts_avro.decode.5", "dts_avro.map.9")
 def test_writer_position_and_transaction() -> None:
     """Version certain, product and server as the source says, position verbatim; MySQL's transaction `0` is none."""
     change = row_of(row("INSERT", {"a": (3, A)}))
@@ -238,6 +252,7 @@ def test_writer_position_and_transaction() -> None:
     assert (None, Tx("5.12.7")) == (oracle.pos_native, oracle.tx)
 
 
+@pytest.mark.requirement("dts_avro.decode.5", "dts_avro.map.9")
 def test_extras_keep_what_has_no_field() -> None:
     """By option: numbers, recovery position, transaction id and every tag, known or not."""
     value = row("INSERT", {"a": (3, A)}, tags={"traceid": "x", "new": "y"})
@@ -254,6 +269,7 @@ def test_extras_keep_what_has_no_field() -> None:
     } == row_of(value, extras=True).ext
 
 
+@pytest.mark.requirement("dts_avro.map.9")
 @pytest.mark.parametrize(
     ("source", "position"),
     [(("MySQL", "8"), "72469@78@1"), (("MySQL", "8"), "1<->2"), (("MySQL", "8"), ""), (ORACLE, "72469@78")],
@@ -272,6 +288,7 @@ def test_a_record_of_version_2_has_no_born_timestamp_in_its_extras() -> None:
     assert "bornTimestamp" not in ext
 
 
+@pytest.mark.requirement("dts_avro.map.9")
 @pytest.mark.parametrize(
     ("expected", "txid", "tags"),
     [
@@ -289,6 +306,7 @@ def test_the_transaction(expected: Tx | None, txid: str, tags: dict[str, str]) -
 # -- documents
 
 
+@pytest.mark.requirement("dts_avro.reject.4")
 def test_a_document_of_mongodb_is_its_value_and_its_id() -> None:
     """`fields` is null, and images hold `_value` and `_id`; the id is the key, and a note says what the row is."""
     cells = [text('{"a": 1}', "JSON"), text("5f1e", "XTYPE")]

@@ -126,6 +126,7 @@ def without_branches(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "beforeImages": bare(record["beforeImages"]), "afterImages": bare(record["afterImages"])}
 
 
+@pytest.mark.requirement("dts_avro.decode.3", "dts_avro.tests.2")
 @settings(max_examples=300)
 @given(records(), st.sampled_from(sorted(SCHEMAS)))
 def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
@@ -137,6 +138,7 @@ def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
     assert by_reference(value, version) == without_branches(as_fastavro(found))
 
 
+@pytest.mark.requirement("dts_avro.tests.1")
 @pytest.mark.parametrize("name", sorted(set(cases()) - {"damaged", "json_for_another_dialect"}))
 def test_three_readers_agree_on_the_cases(name: str) -> None:
     """So are the records of the cases."""
@@ -200,6 +202,7 @@ EDITS = st.lists(
 )
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 @settings(max_examples=700)
 @given(st.sampled_from(sorted(cases().values())) | records().map(lambda record: encode(record, "v3")), EDITS)
 def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]]) -> None:
@@ -209,6 +212,7 @@ def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]
     assert str(plainly(damaged)) == str(quickly(damaged))
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 def test_every_bit_is_judged_alike() -> None:
     """And so it is with every byte of an update, changed in four ways."""
     value = cases()["mysql_update"]
@@ -218,6 +222,7 @@ def test_every_bit_is_judged_alike() -> None:
             assert str(plainly(damaged)) == str(quickly(damaged)), (at, bit)
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 def test_what_the_reader_remembers_changes_nothing() -> None:
     """Columns kept from another record of the table are used for the same bytes only: a fresh reader reads the same."""
     values = [value for value in cases().values() if plainly(value) is not None]
@@ -225,6 +230,7 @@ def test_what_the_reader_remembers_changes_nothing() -> None:
         assert as_fastavro(RecordReader(LIMITS).read(value)) == as_fastavro(READER.read(value))
 
 
+@pytest.mark.requirement("dts_avro.tests.2")
 @pytest.mark.parametrize("name", ["mysql_insert", "mysql_withheld"])
 def test_an_index_in_two_bytes_is_that_index(name: str) -> None:
     """Avro does not ask for the shortest form: the cell is the same, and so is a whole image of them."""

@@ -122,6 +122,7 @@ OF_BRANCH: dict[str, st.SearchStrategy[Cell]] = {
 USUAL = st.one_of(list(OF_BRANCH.values()))
 
 
+@pytest.mark.requirement("dts_avro.tests.1")
 @settings(max_examples=700)
 @given(USUAL | CELLS.filter(lambda cell: isinstance(cell, tuple)), st.sampled_from(TYPES), st.sampled_from(READINGS))
 def test_both_ways_agree(cell: Cell, canonical_type: str, reading: Reading) -> None:

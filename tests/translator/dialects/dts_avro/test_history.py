@@ -40,6 +40,7 @@ def expected_tables(shop: Shop, form: Form) -> dict[str, dict[str, Any]]:
     return found
 
 
+@pytest.mark.requirement("dts_avro.tests.1")
 @settings(max_examples=60)
 @given(st.integers(0, 10_000), st.integers(1, 60), st.none() | st.integers(5, 40), FORMS)
 def test_the_tables_of_the_source_come_back(seed: int, length: int, new_column_at: int | None, form: Form) -> None:
@@ -57,6 +58,7 @@ def _completed(rows: dict[str, Any], shape: Any) -> dict[str, Any]:
     return {key: {name: row.get(name) for name in names} for key, row in rows.items()}
 
 
+@pytest.mark.requirement("dts_avro.map.10")
 @settings(max_examples=60)
 @given(histories(), st.sampled_from(["full", "key", "none"]), st.data())
 def test_a_topic_read_twice_in_part(history: History, before: str, data: st.DataObject) -> None:

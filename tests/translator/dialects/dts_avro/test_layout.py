@@ -26,6 +26,7 @@ UNIQUE_ONLY = {"pk_uk_info": '{"uk_b":["b"],"uk_a":["a"]}'}
 CONFIGURED = DeclaredTable("shop.*", key=("a",))
 
 
+@pytest.mark.requirement("dts_avro.map.6", "dts_avro.reject.7")
 @pytest.mark.parametrize(
     ("expected", "tags", "given"),
     [
@@ -72,6 +73,7 @@ def test_an_update_that_does_not_tell_its_old_key_is_noted(noted: bool, before: 
     assert (["KEY_OLD_UNKNOWN"] if noted else None) == change.notes
 
 
+@pytest.mark.requirement("dts_avro.map.3")
 def test_the_schema_lists_every_column() -> None:
     """Names in order of `fields`, types by number, the source's names of the types."""
     columns = fields(id=8, name=253, mystery=4242)
@@ -120,6 +122,7 @@ def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
     assert ("INVALID_FIELD", "$.afterImages") == refused(compose("UPDATE", fields=fields(v=253), **images))
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
     """The first record that shows text in a column of bytes is read twice; its event is that of the second reading."""
     dialect = DtsAvro(Setup("src"), {})
@@ -129,6 +132,7 @@ def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
     assert (None, {"v": "5"}, {"v": "x"}) == (row_of(value).issues, row_of(value).before, row_of(value).after)
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of layouts is bounded, and forgetting changes no outcome."""
     for module in ("layout", "rows"):

@@ -52,6 +52,7 @@ def _flipped(value: bytes) -> Iterator[bytes]:
             yield value[:at] + bytes([value[at] ^ bit]) + value[at + 1 :]
 
 
+@pytest.mark.requirement("dts_avro.tests.1")
 def test_a_truncated_message_is_an_outcome_or_a_message_error() -> None:
     """Every case, cut at every byte."""
     for value in CASES:
@@ -152,6 +153,7 @@ _SHARES = 8
 _FOREIGN = ("Error", "Exception", "fastavro", "msgspec", "sqlglot", "codec can't", "Traceback")
 
 
+@pytest.mark.requirement("dts_avro.reject.1")
 @pytest.mark.parametrize("share", range(_SHARES))
 def test_seeded_mutations(share: int) -> None:
     """An event, a skip or a dead letter; none is INTERNAL, and no reason quotes a value or a foreign exception."""

@@ -93,6 +93,7 @@ def changes(dialect: DtsAvro, value: bytes) -> object:
         return error.code, str(error)
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 @settings(max_examples=60)
 @given(rows_of_a_table())
 def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> None:
@@ -131,6 +132,7 @@ ODD: list[tuple[int, Cell]] = [
 ]
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 @pytest.mark.parametrize(("number", "odd"), ODD)
 def test_odd_values_of_a_known_table(number: int, odd: Cell) -> None:
     """What looks nearly like the usual value: the same change or refusal by a dialect that knows the table."""
@@ -228,6 +230,7 @@ def test_too_many_columns_are_read_without_a_pattern() -> None:
     assert (None, None) == (reader.read(value).after_raw, reader.read(value).after_raw)
 
 
+@pytest.mark.requirement("dts_avro.decode.6")
 def test_patterns_of_all_tables_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many wide tables: the room that a pattern takes comes back when its table changes, or is forgotten."""
     monkeypatch.setattr("translator.dialects.dts_avro.reader.MAX_COMPILED_COLUMNS", 4)

@@ -38,6 +38,7 @@ def _replaced(value: bytes, old: bytes, new: bytes) -> bytes:
 # -- the schema
 
 
+@pytest.mark.requirement("dts_avro.decode.1")
 def test_the_schema_is_the_published_one() -> None:
     """Fields, symbols and branches stand in the order of the published files: the order is the wire format."""
     v2, v3 = (cast(dict[str, Any], schema)["fields"] for schema in (V2, V3))
@@ -60,6 +61,7 @@ def test_the_schema_is_the_published_one() -> None:
     ) == " ".join(branch.removeprefix(f"{NAMESPACE}.") for branch in types["afterImages"][2]["items"])
 
 
+@pytest.mark.requirement("dts_avro.tests.1")
 @pytest.mark.parametrize("name", sorted(cases()))
 def test_the_cases_are_what_the_composer_writes(name: str) -> None:
     """The committed bytes of a case are the composed ones."""
@@ -69,18 +71,21 @@ def test_the_cases_are_what_the_composer_writes(name: str) -> None:
 # -- versions
 
 
+@pytest.mark.requirement("dts_avro.decode.4")
 def test_version_3_has_the_last_field() -> None:
     """Bytes left after the fields of version 2 are bornTimestamp."""
     record = READER.read(compose("NOOP", bornTimestamp=1_697_526_121))
     assert ("v3", 1_697_526_121) == (record.schema, record.born_timestamp)
 
 
+@pytest.mark.requirement("dts_avro.decode.4")
 def test_version_2_has_no_last_field() -> None:
     """No bytes left: bornTimestamp is absent, not 0."""
     record = READER.read(compose("NOOP", schema="v2"))
     assert ("v2", None) == (record.schema, record.born_timestamp)
 
 
+@pytest.mark.requirement("dts_avro.decode.5")
 def test_the_version_field_is_no_schema_version() -> None:
     """`DtsRecord.version` may hold anything; records of 2020 and 2021 had large numbers there."""
     for number in (0, 170_844_600, -1):
@@ -88,6 +93,7 @@ def test_the_version_field_is_no_schema_version() -> None:
         assert "v3" == READER.read(compose("NOOP", schema="v3", version=number)).schema
 
 
+@pytest.mark.requirement("dts_avro.decode.4")
 @pytest.mark.parametrize("extra", [b"\0", b"\0\0", bytes(40)])
 def test_bytes_after_the_record_are_refused(extra: bytes) -> None:
     """fastavro ignores what follows a datum; here the record must end where the value ends."""
@@ -99,6 +105,7 @@ def test_bytes_after_the_record_are_refused(extra: bytes) -> None:
 # -- damage
 
 
+@pytest.mark.requirement("dts_avro.decode.4", "dts_avro.reject.1")
 @pytest.mark.parametrize("name", sorted(SOUND))
 def test_truncation_is_never_a_success(name: str) -> None:
     """A record cut anywhere is refused; only a cut exactly before bornTimestamp leaves a record, of version 2."""
@@ -130,6 +137,7 @@ _CHARACTER = b"\x0eutf8mb4"
 _ONE_TEXT = row("INSERT", {"name": (253, character("x"))})
 
 
+@pytest.mark.requirement("dts_avro.decode.7", "dts_avro.reject.1", "dts_avro.tests.2")
 @pytest.mark.parametrize("index", [-1, -2, -13, -14, 13, 14, 63, 64, -64, -65, 2**31, -(2**63)])
 def test_an_index_outside_the_union_is_refused(index: int) -> None:
     """fastavro takes -1 for the last branch; here an index must name a branch, and the error names the index."""
@@ -138,6 +146,7 @@ def test_an_index_outside_the_union_is_refused(index: int) -> None:
     assert f"union index {_named(index)}; allowed: 0 to 12" in refused.reason
 
 
+@pytest.mark.requirement("dts_avro.decode.7", "dts_avro.reject.1")
 @pytest.mark.parametrize("ordinal", [-1, -13, 13, 700])
 def test_an_ordinal_outside_the_enum_is_refused(ordinal: int) -> None:
     """fastavro takes -1 for the last symbol; an ordinal of 13 may be a source type that came later."""
@@ -152,6 +161,7 @@ def _named(number: int) -> str:
     return str(number) if -64 <= number < 64 else "outside -64 to 63"
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 def test_an_operation_outside_the_enum_is_refused() -> None:
     """The ordinal -1 is not INIT."""
     value = compose("NOOP", source=("MySQL", "8.0.28"))
@@ -159,12 +169,14 @@ def test_an_operation_outside_the_enum_is_refused() -> None:
     assert ("$.operation", True) == (refused.path, "enum ordinal -1" in refused.reason)
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 def test_an_int_beyond_32_bits_is_refused() -> None:
     """fastavro reads an int as a long."""
     refused = _refused(_zigzag(2**31) + compose("NOOP")[1:])
     assert ("$.version", True) == (refused.path, "32 bits" in refused.reason)
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 @pytest.mark.parametrize("varint", [b"\x80" * 10 + b"\0", b"\xff" * 9 + b"\x02"])
 def test_a_varint_beyond_64_bits_is_refused(varint: bytes) -> None:
     """At most ten bytes, at most 64 bits."""
@@ -179,12 +191,14 @@ def test_a_varint_may_be_longer_than_it_needs() -> None:
     assert READER.read(_ONE_TEXT) == READER.read(value)
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 def test_a_tag_twice_is_refused() -> None:
     """fastavro keeps the last one."""
     refused = _refused(_replaced(compose("NOOP", tags={"a": "1", "b": "2"}), b"\x02b\x022", b"\x02a\x022"))
     assert ("$.tags", True) == (refused.path, "twice" in refused.reason)
 
 
+@pytest.mark.requirement("dts_avro.reject.1")
 def test_text_must_be_utf8() -> None:
     """Strings are UTF-8; the bytes of a Character are not looked at here."""
     refused = _refused(_replaced(compose("NOOP", sourcePosition="posi"), b"posi", b"pos\xff"))
@@ -200,6 +214,7 @@ def test_several_blocks_are_one_array() -> None:
     assert "a block that does not end where it says" in _refused(wrong).reason
 
 
+@pytest.mark.requirement("dts_avro.decode.7")
 def test_a_count_beyond_the_data_costs_nothing() -> None:
     """A declared count is not believed: over the limit it is refused before anything is built."""
     value = compose("NOOP", processTimestamps=[1])
@@ -219,6 +234,7 @@ def test_columns_are_limited() -> None:
 # -- other formats
 
 
+@pytest.mark.requirement("dts_avro.reject.2", "dts_avro.reject.3")
 @pytest.mark.parametrize(
     ("value", "named"),
     [
@@ -236,6 +252,7 @@ def test_other_formats_are_named(value: bytes, named: str) -> None:
     assert (ErrorCode.FRAMING, True) == (refused.code, named in refused.reason)
 
 
+@pytest.mark.requirement("dts_avro.reject.2", "dts_avro.reject.3")
 def test_first_bytes_alone_convict_nobody() -> None:
     """`{` and 00 are also legal first bytes of a record: reading comes first, and damage behind 00 is just damage."""
     assert -62 == READER.read(_zigzag(-62) + compose("NOOP")[1:]).version

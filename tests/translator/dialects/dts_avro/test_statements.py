@@ -31,6 +31,7 @@ def ddl(sql: str, name: str | None = "shop", source: tuple[str, str] = MYSQL, **
     return compose("DDL", objectName=name, source=source, afterImages=sql, **given)
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 @pytest.mark.parametrize(
     ("db", "table", "name", "tables"),
     [
@@ -96,6 +97,7 @@ def test_a_statement_of_another_table_is_noted() -> None:
     assert (ORDERS, ["SQL_NAMES_ANOTHER_TABLE"]) == (change.table, change.notes)
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 def test_a_command_is_a_statement() -> None:
     """MongoDB's is no SQL: the text is passed on."""
     change = other_of(compose("COMMAND", source=("MongoDB", "6.0"), objectName="shop", afterImages='{"drop": "t"}'))
@@ -105,6 +107,7 @@ def test_a_command_is_a_statement() -> None:
 # -- truncate
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 @pytest.mark.parametrize(
     ("table", "sql", "name", "source"),
     [
@@ -153,6 +156,7 @@ def test_a_truncate_that_does_not_agree_stays_text(sql: str, name: str | None, s
     assert (sql, True) == (change.ddl and change.ddl.sql, "STATEMENT_NOT_APPLIED" in (change.notes or ()))
 
 
+@pytest.mark.requirement("dts_avro.map.1")
 @pytest.mark.parametrize(
     ("sql", "source"),
     [
@@ -190,6 +194,7 @@ def test_no_text_refuses_a_statement(sql: str, source: tuple[str, str]) -> None:
 # -- marks
 
 
+@pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize("operation", TRANSACTIONS)
 def test_transaction_marks_are_an_option(operation: str) -> None:
     """Skipped and counted, unless `transactions` is set; then an event of kind tx whose note tells which mark it is."""
@@ -205,6 +210,7 @@ def test_transaction_marks_are_an_option(operation: str) -> None:
     )
 
 
+@pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize("operation", ["HEARTBEAT", "CHECKPOINT"])
 @pytest.mark.parametrize(
     ("expected", "given_"),
@@ -237,6 +243,7 @@ def test_a_mark_names_its_place_where_it_has_one() -> None:
     assert ("INVALID_FIELD", "$.objectName") == refused(compose("HEARTBEAT", objectName="a..b"))
 
 
+@pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize("image", [None, "text", []])
 @pytest.mark.parametrize("fields", [None, "text", []])
 def test_images_and_fields_of_marks_are_read_and_left(image: Any, fields: Any) -> None:

@@ -8,6 +8,7 @@ from tests.translator.dialects.dts_avro.composer import Cell, date_time, local, 
 from tests.translator.dialects.dts_avro.messages import MYSQL, ORACLE, POSTGRESQL, row_of, value_of
 
 
+@pytest.mark.requirement("dts_avro.values.4")
 @pytest.mark.parametrize(
     ("expected", "zone"),
     [
@@ -60,6 +61,7 @@ def test_a_local_time_that_is_not_one_moment(month: int, day: int, instant: str,
     assert note in (change.notes or ())
 
 
+@pytest.mark.requirement("dts_avro.reject.6", "dts_avro.values.3")
 @pytest.mark.parametrize(
     ("expected", "source", "given"),
     [
@@ -80,6 +82,7 @@ def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: d
     )
 
 
+@pytest.mark.requirement("dts_avro.reject.6")
 @pytest.mark.parametrize(
     ("expected", "number", "cell"),
     [
@@ -105,6 +108,7 @@ def test_a_fraction_too_large_is_converted_all_the_same() -> None:
     assert ("int32", ("NOT_AN_INTEGER", raw)) == value_of(MYSQL, 12, cell, declared="int32")
 
 
+@pytest.mark.requirement("dts_avro.reject.6")
 @pytest.mark.parametrize("source", [MYSQL, ORACLE])
 def test_a_second_has_less_than_ten_to_the_nine_parts(source: tuple[str, str]) -> None:
     """In no unit is there such a fraction."""

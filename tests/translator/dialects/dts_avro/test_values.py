@@ -27,6 +27,15 @@ _POINT = struct.pack("<BIdd", 1, 1, 1.5, 2.5)
 _POINT_BASE64 = "AQEAAAAAAAAAAAD4PwAAAAAAAARA"
 
 
+@pytest.mark.requirement(
+    "dts_avro.reject.6",
+    "dts_avro.values.1",
+    "dts_avro.values.2",
+    "dts_avro.values.3",
+    "dts_avro.values.5",
+    "dts_avro.values.6",
+    "dts_avro.values.7",
+)
 @pytest.mark.parametrize(
     ("expected", "number", "cell"),
     [
@@ -130,6 +139,7 @@ def _short(result: tuple[object, object]) -> tuple[object, object]:
     return result
 
 
+@pytest.mark.requirement("dts_avro.values.3", "dts_avro.values.5")
 @pytest.mark.parametrize(
     ("expected", "number", "cell"),
     [
@@ -152,6 +162,7 @@ def test_oracle(expected: tuple[object, object], number: int, cell: Cell) -> Non
     assert expected == value_of(ORACLE, number, cell)
 
 
+@pytest.mark.requirement("dts_avro.values.1", "dts_avro.values.4", "dts_avro.values.6", "dts_avro.values.7")
 @pytest.mark.parametrize(
     ("expected", "number", "cell"),
     [
@@ -185,6 +196,7 @@ def test_sources_without_a_map_are_unknown() -> None:
     assert ("unknown", "2023-10-17T15:02:00.000000008") == value_of(SQL_SERVER, 12, moment)
 
 
+@pytest.mark.requirement("dts_avro.values.1")
 @pytest.mark.parametrize(
     ("expected", "number", "cell", "declared"),
     [
@@ -217,6 +229,7 @@ _WIDE = {
 }
 
 
+@pytest.mark.requirement("dts_avro.values.5")
 @pytest.mark.parametrize("charset", sorted(set(charsets.MYSQL) | set(charsets.OTHERS)))
 def test_every_charset_reads_ascii(charset: str) -> None:
     """Every codec of the tables exists and reads what it writes."""
@@ -225,6 +238,7 @@ def test_every_charset_reads_ascii(charset: str) -> None:
             assert "Az09" == table[charset]("Az09".encode(_WIDE.get(charset, "ascii")))
 
 
+@pytest.mark.requirement("dts_avro.values.5")
 def test_latin1_of_mysql_passes_its_five_holes() -> None:
     """MySQL's latin1 is cp1252 where 81, 8D, 8F, 90 and 9D stay what they are."""
     assert "€\x81\x8d\x8f\x90\x9dÿ" == charsets.MYSQL["latin1"](b"\x80\x81\x8d\x8f\x90\x9d\xff")

@@ -43,6 +43,7 @@ def value(operation: str = "INSERT", data: Any = ROW, before: Any = None, **head
 # -- the envelope
 
 
+@pytest.mark.requirement("qlik.detect.1")
 def test_first_bytes() -> None:
     """The magic is not a field with a length: it is the first bytes of the value (§3a)."""
     assert value().startswith(bytes.fromhex("61744D5347044454"))
@@ -54,6 +55,7 @@ def test_truncated(cut: int) -> None:
     assert "MALFORMED_AVRO" == refusal(taught(TOLD, SCHEMA), value()[:cut])[0]
 
 
+@pytest.mark.requirement("qlik.decode.1")
 def test_bytes_after_the_envelope() -> None:
     """Nor one with bytes after it, nor one whose message has bytes after its record."""
     assert ("MALFORMED_AVRO", "$") == refusal(taught(TOLD, SCHEMA), value() + b"\0")
@@ -61,6 +63,7 @@ def test_bytes_after_the_envelope() -> None:
     assert ("MALFORMED_AVRO", "$.message") == refusal(taught(TOLD, SCHEMA), longer)
 
 
+@pytest.mark.requirement("qlik.detect.3")
 @pytest.mark.parametrize(
     ("raw", "code", "path"),
     [
@@ -95,6 +98,7 @@ def test_envelope_headers(headers: dict[str, str]) -> None:
 # -- metadata
 
 
+@pytest.mark.requirement("qlik.metadata.1")
 def test_metadata_is_that_of_json() -> None:
     """Avro and JSON metadata of the same content are the same document."""
     told = metadata_body(TOLD, SCHEMA)
@@ -105,6 +109,7 @@ def test_metadata_is_that_of_json() -> None:
     assert (in_json.key, in_json.document) == (in_avro.key, in_avro.document)
 
 
+@pytest.mark.requirement("qlik.metadata.1")
 @pytest.mark.parametrize("name", ["Lineage", "TableStructure", "TableColumns", "MetadataMessage", "id"])
 def test_column_that_is_called_like_a_record(name: str) -> None:
     """A column takes its name for a record of its own, which another record may have already (§2)."""
@@ -122,6 +127,7 @@ def test_metadata_truncated_or_damaged() -> None:
         assert "MALFORMED_AVRO" == refusal(dialect(), whole[:end])[0]
 
 
+@pytest.mark.requirement("qlik.metadata.1")
 def test_announcement() -> None:
     """A raised tableVersion is announced with the schema of the table; the first one changes nothing."""
     first = dialect().decode(message(metadata(TOLD, SCHEMA)))
@@ -161,6 +167,7 @@ def test_operations(operation: str, before: Any, images: Any) -> None:
     assert Writer("enveloped_avro", "certain", server="srv", task="tsk") == read.writer
 
 
+@pytest.mark.requirement("qlik.headers.4")
 def test_headers_of_2018() -> None:
     """Two headers came later; their absence is legal."""
     schema = data_schema(COLUMNS, headers=7)
@@ -170,6 +177,7 @@ def test_headers_of_2018() -> None:
     assert ("60008", None, None) == (read.tx.id, read.tx.seq, read.tx.last)
 
 
+@pytest.mark.requirement("qlik.metadata.2")
 def test_waits_for_metadata() -> None:
     """Avro cannot be read before its schema has come, whatever the options say."""
     for reader in (dialect(), dialect(untyped="translate")):
@@ -239,6 +247,7 @@ def test_json_rows_of_avro_metadata() -> None:
 # -- masks
 
 
+@pytest.mark.requirement("qlik.masks.1")
 @pytest.mark.parametrize("size", [1, 2, 3, 17])
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_masks_of_any_length(size: int, order: Any) -> None:
@@ -265,6 +274,7 @@ def wide(told: dict[str, Any], schema: Any, **options: Any) -> Qlik:
     return reader
 
 
+@pytest.mark.requirement("qlik.masks.2")
 def test_mask_of_the_other_order() -> None:
     """Bits above the highest ordinal give the wrong order away: refused, with the option that decides."""
     columns = {f"c{n}": "string" for n in range(1, 10)}
@@ -276,6 +286,7 @@ def test_mask_of_the_other_order() -> None:
         reader.decode(message(changed))
 
 
+@pytest.mark.requirement("qlik.masks.1")
 def test_mask_of_no_bytes() -> None:
     """An empty mask is unknown, as an empty text is."""
     read = row(taught(TOLD, SCHEMA), value("UPDATE", changeMask=b"", columnMask=b""))

@@ -135,6 +135,7 @@ def check(message: Message) -> str:
     return type(result).__name__.lower()
 
 
+@pytest.mark.requirement("qlik.test_inputs.1")
 def test_the_values_are_valid() -> None:
     """What is damaged below is translated or learned as it stands."""
     for layout, values in VALUES.items():
@@ -169,6 +170,7 @@ def mutated(value: bytes, others: list[bytes], random: Random) -> bytes:
 _EDGES = (0, 1, 2, 3, 0x20, 0x22, 0x2C, 0x30, 0x5B, 0x5D, 0x7B, 0x7D, 0x7F, 0x80, 0xFF)
 
 
+@pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("layout", VALUES)
 def test_seeded_mutations(layout: str) -> None:
     """Whatever the bytes became, the message has an outcome or is a dead letter that says where and what."""
@@ -183,6 +185,7 @@ def test_seeded_mutations(layout: str) -> None:
     assert "dead" in seen
 
 
+@pytest.mark.requirement("qlik.test_inputs.3")
 def test_mutated_schemas() -> None:
     """The schema that a message brings may be anything as well."""
     random, text = Random("schemas"), json.dumps(SCHEMA).encode()
@@ -195,6 +198,7 @@ def test_mutated_schemas() -> None:
 AVRO_CASES = sorted(path.parent for path in (CASES / "qlik").glob("*/message.bin"))
 
 
+@pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("case", AVRO_CASES, ids=lambda case: case.name)
 def test_every_truncation_of_the_cases(case: Any) -> None:
     """A message cut at any byte is a dead letter, or waits where what it waits for was cut off."""
@@ -207,6 +211,7 @@ def test_every_truncation_of_the_cases(case: Any) -> None:
         assert "INTERNAL" != result.code
 
 
+@pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("layout", VALUES)
 def test_every_truncation(layout: str) -> None:
     """So is each layout and operation."""

@@ -1,4 +1,4 @@
-"""Operations, images and tables of the Qlik dialect. Checklist: §11."""
+"""Operations, images and tables of the Qlik dialect."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ OLD = {"id": 1, "name": "b"}
 # -- operations
 
 
+@pytest.mark.requirement("qlik.headers.1")
 @pytest.mark.parametrize(("word", "op"), [("REFRESH", "r"), ("INSERT", "c"), ("UPDATE", "u"), ("DELETE", "d")])
 def test_operations(word: str, op: str) -> None:
     """Each of Replicate's four operations is one of ours; its letters may be of any case."""
@@ -31,12 +32,14 @@ def test_every_operation_is_tested() -> None:
     assert {"REFRESH", "INSERT", "UPDATE", "DELETE"} == set(OPERATIONS)
 
 
+@pytest.mark.requirement("qlik.headers.1")
 @pytest.mark.parametrize("word", ["READ", "CREATE", "TRUNCATE", "UPSERT", "", "ınsert"])
 def test_unknown_operation(word: str) -> None:
     """An operation that Replicate does not write is refused, not read as the nearest one."""
     assert ("UNKNOWN_OPERATION", "$.headers.operation") == refusal(dialect(), bare(word, ROW))
 
 
+@pytest.mark.requirement("qlik.headers.1")
 @pytest.mark.parametrize(
     ("word", "code"), [(None, "MISSING_FIELD"), (1, "INVALID_FIELD"), (["UPDATE"], "INVALID_FIELD")]
 )
@@ -48,6 +51,7 @@ def test_operation_is_a_string(word: Any, code: str) -> None:
 # -- images
 
 
+@pytest.mark.requirement("qlik.values.1")
 def test_insert() -> None:
     """An insert has its row after, in the order it was sent, and nothing before; numbers of no type are text."""
     read = change(dialect(), bare("INSERT", {"z": 1, "a": "x", "n": None, "b": True}))
@@ -55,6 +59,7 @@ def test_insert() -> None:
     assert read.before is None
 
 
+@pytest.mark.requirement("qlik.rows.2")
 @pytest.mark.parametrize("before", [None, {}])
 def test_update_without_before(before: Any) -> None:
     """An update without beforeData is legal, and what was before is unknown."""
@@ -68,6 +73,7 @@ def test_update_with_before() -> None:
     assert ({"id": "1", "name": "b"}, {"id": "1", "name": "a"}) == (read.before, read.after)
 
 
+@pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize(("data", "before"), [(OLD, None), (OLD, {}), (None, OLD), ({}, OLD), (ROW, OLD)])
 def test_delete(data: Any, before: Any) -> None:
     """A delete has its row in beforeData, or else in data, and nothing after."""
@@ -100,11 +106,13 @@ def test_old_row_of_nulls(word: str) -> None:
     assert {"id": None, "name": "b"} == change(keyed, bare("UPDATE", ROW, {**NULLS, "name": "b"})).before
 
 
+@pytest.mark.requirement("qlik.rows.1")
 def test_delete_without_row() -> None:
     """A delete that names no row is refused."""
     assert ("MISSING_FIELD", "$") == refusal(dialect(), bare("DELETE", None, None))
 
 
+@pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize("word", ["REFRESH", "INSERT", "UPDATE"])
 @pytest.mark.parametrize("data", [None, {}])
 def test_row_is_required(word: str, data: Any) -> None:
@@ -118,6 +126,7 @@ def test_row_before_an_insert(word: str) -> None:
     assert ("INVALID_FIELD", "$.beforeData") == refusal(dialect(), bare(word, ROW, OLD))
 
 
+@pytest.mark.requirement("qlik.decode.3", "qlik.test_inputs.4")
 @pytest.mark.parametrize("section", ["data", "beforeData"])
 @pytest.mark.parametrize("wrong", ["text", [], 1, False])
 def test_sections_are_objects(section: str, wrong: Any) -> None:
@@ -148,6 +157,7 @@ def test_null_without_mask_is_noted() -> None:
 # -- which table
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 @pytest.mark.parametrize(
     ("topics", "table"),
     [
@@ -179,12 +189,14 @@ def test_unknown_option() -> None:
         dialect(untyped="perhaps")
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 def test_table_unknown() -> None:
     """A message that nothing gives a table is refused."""
     reader = dialect(topics={"other": "S.T"})
     assert ("TABLE_UNKNOWN", "$") == refusal(reader, bare("INSERT", {**ROW, "table": "T"}))
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 @pytest.mark.parametrize("names", [{"schema": "S", "table": "T"}, {"table": "T"}])
 def test_table_in_message(names: dict[str, str]) -> None:
     """Fields of the Message Format name the table, in headers or beside them; never a column of the row."""
@@ -227,12 +239,14 @@ def test_key_alone_declared() -> None:
 # -- what is no row
 
 
+@pytest.mark.requirement("qlik.detect.1")
 @pytest.mark.parametrize("value", [None, b""])
 def test_tombstone(value: bytes | None) -> None:
     """No value is no change: skipped under a word."""
     assert Skip("tombstone") == dialect().decode(message(value))
 
 
+@pytest.mark.requirement("qlik.metadata.2", "qlik.test_inputs.2")
 def test_waits_for_metadata() -> None:
     """A message that names metadata not yet known waits for it, even where the topic names the table."""
     assert Needs(SCHEMA_ID) == dialect().decode(message(enveloped(bare("INSERT", ROW), SCHEMA_ID)))

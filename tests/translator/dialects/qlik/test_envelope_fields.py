@@ -12,12 +12,14 @@ from tests.translator.dialects.qlik.messages import SEQUENCE, bare, change, dial
 ROW = {"id": 1, "name": "a"}
 
 
+@pytest.mark.requirement("qlik.headers.2")
 def test_full_load_headers() -> None:
     """In a full load, empty text, null and missing are the same."""
     read = change(dialect(), bare("REFRESH", ROW, changeSequence="", timestamp="", transactionId="", changeMask=None))
     assert (None, None, None, None) == (read.pos_native, read.ts_commit_us, read.tx, read.notes)
 
 
+@pytest.mark.requirement("qlik.headers.2", "qlik.headers.5", "qlik.test_inputs.4")
 def test_change_sequence() -> None:
     """The sequence is the native position, verbatim; one that is not 35 digits is noted."""
     read = change(dialect(), bare("INSERT", ROW, changeSequence=SEQUENCE))
@@ -27,6 +29,7 @@ def test_change_sequence() -> None:
         assert (irregular, ["CHANGE_SEQUENCE_IRREGULAR"]) == (read.pos_native, read.notes)
 
 
+@pytest.mark.requirement("qlik.headers.2")
 @pytest.mark.parametrize(
     ("begin", "regular"),
     [
@@ -49,6 +52,7 @@ def test_change_sequence_begins_with_a_time(begin: str, regular: bool) -> None:
     assert (None if regular else ["CHANGE_SEQUENCE_IRREGULAR"]) == read.notes
 
 
+@pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize(
     ("text", "micros"),
     [
@@ -71,6 +75,7 @@ def test_timestamp(text: str | None, micros: int | None) -> None:
     assert micros == change(dialect(), bare("INSERT", ROW, timestamp=text)).ts_commit_us
 
 
+@pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -95,6 +100,7 @@ def test_timestamp_that_is_no_time(wrong: Any) -> None:
     assert ("INVALID_FIELD", "$.headers.timestamp") == refusal(dialect(), bare("INSERT", ROW, timestamp=wrong))
 
 
+@pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize("number", [1000, 0, 1.5])
 def test_numeric_timestamp(number: float) -> None:
     """A number has no stated unit: no time is known, and that is noted."""
@@ -102,6 +108,7 @@ def test_numeric_timestamp(number: float) -> None:
     assert (None, ["TIMESTAMP_UNREADABLE"]) == (read.ts_commit_us, read.notes)
 
 
+@pytest.mark.requirement("qlik.headers.4")
 def test_transaction() -> None:
     """The transaction is what the message tells of it; its size is never told."""
     told = {"transactionId": "60008", "transactionEventCounter": 2, "transactionLastEvent": True}
@@ -110,6 +117,7 @@ def test_transaction() -> None:
     assert change(dialect(), bare("INSERT", ROW, transactionEventCounter=1)).tx is None
 
 
+@pytest.mark.requirement("qlik.headers.4")
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
@@ -130,6 +138,7 @@ def test_header_of_wrong_type(name: str, wrong: Any) -> None:
     assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("INSERT", ROW, **{name: wrong}))
 
 
+@pytest.mark.requirement("qlik.decode.3")
 def test_unknown_headers_are_left_alone() -> None:
     """Headers that Replicate adds in time change nothing."""
     plain = change(dialect(), bare("INSERT", ROW))

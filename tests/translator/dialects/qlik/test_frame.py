@@ -14,12 +14,14 @@ from translator.message import Writer
 ROW = {"id": 1}
 
 
+@pytest.mark.requirement("qlik.detect.1")
 def test_variants() -> None:
     """The event says which layout was met, with certainty."""
     assert Writer("bare_json", "certain") == change(dialect(), bare("INSERT", ROW)).writer
     assert Writer("enveloped_json", "certain") == change(dialect(), enveloped(bare("INSERT", ROW))).writer
 
 
+@pytest.mark.requirement("qlik.detect.1")
 @pytest.mark.parametrize("blank", [b"\xef\xbb\xbf", b" \r\n\t", b"\xef\xbb\xbf\n"])
 def test_blanks_before_json(blank: bytes) -> None:
     """A byte order mark and white space before the object are no layout of their own."""
@@ -27,6 +29,7 @@ def test_blanks_before_json(blank: bytes) -> None:
     assert change(dialect(), plain) == change(dialect(), blank + plain)
 
 
+@pytest.mark.requirement("qlik.detect.2")
 def test_refused_by_name() -> None:
     """The layout of 2016 is known and is not read: refused by its name."""
     assert ("UNSUPPORTED_SHAPE", "$") == refusal(dialect(), sample("legacy_flat"))
@@ -34,6 +37,7 @@ def test_refused_by_name() -> None:
         dialect().decode(message(sample("legacy_flat")))
 
 
+@pytest.mark.requirement("qlik.detect.1", "qlik.detect.2")
 @pytest.mark.parametrize(
     "value",
     [
@@ -64,6 +68,7 @@ def test_no_layout(value: bytes) -> None:
     assert ("FRAMING", "$") == refusal(dialect(), value)
 
 
+@pytest.mark.requirement("qlik.decode.3")
 @pytest.mark.parametrize(
     "value", [b"{", b'{"data":{},', b"{} {}", b'{"a":NaN}', b'{"a":Infinity}', b'{"a":"\xff"}', b"{'a':1}"]
 )
@@ -81,6 +86,7 @@ def test_member_named_twice_anywhere(place: str) -> None:
     assert change(dialect(), text.encode())
 
 
+@pytest.mark.requirement("qlik.decode.3")
 @pytest.mark.parametrize("member", [b'"id": 2', b'"\\u0069d" : 1', b'"id":{"id":1}'])
 def test_member_named_twice(member: bytes) -> None:
     """A column named twice has no one value: refused, and its value is not repeated."""
@@ -106,6 +112,7 @@ def test_number_beyond_any_decimal() -> None:
     assert ("LIMIT_EXCEEDED", "$") == refusal(dialect(), value)
 
 
+@pytest.mark.requirement("qlik.detect.2", "qlik.detect.3", "qlik.test_inputs.4")
 @pytest.mark.parametrize(
     ("member", "wrong", "code"),
     [
@@ -127,6 +134,7 @@ def test_envelope(member: str, wrong: Any, code: str) -> None:
     assert (code, f"$.{member}") == refusal(dialect(), {**enveloped(bare("INSERT", ROW)), member: wrong})
 
 
+@pytest.mark.requirement("qlik.decode.3", "qlik.test_inputs.4")
 @pytest.mark.parametrize(
     ("headers", "code"), [(None, "MISSING_FIELD"), ("text", "INVALID_FIELD"), ([], "INVALID_FIELD")]
 )

@@ -42,6 +42,7 @@ def refused(reader: Qlik, record: Message) -> tuple[str, str]:
     return caught.value.code.value, caught.value.path
 
 
+@pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize("data", [None, {}, {"id": None, "name": None, "raw": None}])
 @pytest.mark.parametrize("before", [None, {}])
 def test_key_object(data: Any, before: Any) -> None:
@@ -157,6 +158,7 @@ def test_object_that_names_no_row(key: bytes, code: str) -> None:
     assert code == refused(taught(TOLD), deleted(key))[0]
 
 
+@pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize("key", [None, b"", b"7", b"S+T", b"7|8", b"\0\0\0\0\5\x0e", b"[7]", b'"7"'])
 def test_key_that_is_no_object(key: bytes | None) -> None:
     """Text is not taken for the row: it may be the name of the table; refused at once, without waiting."""
@@ -169,6 +171,7 @@ def test_waits_for_metadata() -> None:
     assert Needs(SCHEMA_ID) == dialect().decode(deleted(b'{"id": 7}'))
 
 
+@pytest.mark.requirement("qlik.rows.1")
 def test_text_of_the_key_column() -> None:
     """With `message_key: primary_key` the text is the value of the only key column."""
     reader = dialect(tables=(DeclaredTable("S.T", key=("id",), columns={"id": "int32"}),), message_key="primary_key")
@@ -223,6 +226,7 @@ def keyed(key: bytes | None) -> Message:
     return msgspec.structs.replace(message(bare("INSERT", {"id": 1})), key=key)
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 def test_table_by_key() -> None:
     """With `message_key: table` the text names the table, where no topic does."""
     assert (

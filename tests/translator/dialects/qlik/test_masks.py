@@ -18,6 +18,7 @@ from translator.message import Limits, TableName
 ASSUMED = "MASK_ORDINALS_ASSUMED"
 
 
+@pytest.mark.requirement("qlik.masks.1", "qlik.test_inputs.4")
 @pytest.mark.parametrize(
     ("text", "mask"),
     [
@@ -37,6 +38,7 @@ def test_mask_text(text: str | None, mask: int | None) -> None:
     assert mask == read_mask({"m": text}, "m", "$")
 
 
+@pytest.mark.requirement("qlik.masks.1")
 @pytest.mark.parametrize("text", ["xy", "0x", "0 1", "-1", "+1", "1_0", "٣", "01\n"])
 def test_mask_that_is_not_hex(text: str) -> None:
     """Anything else is refused, also where Python would read a number."""
@@ -44,6 +46,7 @@ def test_mask_that_is_not_hex(text: str) -> None:
     assert ("INVALID_FIELD", "$.headers.changeMask") == refusal(dialect(), bare("INSERT", {"a": 1}, changeMask=text))
 
 
+@pytest.mark.requirement("qlik.masks.1")
 def test_most_significant_byte_first() -> None:
     """The mask of three bytes of cantodimo: 16 columns, 8 and 16 changed, all captured."""
     row = {f"c{n}": f"v{n}" for n in range(1, 17)}
@@ -58,6 +61,7 @@ def test_ordinals_of_the_documentation() -> None:
     assert ["a", "b", "d"] == Masks.over(None, 0x0B, {"a": 1, "b": 2, "c": 3, "d": 4}).changed()
 
 
+@pytest.mark.requirement("qlik.masks.3", "qlik.masks.4")
 def test_column_not_captured() -> None:
     """An Oracle update as public_js has it: columnMask 05, changeMask 00. Column 2 is absent, not null."""
     row = {"ID": "1", "FIRST_NAME": None, "LAST_NAME": None}
@@ -72,6 +76,7 @@ def test_delete_of_a_key_only() -> None:
     assert ({"id": "7"}, ["a", "b"], None) == (read.before, read.unavailable, read.changed)
 
 
+@pytest.mark.requirement("qlik.masks.3")
 def test_value_beside_a_clear_bit() -> None:
     """A value speaks for itself: it is kept, and the mask's denial is noted."""
     read = change(dialect(), bare("INSERT", {"id": 1, "a": "x", "b": None}, columnMask="01"))
@@ -110,6 +115,7 @@ def test_a_key_of_which_a_part_is_null_in_a_doubtful_image() -> None:
     assert ('{"A":"1","B":"2"}', None, ["B"]) == (event.key, event.key_old, event.unavailable)
 
 
+@pytest.mark.requirement("qlik.masks.2")
 @pytest.mark.parametrize("name", ["columnMask", "changeMask"])
 def test_mask_exceeds_the_columns(name: str) -> None:
     """A bit above the highest ordinal is of another table, or the bytes lie the other way round."""
@@ -147,17 +153,20 @@ def test_changed_without_before() -> None:
     assert ["b"] == change(dialect(), bare("UPDATE", {"a": 1, "b": 2}, changeMask="02")).changed
 
 
+@pytest.mark.requirement("qlik.masks.5")
 def test_unchanged_column_with_its_bit() -> None:
     """A column may be written with the value it had: the mask stands."""
     assert ["a"] == change(dialect(), bare("UPDATE", {"a": 1}, {"a": 1}, changeMask="01")).changed
 
 
+@pytest.mark.requirement("qlik.masks.5")
 def test_change_without_its_bit() -> None:
     """A mask that misses a change is not believed, and not corrected either: what changed is unknown."""
     read = change(dialect(), bare("UPDATE", {"a": 1, "b": 2}, {"a": 1, "b": 3}, changeMask="01"))
     assert (None, [ASSUMED, "CHANGE_MASK_CONTRADICTED"]) == (read.changed, read.notes)
 
 
+@pytest.mark.requirement("qlik.masks.4")
 def test_lob_has_no_bit() -> None:
     """A table with a LOB column never says what changed: LOBs have no bit in the mask."""
     reader = taught({"id": {}, "doc": {"type": "CLOB"}})

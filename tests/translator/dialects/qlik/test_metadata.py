@@ -50,6 +50,7 @@ def broken(*path: str, value: Any) -> dict[str, Any]:
 # -- learning
 
 
+@pytest.mark.requirement("qlik.metadata.1", "qlik.test_inputs.2")
 def test_same_message_same_bytes() -> None:
     """A metadata message published again gives the same bytes, whatever the order of its columns and members."""
     first = learned(sample("metadata_learned"))
@@ -61,6 +62,7 @@ def test_same_message_same_bytes() -> None:
     assert first == again
 
 
+@pytest.mark.requirement("qlik.metadata.1")
 def test_document_holds_what_is_needed() -> None:
     """Lineage, columns by ordinal and the data schema, in compact JSON."""
     document = learned(metadata({"a": {"ordinal": 2}, "b": {"ordinal": 1, "type": "INT4"}}, task="t")).document
@@ -99,6 +101,7 @@ def test_lookup_of_something_else_is_a_bug() -> None:
 # -- joining
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 def test_row_with_metadata() -> None:
     """Metadata gives the row its table, writer, types, key and complete schema."""
     reader = taught(COLUMNS, server="srv", task="tsk")
@@ -120,6 +123,7 @@ def test_row_with_metadata() -> None:
     ) == read.schema.columns
 
 
+@pytest.mark.requirement("qlik.metadata.4")
 def test_ordinals_of_metadata() -> None:
     """Masks go by the ordinals of the metadata, gaps and another order in the message included; nothing is assumed."""
     reader = taught({"a": {"ordinal": 2}, "b": {"ordinal": 5}, "c": {"ordinal": 9}})
@@ -154,6 +158,7 @@ def test_key_by_declaration() -> None:
     assert (("id",), "primary") == (change(taught(COLUMNS, tables), value).key_columns, "primary")
 
 
+@pytest.mark.requirement("qlik.metadata.2")
 def test_untyped_ignores_metadata() -> None:
     """With `untyped: translate` an event does not depend on what was learned before it: metadata is not looked up."""
     value = enveloped(bare("INSERT", {"id": 1}), SCHEMA_ID)
@@ -193,6 +198,7 @@ def test_broken_metadata(path: tuple[str, ...], value: Any, code: str) -> None:
     assert (code, ".".join(("$.message", *path))) == refusal(dialect(), broken(*path, value=value))
 
 
+@pytest.mark.requirement("qlik.metadata.4")
 @pytest.mark.parametrize(
     ("member", "value", "code"),
     [
@@ -218,6 +224,7 @@ def test_broken_column(member: str, value: Any, code: str) -> None:
     )
 
 
+@pytest.mark.requirement("qlik.metadata.4")
 @pytest.mark.parametrize("member", ["ordinal", "primaryKeyPosition"])
 def test_numbers_are_unique(member: str) -> None:
     """Two columns with one ordinal or one place in the key are no table."""

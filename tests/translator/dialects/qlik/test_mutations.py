@@ -56,6 +56,7 @@ def test_the_values_are_valid() -> None:
     assert [sample("legacy_flat")] == refused
 
 
+@pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("value", VALUES, ids=len)
 def test_truncated(value: bytes) -> None:
     """A message cut at any byte is refused, or skipped when nothing is left; it is never half a row."""

@@ -26,12 +26,14 @@ def test_the_manual_lists_every_option() -> None:
     assert len(listed) == len(msgspec.structs.fields(Options))
 
 
+@pytest.mark.requirement("qlik.headers.1")
 def test_read_as_refresh() -> None:
     """READ is refused unless the operator says that it is REFRESH."""
     assert "UNKNOWN_OPERATION" == refusal(dialect(), bare("READ", ROW))[0]
     assert "r" == change(dialect(read_as_refresh=True), bare("Read", ROW)).op
 
 
+@pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize("number", [0, 1_694_402_605_000_000, -1])
 def test_numeric_timestamp_of_micros(number: int) -> None:
     """With the unit stated, a number is a time."""
@@ -39,6 +41,7 @@ def test_numeric_timestamp_of_micros(number: int) -> None:
     assert (number, None) == (read.ts_commit_us, read.notes)
 
 
+@pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize(
     ("how", "number"), [("reject", 1000), ("micros", 1.5), ("micros", 2**63), ("micros", -(2**62))]
 )

@@ -53,12 +53,14 @@ def code_of(reader: Qlik, raw: bytes, key: bytes | None = None) -> str:
 # -- the frame
 
 
+@pytest.mark.requirement("qlik.decode.2")
 @pytest.mark.parametrize("raw", [b"\0", b"\0\0\0\0"])
 def test_short_frame(raw: bytes) -> None:
     """A frame has five bytes."""
     assert ("FRAMING", "$") == refusal(known(), raw)
 
 
+@pytest.mark.requirement("qlik.detect.1")
 def test_schema_of_the_registry() -> None:
     """A schema that is not known is asked for by its number, which is big-endian."""
     assert Needs("registry/258", 258) == known().decode(record_of(b"\0\0\0\1\2"))
@@ -72,6 +74,7 @@ def test_datum() -> None:
         assert "MALFORMED_AVRO" == refusal(known(), value()[:end])[0]
 
 
+@pytest.mark.requirement("qlik.decode.2")
 @pytest.mark.parametrize(
     "schema",
     [
@@ -153,6 +156,7 @@ def _head(operation: str) -> dict[str, Any]:
     return {"headers": body(operation)["headers"]}
 
 
+@pytest.mark.requirement("qlik.values.1")
 def test_declared_types() -> None:
     """A task without logical types sends dates as text: the operator may say what they are."""
     schema = data_schema({"id": "int", "day": "string", "n": "string", "raw": "string"}, NAMESPACE)
@@ -176,6 +180,7 @@ def test_column_that_is_not_declared() -> None:
 # -- which table
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 @pytest.mark.parametrize(
     ("namespace", "table", "task", "notes"),
     [
@@ -191,6 +196,7 @@ def test_table_by_namespace(namespace: str, table: TableName, task: str | None, 
     assert (table, task, notes) == (read.table, read.writer.task, read.notes)
 
 
+@pytest.mark.requirement("qlik.metadata.3")
 @pytest.mark.parametrize(
     "namespace",
     [
@@ -265,6 +271,7 @@ def test_schema_of_the_key_that_is_no_record() -> None:
     assert "MALFORMED_AVRO" == code_of(reader, value(), framed(6, b"\x02"))
 
 
+@pytest.mark.requirement("qlik.rows.1")
 def test_row_in_the_key_alone() -> None:
     """A delete whose row is null, or of nulls, is of the row that the key names."""
     for cells in ({"id": None, "name": None}, ROW):
@@ -290,6 +297,7 @@ def test_damaged_key_of_a_delete() -> None:
     assert "MALFORMED_AVRO" == code_of(known(), value("DELETE", dict.fromkeys(ROW)), framed(6, b"\x02\x02"))
 
 
+@pytest.mark.requirement("qlik.masks.3")
 def test_masks_by_place() -> None:
     """Without metadata a column has the ordinal of its place in the schema, and that is noted."""
     read = row(known(), value("UPDATE", {"id": 1, "name": None}, changeMask=b"\1", columnMask=b"\1"))

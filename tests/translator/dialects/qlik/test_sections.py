@@ -40,6 +40,7 @@ ALL_PREFIXED = {**prefixed("data", ROW), **prefixed("beforeData", OLD), **prefix
 # -- as found
 
 
+@pytest.mark.requirement("qlik.decode.4")
 @pytest.mark.parametrize("body", [PREFIXED, BESIDE, ALL_PREFIXED], ids=["prefixed", "beside", "all prefixed"])
 @pytest.mark.parametrize("wrap", [enveloped, lambda body: {"message": body}, lambda body: body])
 def test_flattened_headers(body: dict[str, Any], wrap: Any) -> None:
@@ -128,6 +129,7 @@ def test_checks_are_those_of_the_default_form(body: dict[str, Any], code: str, p
 # -- by option
 
 
+@pytest.mark.requirement("qlik.decode.4", "qlik.detect.2")
 @pytest.mark.parametrize(
     ("given", "body"),
     [
@@ -205,6 +207,7 @@ def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None
     assert "c" == change(dialect(message_format=given), {"data": ROW, "headers": head}).op
 
 
+@pytest.mark.requirement("qlik.decode.4")
 @pytest.mark.parametrize(
     ("given", "named"),
     [
@@ -249,6 +252,7 @@ def test_flattened_avro() -> None:
     assert ("confluent_avro", "inferred") == (read.writer.variant, read.writer.variant_basis)
 
 
+@pytest.mark.requirement("qlik.decode.2")
 def test_renamed_avro() -> None:
     """Types are found by the names that the operator declares."""
     data = record("Data", [("id", ["null", "int"]), ("day", ["null", {"type": "int", "logicalType": "date"}])])

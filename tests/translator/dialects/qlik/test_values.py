@@ -18,6 +18,7 @@ def typed(type_: str, value: Any, **told: Any) -> RowChange:
     return change(taught({"c": {"type": type_, **told}}), enveloped(bare("INSERT", {"c": value}), SCHEMA_ID))
 
 
+@pytest.mark.requirement("qlik.values.1")
 @pytest.mark.parametrize(
     ("type_", "sent", "expected"),
     [
@@ -64,6 +65,7 @@ def test_numeric_with_scale() -> None:
     assert [Issue("c", "SCALE_EXCEEDED", "2.505")] == typed("NUMERIC", "2.505", precision=10, scale=2).issues
 
 
+@pytest.mark.requirement("qlik.values.1")
 @pytest.mark.parametrize(
     ("type_", "sent", "code"),
     [

@@ -28,6 +28,7 @@ DTS = dialect(preset="dts")
 # -- insert
 
 
+@pytest.mark.requirement("shareplex.accept.5")
 def test_insert_holds_what_was_sent() -> None:
     """An insert's after image is `data`: numbers of undeclared columns as exact text, null null, "" not null."""
     change = row(
@@ -37,6 +38,7 @@ def test_insert_holds_what_was_sent() -> None:
     assert change.after == {"N": "12345678901234567890123456789.10", "B": None, "C": ""}
 
 
+@pytest.mark.requirement("shareplex.accept.7")
 def test_omitted_columns_of_an_insert_stay_absent_without_a_declaration() -> None:
     """Nobody says that the column exists: it is absent, not null, and nothing is noted about it."""
     change = row(QUEST, sample("quest_insert"))
@@ -44,6 +46,7 @@ def test_omitted_columns_of_an_insert_stay_absent_without_a_declaration() -> Non
     assert change.notes == ["KEY_UNDECLARED"]
 
 
+@pytest.mark.requirement("shareplex.accept.7")
 def test_omitted_columns_of_an_insert_are_null_when_declared() -> None:
     """Native Post leaves NULL out of an insert; a declared schema tells which columns, and the event says so."""
     change = row(dialect(BAND), sample("quest_insert"))
@@ -67,6 +70,7 @@ def test_a_value_with_an_issue_is_not_an_omitted_null() -> None:
     assert change.notes is None
 
 
+@pytest.mark.requirement("shareplex.accept.7")
 def test_a_missing_key_column_is_never_filled_with_null() -> None:
     """No key column is NULL: one that an insert lacks was not replicated."""
     change = row(dialect(BAND), body("ins", meta={"table": "PHUNT1013U1.X"}, data={"YEAR_START": 1}))
@@ -85,6 +89,7 @@ def test_an_undeclared_column_disproves_the_declaration() -> None:
 # -- update
 
 
+@pytest.mark.requirement("shareplex.accept.8")
 def test_update_is_data_over_key() -> None:
     """`before` is `key` as sent, `after` is `data`, to be completed from it; `changed` is what differs."""
     change = row(DTS, sample("dts_update"))
@@ -98,12 +103,14 @@ def test_update_is_data_over_key() -> None:
     assert (change.after, change.after_sparse, change.changed) == ({"CNTR_NO": "1171201606"}, True, ["CNTR_NO"])
 
 
+@pytest.mark.requirement("shareplex.accept.8")
 def test_an_explicit_null_is_a_change() -> None:
     """A column set to NULL is null in `after`, and changed; its old value is not put in its place."""
     change = row(DTS, body("upd", data={"A": None}, key={"ID": 1, "A": "x"}))
     assert (change.after, change.changed) == ({"A": None}, ["A"])
 
 
+@pytest.mark.requirement("shareplex.accept.8")
 def test_equal_values_are_not_a_change() -> None:
     """A column in both with the same value was logged along; one that `key` lacks counts as changed."""
     change = row(DTS, body("upd", data={"A": 1, "B": 2, "N": None}, key={"ID": 1, "A": 1, "N": None}))
@@ -111,6 +118,7 @@ def test_equal_values_are_not_a_change() -> None:
     assert change.changed == ["B"]
 
 
+@pytest.mark.requirement("shareplex.accept.8")
 def test_unknown_old_values_stay_unknown() -> None:
     """A column that only `data` has gets no old value."""
     change = row(dialect(BAND), sample("quest_update"))
@@ -121,6 +129,7 @@ def test_unknown_old_values_stay_unknown() -> None:
 # -- delete
 
 
+@pytest.mark.requirement("shareplex.accept.11")
 def test_delete_reads_data() -> None:
     """The old row of a delete is in `data`; explicit nulls stay, nothing is filled in."""
     change = row(dialect(preset="dts", default_table="CL_BIZ1.MIO_LOG"), sample("dts_delete"))
@@ -135,6 +144,7 @@ def test_delete_reads_data() -> None:
     }
 
 
+@pytest.mark.requirement("shareplex.accept.11")
 def test_a_key_beside_a_deleted_row_is_kept_aside() -> None:
     """`key` belongs to updates; on a delete or an insert it changes no image and lands in `ext`."""
     for op in ("del", "ins"):
@@ -147,6 +157,7 @@ def test_a_key_beside_a_deleted_row_is_kept_aside() -> None:
 # -- other operations
 
 
+@pytest.mark.requirement("shareplex.accept.13", "shareplex.accept.2")
 @pytest.mark.parametrize("op", ["TRUNCATE", "truncate", "Truncate"])
 def test_truncate_needs_no_row(op: str) -> None:
     """TRUNCATE is a row operation without images."""
@@ -154,6 +165,7 @@ def test_truncate_needs_no_row(op: str) -> None:
     assert (change.op, change.before, change.after, change.notes) == ("t", None, None, None)
 
 
+@pytest.mark.requirement("shareplex.accept.13", "shareplex.accept.2")
 @pytest.mark.parametrize("op", ["DROP COLUMN", "drop_column", "DropColumn"])
 def test_drop_column_is_a_schema_change(op: str) -> None:
     """DROP COLUMN changes the table's structure; what it carries is not known and kept as text."""
@@ -162,12 +174,14 @@ def test_drop_column_is_a_schema_change(op: str) -> None:
     assert (change.ext, change.notes) == ({"$.data": '{"COLUMN":"A"}'}, ["NOT_TRANSLATED=data"])
 
 
+@pytest.mark.requirement("shareplex.accept.2")
 @pytest.mark.parametrize(("op", "code"), [("INSERT", "c"), ("Update", "u"), ("delete", "d")])
 def test_documented_words_are_read(op: str, code: str) -> None:
     """The full words of the documentation mean the codes seen on the wire, whatever their case."""
     assert row(dialect(KEYED), body(op, data={"ID": 1})).op == code
 
 
+@pytest.mark.requirement("shareplex.reject.3")
 @pytest.mark.parametrize("op", ["INS", "Upd", "insertt", "", "commit", "ddl", "del "])
 def test_an_unknown_operation_is_refused_by_name(op: str) -> None:
     """An operation outside the list is a dead letter that names it and what was allowed; never a row."""
@@ -180,6 +194,7 @@ def test_an_unknown_operation_is_refused_by_name(op: str) -> None:
 # -- what is refused
 
 
+@pytest.mark.requirement("shareplex.reject.2", "shareplex.reject.3", "shareplex.reject.4", "shareplex.reject.5")
 @pytest.mark.parametrize(
     ("message", "code", "path"),
     [
@@ -208,12 +223,14 @@ def test_wrong_shapes_are_refused_where_they_are(message: dict[str, Any], code: 
     assert "secret" not in reason
 
 
+@pytest.mark.requirement("shareplex.reject.4")
 def test_an_update_that_changes_nothing_is_an_update() -> None:
     """Empty `data` beside a key is well formed: nothing changed."""
     change = row(QUEST, body("upd", data={}, key={"ID": 1}))
     assert (change.before, change.after, change.changed) == ({"ID": "1"}, {}, [])
 
 
+@pytest.mark.requirement("shareplex.accept.15")
 def test_columns_may_be_called_like_meta_words() -> None:
     """Nothing is searched below its place: a column called `op` or `meta` is a column."""
     assert row(QUEST, body("ins", data={"op": "x", "table": "y", "key": "z", "meta": "m"})).after == {
@@ -231,6 +248,7 @@ def test_too_many_columns_are_refused() -> None:
     assert refusal(narrow, body("ins", data={"A": 1, "B": 2, "C": 3}))[::2] == ("LIMIT_EXCEEDED", "$.data")
 
 
+@pytest.mark.requirement("shareplex.accept.17")
 def test_nothing_in_a_record_is_skipped_by_name() -> None:
     """A tombstone and an empty value carry nothing by design."""
     assert outcome(QUEST, None) == Skip("tombstone")

@@ -35,6 +35,7 @@ def refused_meta(reader: SharePlex, **meta: Any) -> tuple[str, str, str]:
     return refusal(reader, body("ins", meta=meta, data={"A": 1}))
 
 
+@pytest.mark.requirement("shareplex.accept.4")
 def test_everything_but_op_and_table_is_optional() -> None:
     """Stock Quest output has no other member; null is the same as absent."""
     for change in (row(QUEST, sample("quest_insert")), with_meta(QUEST, scn=None, time=None, trans=None, x=None)):
@@ -42,6 +43,7 @@ def test_everything_but_op_and_table_is_optional() -> None:
         assert (change.tx, change.ext) == (None, None)
 
 
+@pytest.mark.requirement("shareplex.accept.4")
 def test_all_members_find_their_place() -> None:
     """Position, transaction and both times have fields of their own; user and row address are extras."""
     change = row(DTS, sample("dts_insert"))
@@ -53,6 +55,7 @@ def test_all_members_find_their_place() -> None:
     assert change.notes == ["TZ_ASSUMED=UTC", "KEY_UNDECLARED"]
 
 
+@pytest.mark.requirement("shareplex.accept.16", "shareplex.accept.4")
 def test_unknown_members_are_kept_as_text() -> None:
     """Text as it is, anything else as JSON text with exact numbers; the same for members of the root."""
     change = row(
@@ -71,6 +74,7 @@ def test_host_is_the_server() -> None:
 # -- times
 
 
+@pytest.mark.requirement("shareplex.accept.6")
 def test_a_time_without_a_zone_is_no_instant() -> None:
     """Preset quest knows no zone: no commit time, the text stays, and the event says why."""
     change = with_meta(QUEST, time="2017-06-16T14:24:34")
@@ -78,6 +82,7 @@ def test_a_time_without_a_zone_is_no_instant() -> None:
     assert change.notes == ["TZ_UNKNOWN", "KEY_UNDECLARED"]
 
 
+@pytest.mark.requirement("shareplex.accept.6")
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -96,12 +101,14 @@ def test_times_are_exact_instants(sent: str, expected: int) -> None:
     assert (change.ts_capture_us, change.ext) == (expected, None)
 
 
+@pytest.mark.requirement("shareplex.accept.6")
 def test_digits_below_a_microsecond_are_kept() -> None:
     """What an instant cannot hold stays in `ext`, as it was sent."""
     change = with_meta(DTS, time="1970-01-01T00:00:00.000001999")
     assert (change.ts_commit_us, change.ext) == (1, {"time": "1970-01-01T00:00:00.000001999"})
 
 
+@pytest.mark.requirement("shareplex.accept.6")
 @pytest.mark.parametrize(
     ("sent", "expected", "note"),
     [
@@ -138,11 +145,13 @@ def test_an_assumed_time_of_meta_is_none_of_a_key_column() -> None:
 # -- position and transaction
 
 
+@pytest.mark.requirement("shareplex.accept.4")
 def test_scn_may_be_a_number() -> None:
     """Up to 20 digits, exact, as text."""
     assert with_meta(QUEST, scn=18446744073709551615).pos_native == "18446744073709551615"
 
 
+@pytest.mark.requirement("shareplex.reject.6")
 def test_scn_of_other_databases_is_their_own_token() -> None:
     """Presets dts and lenient take any token, since PolarDB-O has no Oracle SCN; quest wants digits."""
     for reader in (DTS, LENIENT):
@@ -150,6 +159,7 @@ def test_scn_of_other_databases_is_their_own_token() -> None:
     assert refused_meta(QUEST, scn="0/16B3748")[::2] == ("INVALID_FIELD", "$.meta.scn")
 
 
+@pytest.mark.requirement("shareplex.accept.14")
 @pytest.mark.parametrize(
     ("meta", "expected"),
     [
@@ -166,6 +176,7 @@ def test_idx_and_counts_complete_each_other(meta: dict[str, Any], expected: Tx) 
     assert with_meta(QUEST, trans="1.2.3", **meta).tx == expected
 
 
+@pytest.mark.requirement("shareplex.accept.14")
 def test_counts_without_a_transaction_are_extras() -> None:
     """Without `trans` nothing says what is counted."""
     change = with_meta(QUEST, seq=1, idx="1/2")
@@ -198,6 +209,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.requirement("shareplex.reject.6", "shareplex.reject.7")
 @pytest.mark.parametrize(("name", "meta"), INVALID)
 @pytest.mark.parametrize("reader", [QUEST, DTS])
 def test_invalid_members_are_refused(reader: SharePlex, name: str, meta: dict[str, Any]) -> None:
@@ -205,6 +217,7 @@ def test_invalid_members_are_refused(reader: SharePlex, name: str, meta: dict[st
     assert refused_meta(reader, **meta)[::2] == ("INVALID_FIELD", f"$.meta.{name}")
 
 
+@pytest.mark.requirement("shareplex.reject.6", "shareplex.reject.7")
 @pytest.mark.parametrize(("name", "meta"), INVALID)
 def test_invalid_members_are_set_aside_when_lenient(name: str, meta: dict[str, Any]) -> None:
     """Preset lenient keeps them as text, notes their names, and gives no field a doubtful value."""
@@ -219,6 +232,7 @@ def test_invalid_members_are_set_aside_when_lenient(name: str, meta: dict[str, A
 # -- table names
 
 
+@pytest.mark.requirement("shareplex.accept.3")
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
@@ -237,6 +251,7 @@ def test_table_names_split_at_the_first_free_dot(raw: str, expected: TableName) 
     assert change.ext == ({"table": raw} if '"' in raw else None)
 
 
+@pytest.mark.requirement("shareplex.reject.3")
 @pytest.mark.parametrize(
     "raw", ["", ".", "A.", ".T", "A..T", "A.B.", '"A', '"A.T', 'A"B.T', '"".T', '"A"B.T', '"A"."B".C']
 )
@@ -246,6 +261,7 @@ def test_table_names_with_an_empty_part_or_odd_quotes_are_refused(raw: str) -> N
     assert refused_meta(reader, table=raw)[::2] == ("INVALID_FIELD", "$.meta.table")
 
 
+@pytest.mark.requirement("shareplex.accept.3")
 def test_default_table_is_for_messages_without_one() -> None:
     """`default_table` stands in for a missing name only, and finds its declaration."""
     reader = dialect(DeclaredTable("X.*", key=("A",)), default_table="X.Y")

@@ -125,6 +125,7 @@ def same(reader: SharePlex, value: bytes) -> bool:
     return repr(quick) == repr(result(lambda: reader._plainly(value)))
 
 
+@pytest.mark.requirement("shareplex.reject.5")
 @settings(max_examples=600)
 @given(st.sampled_from(DIALECTS), messages())
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A" :1,"A" :2,"S":"x\\":"} }')

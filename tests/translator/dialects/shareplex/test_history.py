@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +34,7 @@ def by_key(rows: Sequence[Row], table: ShopTable) -> dict[str, Row]:
     return {json.dumps({name: row[name] for name in table.key}): row for row in rows}
 
 
+@pytest.mark.requirement("shareplex.accept.1")
 @given(histories(), FORMS, SIZES)
 def test_a_declared_table_comes_back(history: History, form: Form, sizes: list[int]) -> None:
     """Whatever the form, and however many changes are in a value: rows, NULLs and keys are those at the end."""
@@ -53,6 +55,7 @@ def test_typed_tables_come_back(seed: int, form: Form, sizes: list[int]) -> None
         assert expected == rows_of(event for event in events if event["table"] == table.name)
 
 
+@pytest.mark.requirement("shareplex.accept.5")
 @given(histories(), FORMS)
 def test_a_table_of_which_only_the_key_is_declared_comes_back_as_text(history: History, form: Form) -> None:
     """Without types numbers are exact text; a NULL that an insert left out is absent, and never another value."""

@@ -13,6 +13,7 @@ from translator.message import DeclaredTable
 QUEST = dialect()
 
 
+@pytest.mark.requirement("shareplex.accept.9")
 def test_an_update_without_key_needs_its_configured_key_in_data() -> None:
     """A patch without an identity is a dead letter; with the key columns in `data` their old values are unknown."""
     change = row(dialect(KEYED), body("upd", data={"ID": 7, "A": 1}))
@@ -48,6 +49,7 @@ def test_key_names_the_key_of_a_native_update() -> None:
     assert (change.key_columns, change.key_kind, change.notes) == (("ID", "N"), "unique", ["KEY_FROM_MESSAGE"])
 
 
+@pytest.mark.requirement("shareplex.accept.10")
 @pytest.mark.parametrize(
     ("preset", "key", "why"),
     [
@@ -79,6 +81,7 @@ def test_an_issue_of_both_images_is_told_once() -> None:
     assert change.issues == [Issue("N", "NOT_AN_INTEGER", "x")]
 
 
+@pytest.mark.requirement("shareplex.reject.1")
 def test_half_a_character_is_an_issue_in_key_too() -> None:
     """`key` holds cells, as `data` does."""
     change = row(dialect(KEYED), body("upd", data={"ID": 1, "S": "b"}, key={"ID": 1, "S": "\ud800"}))

@@ -149,6 +149,7 @@ def mutated(rng: random.Random) -> bytes:
 _FOREIGN = re.compile(r"msgspec|Error|Exception|Traceback|Decimal|codec|\.py")
 
 
+@pytest.mark.requirement("shareplex.reject.1")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_events_or_a_dead_letter(part: int) -> None:
     """Nothing else comes of a damaged message; no dead letter is our bug, shows a library's words, or quotes a cell."""

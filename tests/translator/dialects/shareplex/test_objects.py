@@ -27,6 +27,7 @@ ONE = b'{"meta":{"op":"ins","table":"A.T"},"data":{"A":1}}'
 TWO = b'{"meta":{"op":"del","table":"A.T"},"data":{"A":2}}'
 
 
+@pytest.mark.requirement("shareplex.accept.1")
 @pytest.mark.parametrize(
     "text", [ONE, b" \r\n" + ONE + b"\n ", b"\xef\xbb\xbf" + ONE, json.dumps(json.loads(ONE), indent=2).encode()]
 )
@@ -35,6 +36,7 @@ def test_white_space_and_a_byte_order_mark_change_nothing(text: bytes) -> None:
     assert row(QUEST, text) == row(QUEST, ONE)
 
 
+@pytest.mark.requirement("shareplex.accept.1")
 @pytest.mark.parametrize("between", [b"", b"\n", b"\r\n\r\n", b" "])
 def test_each_of_several_objects_is_a_row_of_the_message(between: bytes) -> None:
     """Objects end to end, or one a line, are changes in their order."""
@@ -55,6 +57,7 @@ def test_too_many_objects_are_refused() -> None:
     assert refusal(reader, ONE * 3)[0] == "LIMIT_EXCEEDED"
 
 
+@pytest.mark.requirement("shareplex.reject.1", "shareplex.reject.2")
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -90,11 +93,13 @@ def test_what_is_not_json_objects_is_refused(text: bytes, code: str) -> None:
     assert refusal(QUEST, text)[0] == code
 
 
+@pytest.mark.requirement("shareplex.reject.8")
 def test_xml_is_named() -> None:
     """The other record format of Post is recognised, so that the operator knows what to change."""
     assert "XML" in refusal(QUEST, b"<opentarget/>")[1]
 
 
+@pytest.mark.requirement("shareplex.reject.5")
 @pytest.mark.parametrize(
     "text",
     [
@@ -114,6 +119,7 @@ def test_a_member_named_twice_is_refused(text: bytes) -> None:
     assert "named twice" in reason
 
 
+@pytest.mark.requirement("shareplex.reject.5")
 @pytest.mark.parametrize("cell", ['":', "a : b", '","A":2', '{"x" :1}', '"}{"A":1}', "\\"])
 def test_text_that_looks_like_members_is_text(cell: str) -> None:
     """The check for names sent twice is not fooled by what a cell holds."""
@@ -145,6 +151,7 @@ def accepted(value: bytes) -> None:
         assert made.changes
 
 
+@pytest.mark.requirement("shareplex.reject.1")
 @pytest.mark.parametrize("value", VALUES)
 def test_a_message_cut_anywhere_is_refused_or_read(value: bytes) -> None:
     """No truncation raises anything but MessageError."""
@@ -181,6 +188,7 @@ def test_any_json_in_any_place_is_refused_or_read(op: str, meta: dict[str, objec
     accepted(json.dumps(body(op, meta=meta, **members)).encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.requirement("shareplex.accept.5")
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cs"]), max_size=5),

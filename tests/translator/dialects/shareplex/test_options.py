@@ -23,6 +23,7 @@ def test_quest_is_the_default() -> None:
     assert row(dialect(), body("ins", data={"A": 1})).writer.variant == "quest"
 
 
+@pytest.mark.requirement("shareplex.accept.6")
 def test_a_configured_zone_wins_over_the_preset() -> None:
     """`timezone` replaces the zone of the preset, and the event says which zone was assumed."""
     change = row(
@@ -31,6 +32,7 @@ def test_a_configured_zone_wins_over_the_preset() -> None:
     assert (change.ts_commit_us, change.notes) == (0, ["TZ_ASSUMED=+08:00", "KEY_UNDECLARED"])
 
 
+@pytest.mark.requirement("shareplex.accept.2")
 def test_further_spellings_of_operations_are_exact() -> None:
     """`operations` teaches a spelling that no page shows; nothing near it is read."""
     reader = dialect(KEYED, operations={"trunc": "TRUNCATE", "refresh": "ins"})
@@ -39,6 +41,7 @@ def test_further_spellings_of_operations_are_exact() -> None:
     assert refusal(reader, body("TRUNC"))[0] == "UNKNOWN_OPERATION"
 
 
+@pytest.mark.requirement("shareplex.accept.2")
 def test_every_alias_means_an_operation() -> None:
     """Both tables of operations agree, in both directions."""
     assert sorted(ALIASES.values()) == sorted(OPERATIONS)

@@ -29,6 +29,7 @@ BEFORE, AFTER = half("BEFORE", {"ID": 1, "A": 2}, rowid="r"), half("AFTER", {"ID
 IN_ORDER = half("BEFORE", {"ID": 1, "A": 2}), half("AFTER", {"ID": 1, "A": 3})
 
 
+@pytest.mark.requirement("shareplex.accept.12")
 @pytest.mark.parametrize("between", ["", "\n"])
 @pytest.mark.parametrize("halves", [(BEFORE, AFTER), (AFTER, BEFORE)])
 def test_two_halves_are_one_update(halves: tuple[dict[str, Any], ...], between: str) -> None:
@@ -45,6 +46,7 @@ def test_a_pair_is_one_row_among_others() -> None:
     assert [(r.op, r.row, r.rows) for r in made if isinstance(r, RowChange)] == [("c", 0, 3), ("u", 1, 3), ("d", 2, 3)]
 
 
+@pytest.mark.requirement("shareplex.accept.12")
 def test_transaction_and_place_join_halves_that_lie_apart() -> None:
     """All rows before, then all rows after: (trans, seq) tells which belong together."""
     objects = [
@@ -60,6 +62,7 @@ def test_transaction_and_place_join_halves_that_lie_apart() -> None:
     assert [r.tx for r in rows] == [Tx("1.2.3", n) for n in (1, 2)]
 
 
+@pytest.mark.requirement("shareplex.accept.14")
 def test_idx_tells_the_place_where_seq_does_not() -> None:
     """`idx` is `seq/size`: halves that lie apart join by it as they do by `seq`."""
     objects = [
@@ -71,6 +74,7 @@ def test_idx_tells_the_place_where_seq_does_not() -> None:
     ]
 
 
+@pytest.mark.requirement("shareplex.accept.10")
 def test_a_pair_may_change_its_key() -> None:
     """The transaction names the row, so the configured key may differ between its halves."""
     translator = Translator("s", dialect(KEYED), Limits())
@@ -80,6 +84,7 @@ def test_a_pair_may_change_its_key() -> None:
     assert (result.events[0].key, result.events[0].key_old) == ('{"ID":"2"}', '{"ID":"1"}')
 
 
+@pytest.mark.requirement("shareplex.accept.12")
 def test_the_configured_key_joins_halves() -> None:
     """Without row addresses, the same key in both is the same row."""
     assert row(dialect(KEYED), value(*reversed(IN_ORDER))).before == {"ID": "1", "A": "2"}
@@ -91,6 +96,7 @@ def test_their_order_joins_halves_that_nothing_contradicts() -> None:
     assert refusal(QUEST, value(*reversed(IN_ORDER)))[0] == "UNSUPPORTED_SHAPE"
 
 
+@pytest.mark.requirement("shareplex.accept.12")
 @pytest.mark.parametrize(
     ("reader", "objects", "path"),
     [
@@ -126,6 +132,7 @@ def test_half_an_update_is_refused(reader: Any, objects: list[dict[str, Any]], p
     assert "without its other half in the same value" in reason
 
 
+@pytest.mark.requirement("shareplex.accept.12")
 def test_halves_of_two_records_are_never_joined() -> None:
     """An event depends on its own record only: the dialect remembers no half."""
     reader = dialect()
@@ -175,6 +182,7 @@ def test_a_pair_of_a_declared_table_names_its_schema() -> None:
     assert (change.before, change.after) == ({**old, "YEAR_END": 2014}, {**new, "YEAR_END": 2015})
 
 
+@pytest.mark.requirement("shareplex.accept.2")
 def test_taught_spellings_pair_too() -> None:
     """`operations` may name the spelling that a writer has for its halves."""
     reader = dialect(DeclaredTable("A.T", key=("ID",)), operations={"ub": "UPDATE BEFORE", "ua": "UPDATE AFTER"})
