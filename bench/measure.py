@@ -1,4 +1,4 @@
-"""How benchmarks measure: processor time of this process, the best of several rounds, in alternating order."""
+"""Measuring for benchmarks: processor time of this process, the best of several rounds, in alternating order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _time(contestant: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def machine(*packages: str) -> str:
-    """What the figures depend on, in a line: never a path or a name of this machine."""
+    """Describe the machine that the figures depend on, in a line: never a path or a name of it."""
     parts = [f"{platform.python_implementation()} {platform.python_version()}"]
     parts += [f"{package} {version(package)}" for package in packages]
     busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors ({platform.machine()})"
@@ -53,5 +53,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def rate(microseconds: float) -> str:
-    """How many a second, in thousands."""
+    """Format a rate per second, in thousands."""
     return f"{1000 / microseconds:.0f} k/s"

@@ -1,4 +1,4 @@
-"""What others make of the same input: the yardstick for time in the benchmarks, and for bytes in the tests."""
+"""The peers' output for the same input: the yardstick for time in the benchmarks, and for bytes in the tests."""
 
 from __future__ import annotations
 

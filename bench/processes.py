@@ -1,4 +1,4 @@
-"""What a process and all that it started use: for jobs of several processes, such as Spark's."""
+"""Resource use of a process and all that it started: for jobs of several processes, such as Spark's."""
 
 from __future__ import annotations
 

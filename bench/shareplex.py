@@ -88,7 +88,7 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Whole rows: those that the shop writes to Canal, where all columns are sent."""
+    """Return whole rows: those that the shop writes to Canal, where all columns are sent."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 
@@ -149,7 +149,7 @@ def _body(message: Message) -> Body:
 
 
 def _compact(body: Body) -> bytes:
-    """As native Post: no blanks but one, before the last brace."""
+    """Format a body as native Post does: no blanks but one, before the last brace."""
     return msgspec.json.encode(body)[:-1] + b" }"
 
 

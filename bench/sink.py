@@ -53,7 +53,7 @@ TOPIC = "bench.canonical"
 
 
 class Used(NamedTuple):
-    """What a batch took."""
+    """The resources that a batch took."""
 
     name: str
     events: int
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 class HistorySize(NamedTuple):
-    """How many events there are, by part."""
+    """The number of events, by part."""
 
     tables: int
     load: int
@@ -207,7 +207,7 @@ class SinkBench:
         return Used(name, events, len(self._schemas), spent, wall, tree.peak_bytes())
 
     def _compared(self) -> int:
-        """How many rows there are, all as they must be."""
+        """Return the number of rows, having compared each with its expected values."""
         workload, parts = self._history.parts()
         for part in parts:
             deque(part, maxlen=0)

@@ -1,4 +1,4 @@
-"""What Delta's documentation shows for changes to tables, beside which the sink is measured."""
+"""The pattern that Delta's documentation shows for changes to tables, beside which the sink is measured."""
 
 from __future__ import annotations
 

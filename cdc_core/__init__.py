@@ -1,1 +1,1 @@
-"""What the translator and the sink share; it imports neither."""
+"""The code that the translator and the sink share; it imports neither."""

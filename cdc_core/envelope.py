@@ -55,7 +55,7 @@ class Ddl(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True, gc=False):
-    """Where the raw bytes are."""
+    """The place of the raw bytes."""
 
     topic: str
     partition: Annotated[int, INT]
@@ -154,7 +154,7 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
 
 class Context(Struct, frozen=True, gc=False):
-    """What an event has whatever its operation: identity, writer, table, position, times, origin."""
+    """The fields of an event whatever its operation: identity, writer, table, position, times, origin."""
 
     id: str
     source: str
@@ -194,7 +194,7 @@ class ImageText(Struct, frozen=True, gc=False):
 
 
 class Detail(Struct, frozen=True, gc=False):
-    """What may accompany any change; an empty list is written as null, but in `changed`, where null means unknown."""
+    """The fields that may accompany any change; an empty list is written as null, but null in `changed` is unknown."""
 
     changed: list[str] | None = None
     unavailable: list[str] | None = None

@@ -28,7 +28,7 @@ _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "
 
 
 class Kafka(Section):
-    """How to reach the brokers, and who we are to them; every client is derived from it."""
+    """The brokers' addresses, and our identity to them; every client is derived from it."""
 
     bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(

@@ -1,1 +1,1 @@
-"""What a contributor's machine needs around the product: Java, jars, a real Kafka broker, the demo. Never shipped."""
+"""The tools of a contributor's machine around the product: Java, jars, a real Kafka broker, the demo. Never shipped."""

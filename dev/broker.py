@@ -72,7 +72,7 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True)
 class Extra:
-    """What a broker has beside its plain listener, see `dev.secured`.
+    """The additions to a broker beside its plain listener, see `dev.secured`.
 
     `listeners`: their security protocols by name; each gets a port of its own.
     """
@@ -172,7 +172,7 @@ class Broker(Server):
             raise
 
     def _settings(self, port: int) -> dict[str, str]:
-        """What SETTINGS leave open."""
+        """Return the settings that SETTINGS leave open."""
         controller_port = free_port()
         return {
             "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
@@ -230,7 +230,7 @@ class Broker(Server):
 
 
 def new_cluster_id() -> str:
-    """What Kafka wants: a UUID in URL-safe base64; a leading dash would be read as an option."""
+    """Return a new cluster id as Kafka wants it: a UUID in URL-safe base64 without a leading dash."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 

@@ -78,7 +78,7 @@ class Node(Broker):
 
     @property
     def died(self) -> bool:
-        """Whether it has ended without being told to."""
+        """Return whether the broker has ended without being told to."""
         return self._process is not None and self._process.poll() is not None
 
     def freeze(self) -> None:

@@ -1,4 +1,4 @@
-"""Whether a lakehouse table holds what the shop holds, cell by cell."""
+"""The comparison of a lakehouse table with the shop's, cell by cell."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class JarsError(Exception):
 
 
 def spark_jars() -> list[Path]:
-    """What Spark needs beyond the jars that PySpark ships: the value of `spark.jars`, unjoined."""
+    """Return the jars that Spark needs beyond those of PySpark: the value of `spark.jars`, unjoined."""
     return sorted((jars_directory() / "spark").glob("*.jar"))
 
 

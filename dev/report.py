@@ -1,4 +1,4 @@
-"""What the demo shows when all has arrived: messages beside events, the account, tables, dead letters, what next."""
+"""The demo's report: messages beside events, the account, tables, dead letters, next steps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DemoReport:
         self._sources = sources
 
     def differences(self, source: ShopSource, name: str) -> list[str]:
-        """What differs between a table of a shop and its table in the lakehouse."""
+        """Return the differences between a table of a shop and its table in the lakehouse."""
         shape = source.shop.shape(name)
         return differences(shape, source.shop.rows[name].values(), self._stack.rows(f"{source.prefix}.{name}"))
 

@@ -1,4 +1,4 @@
-"""What makes a broker of `dev.broker` a secured one: TLS, client certificates, every way to log in, and rights.
+"""The additions that make a broker of `dev.broker` secured: TLS, client certificates, every way to log in, and rights.
 
     with SecuredBroker(folder) as broker:
         broker.address("LOGIN")

@@ -45,9 +45,9 @@ class ShopSource:
     writer: SourceWriter
     shop: Shop
     prefix: str
-    """What the sink's table names begin with: `<prefix>.<table>`."""
+    """The beginning of the sink's table names: `<prefix>.<table>`."""
     can_grow: bool = True
-    """Whether a column may appear: not where the configuration declares the columns."""
+    """True where a column may appear: not where the configuration declares the columns."""
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
         """The messages of that many changes of this shop; call again to go on. `grow`: a column appears half way."""

@@ -20,7 +20,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """Why a message became a dead letter: a closed list, the value of the header `cdc-error-code`."""
+    """The reason for a dead letter: a closed list, the value of the header `cdc-error-code`."""
 
     FRAMING = "FRAMING"  # the first bytes belong to no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"

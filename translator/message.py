@@ -1,4 +1,4 @@
-"""What goes into a dialect and what may come out of it.
+"""The input of a dialect and its possible outcomes.
 
 A dialect is `decode(Message) -> Outcome`. It says which operation, which table, old and new values and where the
 source was; everything that all dialects share (keys, image states, positions, limits, dead letters) is done once,
@@ -56,7 +56,7 @@ class TableName(Struct, frozen=True, gc=False):
 
 
 class Writer(Struct, frozen=True, gc=False):
-    """What is known about who wrote a message: envelope fields that do not depend on the row."""
+    """The writer of a message: envelope fields that do not depend on the row."""
 
     variant: str | None = None
     variant_basis: str | None = None
@@ -98,7 +98,7 @@ class RowChange(Struct, gc=False):
 
 
 class OtherChange(Struct):
-    """What is not a row: kind `schema` (needs `ddl`), `tx` or `watermark`."""
+    """A change that is no row: kind `schema` (needs `ddl`), `tx` or `watermark`."""
 
     kind: str
     writer: Writer
@@ -161,7 +161,7 @@ def _nothing_learned(key: str) -> object | None:
 
 
 class Finding(Struct, frozen=True):
-    """What a guard has to say about a message, without row data. `fatal`: nothing of the message may be written."""
+    """A guard's finding about a message, without row data. `fatal`: nothing of the message may be written."""
 
     text: str
     fatal: bool
@@ -206,7 +206,7 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """What `learn` returns, where two documents of one key may disagree."""
+    """The result of `learn` where two documents of one key may disagree."""
 
     @property
     def version(self) -> tuple[int, str]:
@@ -220,7 +220,7 @@ class Versioned(Protocol):
 
     @property
     def subject(self) -> str:
-        """What it describes, for people: a table's name."""
+        """The described thing, for people: a table's name."""
         ...
 
 
@@ -265,7 +265,7 @@ class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Setup(Struct, frozen=True):
-    """What a dialect is built with, beside its own options."""
+    """The arguments that every dialect is built with, beside its own options."""
 
     source: str
     """Configured name of the source."""

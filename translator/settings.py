@@ -34,17 +34,17 @@ Start: TypeAlias = Literal["earliest", "latest"] | AwareDatetime
 
 
 def is_pattern(topic: str) -> bool:
-    """Whether an entry of `topics` stands for all topics that it matches."""
+    """Return whether an entry of `topics` stands for all topics that it matches."""
     return "*" in topic or "?" in topic
 
 
 def matches(topic: str, entry: str) -> bool:
-    """Whether an entry of `topics` means this topic."""
+    """Return whether an entry of `topics` means this topic."""
     return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
 
 
 class TopicsSettings(Section):
-    """Whether the topics written by the translator are created or only checked."""
+    """The creation of the topics that the translator writes."""
 
     create: bool = Field(default=True, description="false: topics that are missing stop the start.")
     partitions: int = Field(
@@ -54,7 +54,7 @@ class TopicsSettings(Section):
 
 
 class Output(Section):
-    """Where events go. The other topics are named after the canonical one."""
+    """The canonical topic and its form. The other topics are named after the canonical one."""
 
     topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
     codec: Literal["avro", "json"] = Field(default="avro", description="The form of events: docs/envelope.md.")
@@ -148,7 +148,7 @@ class Web(Section):
 
 
 class MetricsSettings(Section):
-    """What /metrics tells beyond the account."""
+    """The metrics beyond the account."""
 
     tables: int = Field(
         default=100, ge=0, le=10_000, description="Tables with series of their own; the others are `other` together."
@@ -193,7 +193,7 @@ class Timing(Section):
 
 
 class Bounds(Section):
-    """How much may be under way in a process at once; beyond it, reading pauses."""
+    """The bounds of what may be under way in a process at once; beyond it, reading pauses."""
 
     batches: int = Field(default=64, ge=1, description="Batches that are translated and not yet delivered.")
     events: int = Field(

@@ -34,7 +34,7 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """How a writer spells what happened: the type of a full load and of DDL, and which images an update has.
+    """The writer's spelling of changes: the type of a full load and of DDL, and the images that an update has.
 
     `legacy` is a DTS instance from before March 2022: its images stand the other way round, and it leaves out what
     others write as null (docs/formats/canal.md §6.1).

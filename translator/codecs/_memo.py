@@ -1,4 +1,4 @@
-"""What is made once, because it comes again and again in a stream: names, lengths, the upper bits of a time."""
+"""Caches of small results that come again and again in a stream: names, lengths, the upper bits of a time."""
 
 from __future__ import annotations
 

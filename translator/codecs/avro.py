@@ -32,7 +32,7 @@ if FINGERPRINT.hex() != _datum.FINGERPRINT:
 
 
 def confluent_header(schema_id: int) -> bytes:
-    """What stands before the datum when a registry knows the schema under this id.
+    """Return the five bytes before the datum when a registry knows the schema under this id.
 
     Raises:
         ValueError: not an id that a registry gives out.

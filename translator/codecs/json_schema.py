@@ -33,7 +33,7 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""What this release writes there. Examples and no `enum`: a reader must take a word that a later release adds."""
+"""The words that this release writes. Examples and no `enum`: a reader must take a word that a later release adds."""
 
 
 def json_schema() -> Node:

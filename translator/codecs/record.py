@@ -1,4 +1,4 @@
-"""What every codec shares: the Kafka record of an event, its key and its headers (docs/design.md §4.1)."""
+"""The Kafka record of an event, its key and its headers, shared by every codec (docs/design.md §4.1)."""
 
 from __future__ import annotations
 

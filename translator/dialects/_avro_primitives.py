@@ -25,7 +25,7 @@ class Damage(Exception):
 
     @property
     def path(self) -> str:
-        """Where: a JSON path from `$`."""
+        """The place of the damage as a JSON path from `$`."""
         return "$" + "".join(f".{quote(name)[1:-1]}" for name in reversed(self.names))
 
 
@@ -69,12 +69,12 @@ def read_int(data: bytes, at: int) -> tuple[int, int]:
 
 
 def int_end(data: bytes, at: int) -> int:
-    """Where an int ends."""
+    """Return the end of an int."""
     return at + 1 if data[at] < 0x80 else read_int(data, at)[1]
 
 
 def sized_start(data: bytes, at: int) -> tuple[int, int]:
-    """Where a text, or bytes, begin behind their length, and where they end."""
+    """Return the start, behind the length, and the end of a text or of bytes."""
     length = data[at]
     if not length & 0x81:
         return at + 1, at + 1 + (length >> 1)
@@ -85,7 +85,7 @@ def sized_start(data: bytes, at: int) -> tuple[int, int]:
 
 
 def sized_end(data: bytes, at: int) -> int:
-    """Where a text, or bytes, end."""
+    """Return the end of a text or of bytes."""
     length = data[at]
     return at + 1 + (length >> 1) if not length & 0x81 else sized_start(data, at)[1]
 
@@ -136,12 +136,12 @@ def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
 
 
 def null_end(data: bytes, at: int) -> int:
-    """Where a null ends."""
+    """Return the end of a null."""
     return at
 
 
 def double_end(data: bytes, at: int) -> int:
-    """Where a double ends."""
+    """Return the end of a double."""
     return at + 8
 
 
@@ -188,7 +188,7 @@ def enum_scan(symbols: int) -> Scan:
 
 
 def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
-    """As `read_index`, with words for an index that is none."""
+    """Make a reader like `read_index` whose error for an index out of range names `what`."""
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         number, end = read_long(data, at)

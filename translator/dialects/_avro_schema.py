@@ -57,7 +57,7 @@ class AvroType(Struct, frozen=True):
 
     @property
     def namespace(self) -> str:
-        """What stands before the last dot of the name."""
+        """The part of the name before its last dot."""
         return self.name.rpartition(".")[0]
 
 

@@ -38,7 +38,7 @@ class Statement(Struct, frozen=True):
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
-    """What the text does; None when it is not one statement that is understood to its end.
+    """Return the effect of the text; None when it is not one statement that is understood to its end.
 
     Never raises: the text comes from outside, and not to understand it is an answer. `dialect` is sqlglot's name of it.
     """
@@ -169,7 +169,7 @@ _NO_TABLES = frozenset({"DATABASE", "SCHEMA", "VIEW"})
 
 
 def _is_temporary(tree: exp.Expr) -> bool:
-    """Whether it is of a table that one session sees, and nobody replicates."""
+    """Return whether the statement is of a temporary table, which one session sees and nobody replicates."""
     return bool(tree.args.get("temporary") or tree.find(exp.TemporaryProperty))
 
 

@@ -1,4 +1,4 @@
-"""What the JSON dialects share: exact parsing within limits, and field access that says where and what was allowed."""
+"""The base of the JSON dialects: exact parsing within limits, and access to fields with errors that name their path."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 ONE_A_RECORD = "let the writer send each in a record of its own"
-"""What to do about several messages in one record, where the dialect reads one."""
+"""The remedy for several messages in one record, where the dialect reads one."""
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
@@ -51,7 +51,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
 
 
 def _is_sequence(value: bytes) -> bool:
-    """Whether a text that is no JSON value is several of them."""
+    """Return whether a text that is no JSON value is several of them."""
     try:
         return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
@@ -161,7 +161,7 @@ def _count_members(parsed: Any) -> int:
 
 _TYPES = {str: "string", bool: "boolean", int: "number", Decimal: "number", list: "array", dict: "object"}
 _TYPES_OF_AVRO = {bytes: "bytes", float: "number"}
-"""What else may stand in a message that comes in Avro as well as in JSON."""
+"""The further types that a cell may have in a message that comes in Avro as well as in JSON."""
 
 
 def json_type(value: object) -> str:

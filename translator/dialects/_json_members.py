@@ -23,7 +23,7 @@ has_surrogate_escape = re.compile(rb"\\u[dD][89a-fA-F]").search
 
 
 def decode_one(value: bytes) -> list[Any]:
-    """The one value of a text, with numbers as exact as msgspec reads them.
+    """Decode the one value of a text, with numbers as exact as msgspec reads them.
 
     Raises:
         UnicodeDecodeError, json.JSONDecodeError: not JSON.

@@ -29,7 +29,7 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """What is to be said about the values of a row, in order; what both images give reason for is said once.
+    """The issues and notes of a row, in order; one that both images give reason for stands once.
 
     `sent` is the text that the cells were parsed from; None where they are all text, or no JSON.
     """
@@ -71,7 +71,7 @@ class Columns:
         self._needed = [(name, convert) for name, convert in known.items() if convert is not None]
 
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
-        """As `build_image`; of a whole row only the columns that need a conversion are looked at."""
+        """Build the same image as `build_image`, looking only at the columns of a whole row that need a conversion."""
         if row.keys() != self.names:
             return build_image(row.items(), self._converters, findings, limits)
         image: dict[str, Any] = dict(row)

@@ -1,4 +1,4 @@
-"""What stood in a JSON text for a value that was parsed from it: a parsed number does not keep how it was spelled."""
+"""The slices of a JSON text that its values were parsed from: a parsed number does not keep how it was spelled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """What was sent for a value of the parsed ones; None for what has one spelling only, or is none of them."""
+        """Return the text that was sent for a parsed value; None for a value of one spelling, or of another text."""
         if type(cell) not in _KEPT:
             return None
         if self._spans is None:
@@ -50,7 +50,7 @@ def _in_order(values: Sequence[object]) -> Iterator[object]:
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
-    """Where the values of a JSON text begin and end, in the order in which they begin."""
+    """Return start and end of each value of a JSON text, in the order of the starts."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     for token in _TOKEN.finditer(text):

@@ -14,7 +14,7 @@ Topics: TypeAlias = dict[str, str] | str | None
 """The option as it is written."""
 
 Level = Literal["DB", "SCHEMA"]
-"""What stands before the table in a name: the one level that the dialect has."""
+"""The level before the table in a name: the one that the dialect has."""
 
 _TOPICS_CACHED = 4096
 

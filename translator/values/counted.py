@@ -68,7 +68,7 @@ _DIGITS_OF_PYTHON = 6
 
 
 def _local_of_micros(value: object) -> str:
-    """As above; for the unit that Python has, a step less."""
+    """Format a local time of microseconds: the unit that Python has, one step less than the general way."""
     try:
         return (_EPOCH + timedelta(0, 0, _count(value))).isoformat()
     except OverflowError:

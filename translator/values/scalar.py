@@ -1,4 +1,4 @@
-"""What every conversion shares: the shape of a converter, and the word for a value that has no faithful form."""
+"""The shape of a converter, and the error for a value that has no faithful form; every conversion uses both."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class TableTypes:
 
 
 def _type_of(value: bytes) -> Type | None:
-    """What JSON says of a value: a number is in an image only where its column has a type, and one that fits 64 bits.
+    """Return the type of a value: a number is in an image only where its column has a type, and one of 64 bits.
 
     None: null, which has no type.
     """

@@ -13,7 +13,7 @@ OFFSET_LIMIT = 2**42
 
 
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
-    """Where the change comes from. Scalars only: Flink reads it as a map of strings.
+    """The origin of a change, `source`. Scalars only: Flink reads it as a map of strings.
 
     What is not known is left out: Iceberg's transform routes by `schema` as soon as there is one, declared or null.
     """

@@ -21,11 +21,11 @@ _MAX_BLOCK_BYTES = 64 * 1024
 
 
 _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names]
-"""What a block declares: the columns of a key; the columns of a row and the members of `source`."""
+"""The names that a block declares: the columns of a key; the columns of a row and the members of `source`."""
 
 
 class Form(Protocol):
-    """How keys and values of one table are written."""
+    """The form in which keys and values of one table are written."""
 
     def fit(self, columns: Columns) -> Set[str]:
         """Takes out, and names, the columns for which this form has no word."""

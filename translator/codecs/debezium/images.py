@@ -51,7 +51,7 @@ class ImageRow(Struct, frozen=True):
 
     @property
     def gains_key(self) -> bool:
-        """Whether an update took the NULL out of the key, so that the row had no key before it."""
+        """Return whether an update took the NULL out of the key, so that the row had no key before it."""
         sent = (self.before or {}) if self.op == "u" and self.key_old is None else {}
         return any(sent.get(name) == _NULL for name in self.key or ())
 
@@ -64,7 +64,7 @@ class ImageRow(Struct, frozen=True):
 
     @property
     def changes_key(self) -> bool:
-        """Whether an update gave the row another key, took its key away, or gave it one."""
+        """Return whether an update gave the row another key, took its key away, or gave it one."""
         return self.key_old is not None or self.gains_key
 
 
@@ -82,7 +82,7 @@ class ConnectChange(Struct, frozen=True):
 
 
 def changes(row: ImageRow, options: Options) -> list[ConnectChange]:
-    """What Debezium would have written for this row.
+    """Return the changes that Debezium would have written for this row.
 
     Raises:
         MessageError: an option refuses the row, or every form of it would be a lie.
@@ -170,7 +170,7 @@ def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
 
 
 def _new_image(row: ImageRow, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
-    """What is written of `after`, and the columns of which it has no value."""
+    """Return the part of `after` that is written, and the columns of which it has no value."""
     missing = _missing(row, after)
     return (_UNAVAILABLE[options.unavailable](row, after, missing) if missing else after), missing
 
@@ -243,7 +243,7 @@ def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
 
 
 def _lacks_before(row: ImageRow, before: Columns | None) -> bool:
-    """Whether readers would miss something in `before`. Not a withheld value: no policy can bring that."""
+    """Return whether readers would miss something in `before`. Not a withheld value: no policy can bring that."""
     if before is None:
         return True
     if row.after is not None:

@@ -1,4 +1,4 @@
-"""What the operator chooses of a Debezium projection; docs/debezium.md explains each."""
+"""The options of a Debezium projection; docs/debezium.md explains each."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Values and keys as Connect's JSON converter writes them, `{"schema": …, "payload": …}`."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """What replaces an old image that a reader would miss: the first that applies; when none does, `fail`."""
+    """The replacements of an old image that a reader would miss: the first that applies; when none does, `fail`."""
 
     unavailable: Unavailable = "omit"
-    """What stands in `after` for a column whose value the event does not have."""
+    """The content of `after` for a column whose value the event does not have."""
 
     truncate: Truncate = "drop"
     """Flink fails on `op` t."""

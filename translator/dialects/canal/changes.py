@@ -36,7 +36,7 @@ class RowMessage(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What all rows mention."""
+        """The notes that every row carries."""
         key_only = (HANDLE_KEY_ONLY,) if self.head.key_only else ()
         return (*self.layout.notes, *self.head.era.notes, *key_only, *self.images.notes, *self.key_notes)
 
@@ -60,7 +60,7 @@ def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
 
 
 class _Shared(Struct):
-    """What the rows of a message have in common. `findings` is that of the next row, empty: hardly one is needed.
+    """The fields that all rows of a message share. `findings` is empty and serves the next row: few rows need more.
 
     `listed`: the columns of the table, where an image after leaves some out that exist.
     """

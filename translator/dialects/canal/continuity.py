@@ -1,4 +1,4 @@
-"""Whether the updates of a partition follow from each other as they were read (§6.5, C and D).
+"""The continuity check: the updates of a partition must follow from each other as they were read (§6.5, C and D).
 
 An UPDATE with two full images does not say which of them is the row before. The declaration does, and the rows tell
 when it is wrong: the row before must be the one that the last change of its key left. No event is changed here.
@@ -35,7 +35,7 @@ _OTHER = {_DATA_AFTER: _DATA_BEFORE, _DATA_BEFORE: _DATA_AFTER}
 
 
 def continuity_of(options: Options) -> Continuity:
-    """What the options say of the check, or leave to the profile."""
+    """Return the check that the options ask for, or the profile's."""
     if options.continuity is not None:
         return options.continuity
     return Continuity() if PROFILES[options.profile].alibaba else Continuity(action="off")
@@ -73,7 +73,7 @@ class ContinuityGuard:
         self._forms = Forms()
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """What is to be said about the next message of the partition."""
+        """Return the findings about the next message of the partition."""
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:

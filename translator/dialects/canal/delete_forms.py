@@ -18,7 +18,7 @@ class Forms:
         self._said: set[str] = set()
 
     def take(self, message: Message, change: RowChange) -> Finding | None:
-        """What is to be said about the next DELETE where a form is declared."""
+        """Return the finding about the next DELETE where a form is declared, if there is one."""
         if change.writer.variant_basis != "certain":
             return None
         if change.writer.variant != _LEGACY:
@@ -67,7 +67,7 @@ class FormGuard:
         self._forms = Forms()
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """What the DELETEs of the next message say."""
+        """Return the findings about the DELETEs of the next message."""
         deletes = [change for change in changes if isinstance(change, RowChange) and change.op == "d"]
         found = [self._forms.take_undeclared(message, change) for change in deletes]
         return [finding for finding in found if finding is not None]

@@ -1,4 +1,4 @@
-"""What all changes of one message share: operation, table, writer, times, positions (§1)."""
+"""The fields that all changes of one message share: operation, table, writer, times, positions (§1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def key_only(self) -> bool:
-        """Whether the images hold the key alone, as the row was too large (§10)."""
+        """Return whether the images hold the key alone, as the row was too large (§10)."""
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:

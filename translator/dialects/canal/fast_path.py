@@ -56,7 +56,7 @@ class Body(Struct, gc=False):
 _decode = msgspec.json.Decoder(Body).decode
 _encode = msgspec.json.Encoder().encode
 _DEPTH = 3
-"""How deep the message nests: the object, an array of rows, a row."""
+"""The depth of a message's nesting: the object, an array of rows, a row."""
 _LONG = 65_536
 """Bytes of a member that is not worth keeping as the key of a compiled layout."""
 
@@ -140,7 +140,7 @@ _MARKED: Mapping[str, Callable[[Body], bool]] = {
 
 
 def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
-    """What the rows of a message share, as `read_head` finds it."""
+    """Return the fields that the rows of a message share, equal to those of `read_head`."""
     es, ts, number = body.es, body.ts, body.tidb.commit_ts if body.tidb else body.id
     return Head(
         body.type,

@@ -1,4 +1,4 @@
-"""What the continuity check keeps of a key."""
+"""The last state of each key, for the continuity check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Pair: TypeAlias = frozenset[int]
 
 
 class KeyState(Struct, gc=False):
-    """What the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
+    """The state that the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
 
     row: int | None
     """None: none, or it is not known which."""
@@ -30,7 +30,7 @@ class KeyState(Struct, gc=False):
     """The two images of each update of the key that was met with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
-        """Whether a change may be older than this: sent again, or contained in a snapshot.
+        """Return whether a change may be older than this state: sent again, or contained in a snapshot.
 
         Args:
             pair: the images of an undecided update; nothing tells other changes of the same second apart.

@@ -1,4 +1,4 @@
-"""What a table's messages have in common, compiled once: a converter per column, the key, the schema, the notes."""
+"""The layout of a table, compiled once for all its messages: a converter per column, the key, the schema, the notes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Types = tuple[tuple[str, str], ...]
 
 
 class Layout(Struct, frozen=True):
-    """How the rows of a table are read."""
+    """The compiled reader of a table's rows."""
 
     table: TableName
     columns: Columns

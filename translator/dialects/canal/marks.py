@@ -1,4 +1,4 @@
-"""What in one message names its writer, or excludes one: §6.5 A, as tables.
+"""The marks in one message that name its writer, or exclude one: §6.5 A, as tables.
 
 Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) decide
 nothing, so that they are not here.
@@ -95,7 +95,7 @@ class WriterMark(Struct, frozen=True):
 
     basis: str
     legacy: bool
-    """Whether a legacy DTS instance may have written it, in whose updates the images stand the other way round."""
+    """True where a legacy DTS instance may have written it, in whose updates the images stand the other way round."""
 
 
 def _of_cloud(type_: str, body: JsonObject) -> bool:

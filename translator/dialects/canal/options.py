@@ -33,7 +33,7 @@ class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the writer of a source is declared."""
+    """The declaration of a source's writer."""
 
     profile: str = "oss"
     instance: Instance | None = None
@@ -51,10 +51,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The server's `binlog_row_image`; `partial` stands for MINIMAL and NOBLOB, and for a column filter in canal."""
 
     labels: Labels | None = None
-    """How ENUM and SET are printed; None: as the profile's writer does."""
+    """The form in which ENUM and SET are printed; None: that of the profile's writer."""
 
     binary: Binary | None = None
-    """How bytes are printed; None: as the profile's writer does."""
+    """The form in which bytes are printed; None: that of the profile's writer."""
 
     newline_batches: bool = False
     """One record may hold several messages, one a line: storage sinks of TiCDC (§10)."""

@@ -8,10 +8,10 @@ from typing import Literal
 from msgspec import Struct
 
 Labels = Literal["index", "text", "either"]
-"""How ENUM and SET are printed: by number, by label, or by either."""
+"""The forms in which ENUM and SET are printed: by number, by label, or by either."""
 
 Binary = Literal["latin1", "hex", "base64"]
-"""How bytes are printed."""
+"""The forms in which bytes are printed."""
 
 
 class Profile(Struct, frozen=True):

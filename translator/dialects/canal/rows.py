@@ -21,7 +21,7 @@ _NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """What the declared writer may write in place of an array of rows of text.
+    """The forms that the declared writer may write in place of an array of rows of text.
 
     `native_cells`: cells of any JSON type. `objects`: one row without its array.
     """

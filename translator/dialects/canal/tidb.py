@@ -16,7 +16,7 @@ HANDLE_KEY_ONLY = "HANDLE_KEY_ONLY"
 
 
 class Tidb(Struct, frozen=True):
-    """What of it is read. `commit_ts` and `watermark_ts` are TiDB's own times, of which 46 bits are milliseconds."""
+    """The members of `_tidb` that are read. `commit_ts`, `watermark_ts`: TiDB's own times, 46 bits of milliseconds."""
 
     commit_ts: int | None = None
     watermark_ts: int | None = None

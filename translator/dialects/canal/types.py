@@ -28,7 +28,7 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):
-    """How the writer of a source prints values, as far as the options and the profile tell."""
+    """The spelling of values by a source's writer, as far as the options and the profile tell."""
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False
@@ -39,7 +39,7 @@ class Spelling(Struct, frozen=True):
 
 
 def spelling_of(options: Options) -> Spelling:
-    """How values are printed by the declared writer, where the options do not say otherwise."""
+    """Return the spelling that the options declare, and where they do not, the profile's."""
     profile = PROFILES[options.profile]
     binary = options.binary or profile.binary
     assumed = options.binary is None and not profile.binary_documented
@@ -69,13 +69,13 @@ UNKNOWN = plain("unknown")
 
 
 def coding(type_: MysqlType | None, spelling: Spelling) -> Coding:
-    """How a column of that type is read; UNKNOWN for a type that nobody has described."""
+    """Return the coding of a column of that type; UNKNOWN for a type that nobody has described."""
     rule = _RULES.get(type_.name) if type_ is not None else None
     return rule(type_, spelling) if rule is not None and type_ is not None else UNKNOWN
 
 
 def declared_coding(canonical: str, spelling: Spelling) -> Coding:
-    """How a column is read whose canonical type the operator declares, and whose MySQL type was not sent."""
+    """Return the coding of a column whose canonical type the operator declares, and whose MySQL type was not sent."""
     rule = _DECLARED.get(canonical)
     return rule(canonical, spelling) if rule is not None else plain(canonical)
 

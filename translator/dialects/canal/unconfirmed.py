@@ -41,7 +41,7 @@ class Unconfirmed:
             self._dropped, self._first = 0, None
 
     def text(self, before: int) -> str:
-        """How many messages there are before an offset, and which."""
+        """Describe the messages before an offset: their number, and the first and last of them."""
         offsets = [offset for offset in self._rows if offset != before]
         if not offsets:
             return "Every earlier update of this partition since the start that was read so was confirmed."

@@ -1,4 +1,4 @@
-"""What canal prints in a cell -> canonical scalar, where it differs from the plain spelling (§7.1)."""
+"""Converters of cells as canal prints them to canonical scalars, where it differs from the plain spelling (§7.1)."""
 
 from __future__ import annotations
 

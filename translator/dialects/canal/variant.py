@@ -1,4 +1,4 @@
-"""Which field of a message holds which image of its rows: the rules of §6.5, as tables.
+"""The assignment of images to fields, `data` and `old`, for every variant of message: the rules of §6.5, as tables.
 
 Two things decide. The *era*: what the operator declared about the writer, for the time of the message. And the
 *shape*: the type, and which of `data` and `old` hold rows. A single image cannot be misread whichever field holds it;
@@ -36,7 +36,7 @@ IMAGE_IN_OLD = "IMAGE_IN_OLD"
 
 
 class Era(Struct, frozen=True):
-    """What the declaration says of a message before its shape is looked at.
+    """The conclusion from the declaration alone, before the shape of a message is looked at.
 
     `data_is` is the image that `data` holds in an update with two images: `after`, `before`, or None where the
     declaration cannot tell. `doubt` says why two full images are refused. `alibaba`: a DTS instance wrote it, and its
@@ -116,7 +116,7 @@ _NAMED: Mapping[str, Era] = {
     "_tidb": Era("ticdc", "certain", "after"),
     "pgType": Era("volcengine", "certain", "after"),
 }
-"""What `auto` makes of members that name their writer."""
+"""The eras that `auto` concludes from members that name their writer."""
 
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
@@ -147,7 +147,7 @@ class Images(Struct, frozen=True):
 
 
 def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """Which image is where. At least one of `data` and `old` must hold rows.
+    """Assign the images. At least one of `data` and `old` must hold rows.
 
     Raises:
         MessageError: no documented writer writes this shape, or two would mean different things by it.
@@ -156,7 +156,7 @@ def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era
 
 
 def has_rows(rows: Sequence[OldRow]) -> bool:
-    """Whether there is anything in it: `[]`, `[null]` and `[{}]` hold no rows (§6.5)."""
+    """Return whether the field holds a row: `[]`, `[null]` and `[{}]` hold none (§6.5)."""
     return any(rows)
 
 
@@ -220,7 +220,7 @@ def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
 
 
 def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
-    """Whether every entry of `old` names the columns of its row, all of them."""
+    """Return whether every entry of `old` names all columns of its row."""
     same = True
     for index, (row, old_row) in enumerate(zip(data, old, strict=True)):
         columns = old_row.keys() if old_row is not None else frozenset[str]()

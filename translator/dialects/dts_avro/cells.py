@@ -128,7 +128,7 @@ _WITH_TEXT = frozenset(BRANCHES) - {NULL, FLOAT, TIMESTAMP, DATE_TIME, EMPTY_OBJ
 
 
 def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
-    """So many cells, and where they end."""
+    """Read `count` cells; return them and their end."""
     ends = _ENDS
     cells: Image = []
     append = cells.append
@@ -148,7 +148,7 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
 
 
 def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
-    """As many cells as `like` has, the indexes of those that are others, and where they end.
+    """Read as many cells as `like` has; return them, the indexes of those that differ, and their end.
 
     A cell of the same bytes at the same place is that object. It is found at once, for the bytes of a value tell where
     it ends, and it need not be converted again.

@@ -50,7 +50,7 @@ class DtsAvro:
         self._rows = RowReader(setup, self._options)
 
     def decode(self, message: Message) -> Outcome:
-        """The one change that a record carries, or the reason to skip it."""
+        """Return the one change that a record carries, or the reason to skip it."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -78,7 +78,7 @@ class DtsAvro:
         return [self._rows.table(self._reader.read(message.value or b""))]
 
     def learn(self, key: str, document: bytes) -> object:
-        """Nothing: every record describes itself."""
+        """Learn nothing: every record describes itself."""
         raise FatalError(f"{self.name} learns no metadata")
 
 

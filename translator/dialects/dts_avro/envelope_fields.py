@@ -1,4 +1,4 @@
-"""Who wrote a record, when and where: what its changes have whatever their kind (§6)."""
+"""The fields of a record whatever its kind: writer, times, position (§6)."""
 
 from __future__ import annotations
 

@@ -203,4 +203,4 @@ _RULES: Mapping[tuple[int, str], Rule] = {
     (TIMESTAMP_WITH_TIME_ZONE, "timestamptz"): fast_times.read_zoned,
 }
 _RULES_FOR_ALL_TYPES: Mapping[int, Rule] = {DECIMAL: _decimal}
-"""Where the type's converter takes what stands in the cell."""
+"""The conditions under which a type's converter takes the cell as it stands."""

@@ -144,7 +144,7 @@ def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 @lru_cache(maxsize=1024)
 def _ahead(zone: bytes) -> timedelta | None:
-    """How far a zone is ahead of UTC at all times; None for one that changes, or that nobody knows."""
+    """Return the constant offset of a zone from UTC; None for a zone that changes, or that is unknown."""
     name, end = read_text(zone, 0)
     try:
         found = times.zone_of(name) if end == len(zone) else None

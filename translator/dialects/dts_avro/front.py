@@ -133,11 +133,11 @@ def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
 
 @lru_cache(maxsize=4096)
 def kept_long(data: bytes) -> tuple[int, int]:
-    """As `read_long`; a second has many records."""
+    """Read as `read_long` does, keeping the results: a second has many records."""
     return read_long(data, 0)
 
 
 @lru_cache(maxsize=4096)
 def _kept_text(data: bytes) -> str:
-    """As `read_text`; a table has many records."""
+    """Read as `read_text` does, keeping the results: a table has many records."""
     return read_text(data, 0)[0]

@@ -1,4 +1,4 @@
-"""What all rows of one shape share: columns, key, converters, table schema. Made once, then looked up."""
+"""The layout that all rows of one shape share: columns, key, converters, table schema. Made once, then looked up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRIMARY = "PRIMARY"
 
 
 class RowShape(Struct, frozen=True):
-    """What a layout follows from; equal shapes have equal layouts."""
+    """The inputs of a layout; equal shapes have equal layouts."""
 
     source_type: str
     reading: Reading
@@ -42,7 +42,7 @@ class RowShape(Struct, frozen=True):
 
 
 class Layout(Struct):
-    """How to read the rows of one shape."""
+    """The compiled reader of the rows of one shape."""
 
     shape: RowShape
     names: tuple[str, ...]

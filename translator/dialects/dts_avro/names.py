@@ -12,7 +12,7 @@ _PATH = "$.objectName"
 
 
 class ObjectName(NamedTuple):
-    """What an objectName says: a table, or the database alone (DDL), or nothing."""
+    """The parts of an objectName: a table, or the database alone (DDL), or nothing."""
 
     db: str | None
     table: TableName | None

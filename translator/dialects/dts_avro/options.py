@@ -1,4 +1,4 @@
-"""What the operator may say about a source of this dialect."""
+"""The options of a source of this dialect."""
 
 from __future__ import annotations
 

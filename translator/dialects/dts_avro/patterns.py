@@ -152,7 +152,7 @@ _is_utf8 = re.compile(b"\x04" + _UTF8).match
 
 
 def known(branch: int) -> bool:
-    """Whether there is a pattern of it."""
+    """Return whether there is a pattern of the branch."""
     return branch == NULL or branch in _PAYLOADS
 
 

@@ -1,4 +1,4 @@
-"""What is no record: a name for the format that it is, or the damage and its place."""
+"""The refusal of bytes that are no record: the format that they are, or the damage and its place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Refusals:
         self._scan = compile_scan(V2, max_items)
 
     def of(self, value: bytes) -> MessageError:
-        """What the bytes are instead. Asked only after reading failed: these first bytes may start a record too."""
+        """Return the refusal. For use after reading failed only: these first bytes may start a record too."""
         try:
             self._scan_whole(value)
         except TooMany as damage:

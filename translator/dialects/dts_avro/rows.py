@@ -58,7 +58,7 @@ class RowReader:
         self._known: dict[tuple[object, ...], Layout] = {}
 
     def change(self, record: DtsRecord) -> RowChange:
-        """The one row of the record."""
+        """Return the one row of the record."""
         operation = ROWS[record.operation]
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))
@@ -221,7 +221,7 @@ _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
 
 
 def _lacks_key(layout: Layout, old: _Canonical) -> bool:
-    """Whether an update does not tell the key that its row had: if that changed, nobody can tell."""
+    """Return whether an update does not tell the key that its row had: if that changed, nobody can tell."""
     return bool(layout.key_columns) and (old is None or not old.keys() >= set(layout.key_columns))
 
 

@@ -31,7 +31,7 @@ _GRAMMARS: Mapping[str, str] = {
 """Source type -> the SQL that it speaks, by sqlglot's name. The text of any other is passed on unread."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
-"""How a source spells a name that is written without quotes."""
+"""The folding of unquoted names, by source."""
 
 
 _MAX_PARTS = 3
@@ -93,7 +93,7 @@ def _placed(change: T, head: Head) -> T:
 
 
 def _folded(name: Name, sql: str, source_type: str) -> Name:
-    """As the source names it. Which parts had quotes is not known any more, so one quote leaves all as written."""
+    """Spell a name as the source does. The parser drops which parts had quotes, so one quote leaves all as written."""
     fold = _FOLDS.get(source_type)
     return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
 
@@ -108,7 +108,7 @@ def _table(name: Name, where: ObjectName, default: str | None) -> TableName | No
 
 
 def _agrees(name: Name, table: TableName) -> bool:
-    """Whether it is the table's name, or the end of it."""
+    """Return whether the name is the table's, or the end of it."""
     return name == _path(table)[-len(name) :]
 
 

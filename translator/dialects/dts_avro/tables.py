@@ -1,4 +1,4 @@
-"""What the reader remembers of a table: its columns, and a pattern that finds the values of an image in one step.
+"""The reader's memory of a table: its columns, and a pattern that finds the values of an image in one step.
 
 Both save time and change nothing: columns are used for the same bytes only, and a pattern matches nothing but what the
 plain reader reads alike. Neither the one nor the other is told by a name alone, which did harm in a vendor's client
@@ -28,13 +28,13 @@ _MIN_TRIES = 64
 
 
 class Room:
-    """How many columns may still go into patterns."""
+    """The number of columns that may still go into patterns."""
 
     def __init__(self, columns: int) -> None:
         self._left = columns
 
     def take(self, columns: int) -> bool:
-        """Whether there is room for them; then it is taken."""
+        """Take room for the columns; return whether there was enough."""
         if columns > self._left:
             return False
         self._left -= columns

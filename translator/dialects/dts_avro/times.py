@@ -117,7 +117,7 @@ _SIGNED_SHAPES = frozenset({"time", "year_month", "day_second"})
 
 
 def _shape(parts: Parts) -> str | None:
-    """What the value is; None for components that belong to nothing, or whose signs differ where there is one sign."""
+    """Return the form of the value; None for components that belong to nothing, or of different signs."""
     shape = _SHAPES.get(
         (
             parts["year"] is not None,

@@ -1,4 +1,4 @@
-"""What a column is: (source type, dataTypeNumber) -> native name and canonical type (§5).
+"""The types of columns: (source type, dataTypeNumber) -> native name and canonical type (§5).
 
 The numbers are per source type. One that no table lists has the type `unknown`: its values are read by their branch.
 
@@ -164,5 +164,5 @@ def column_type(source_type: str, number: int) -> NativeType:
 
 
 def text_or_bytes(source_type: str, number: int) -> bool:
-    """Whether the number leaves open if the column holds text or bytes."""
+    """Return whether the number leaves open if the column holds text or bytes."""
     return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

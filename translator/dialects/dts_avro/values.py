@@ -40,7 +40,7 @@ _PayloadReader: TypeAlias = Callable[["Reading", Payload], Any]
 
 
 class Reading(Struct, frozen=True):
-    """What the source decides about the reading of its values."""
+    """The settings of a source for the reading of its values."""
 
     mysql: bool
     """MySQL's names of charsets, and its zero TIMESTAMP."""

@@ -69,7 +69,7 @@ def _optional(value: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _branch(value: bytes, at: int) -> bool:
-    """Whether a union of null and something holds something."""
+    """Return whether a union of null and something holds something."""
     if value[at] not in (0, 2):
         raise Damage("a union index that is neither 0 nor 1")
     return value[at] == 2

@@ -55,16 +55,15 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     message_format: MessageFormat | None = None
     """The sections of a task that does not use Replicate's own; None: as found."""
     avro_masks: Literal["big", "little"] = "big"
-    """Whether the first byte of a mask in Avro is the most significant one, as in the hex text, or the least (section
-    5: unproven)."""
+    """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least (§5: unproven)."""
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
     """A timestamp that is a number: noted and left out, refused, or microseconds since 1970."""
     read_as_refresh: bool = False
-    """Whether the operation READ is REFRESH; no producer of it is known (§4)."""
+    """True: the operation READ is REFRESH; no producer of it is known (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers that go into `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """What the task writes as text into the Kafka key: the value of the key column, for a DELETE without a row; or
+    """The text that the task writes into the Kafka key: the value of the key column, for a DELETE without a row; or
     `SCHEMA+TABLE`, which names the table where neither metadata nor `topics` does."""
     control_tables: Literal["pass", "skip"] = "pass"
     """Rows of Replicate's own tables, `attrep_…`: events like all others, or skipped and counted."""
@@ -225,7 +224,7 @@ class Qlik:
         return headers, read_sections(frame, headers.op, self._setup.limits, has_key=self._has_row(frame, message.key))
 
     def _has_row(self, frame: Frame, key: bytes | None) -> bool:
-        """Whether a Kafka key may name a row."""
+        """Return whether a Kafka key may name a row."""
         if frame.variant == CONFLUENT_AVRO and is_framed(key):
             return True
         return is_object(key) or (bool(key) and self._text_key_is_primary)
@@ -259,7 +258,7 @@ _CONTROL_TABLE = "attrep_"
 
 
 def _by_registry(number: int, make: Callable[[], T], of: str = "of the registry") -> T:
-    """What a schema of the registry makes; a refusal names the schema."""
+    """Make something of a schema of the registry; a refusal names the schema."""
     try:
         return make()
     except MessageError as error:

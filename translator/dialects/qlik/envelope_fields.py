@@ -25,7 +25,7 @@ CARRIED = ("streamPosition", "externalSchemaId")
 
 
 class HeaderRules(Struct, frozen=True):
-    """What the operator decides about headers."""
+    """The operator's decisions about headers."""
 
     operations: Mapping[str, str]
     numeric_timestamp: str
@@ -33,7 +33,7 @@ class HeaderRules(Struct, frozen=True):
 
 
 class Headers(Struct, frozen=True):
-    """What the headers say. Null, missing and `""` are the same in every one of them (§4)."""
+    """The headers of a message. Null, missing and `""` are the same in every one of them (§4)."""
 
     path: str
     op: str

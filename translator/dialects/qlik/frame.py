@@ -1,4 +1,4 @@
-"""Which of the layouts a message has (§1), and the parts all of them share."""
+"""The layout of a message (§1), and the parts that all layouts share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def framing(value: bytes) -> str:
-    """What the first bytes of a value that is not empty say.
+    """Return the framing that the first bytes of a value name; the value is not empty.
 
     Raises:
         MessageError: FRAMING.
@@ -85,7 +85,7 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
-    """Whether a member of the root may be a cell: where columns stand among the members, under any name."""
+    """Return whether a member of the root may be a cell: where columns stand among the members, under any name."""
     return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 

@@ -1,4 +1,4 @@
-"""What the Kafka key says: the key columns of a table, and the row of a DELETE that has no other (§8).
+"""The Kafka key: the key columns of a table, and the row of a DELETE that has no other (§8).
 
 A key is nothing, the name of the table, or the key columns: as text, or as an Avro record. Text of several columns has
 no documented delimiter and is never taken apart; text of one column could as well be `SCHEMA+TABLE`, so that it is
@@ -33,12 +33,12 @@ class KeyRow(Struct, frozen=True):
 
 
 def is_framed(key: bytes | None) -> bool:
-    """Whether a key is Avro in Confluent's frame; no text begins with byte 00."""
+    """Return whether a key is Avro in Confluent's frame; no text begins with byte 00."""
     return key is not None and key.startswith(b"\x00") and len(key) >= FRAME_BYTES
 
 
 def is_object(key: bytes | None) -> bool:
-    """Whether a key may be a JSON object."""
+    """Return whether a key may be a JSON object."""
     return key is not None and key.startswith(b"{")
 
 
@@ -114,7 +114,7 @@ def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, 
 
 
 def _is_no_json(key: bytes, limits: Limits) -> bool:
-    """Whether a key only looks like an object by its first letter, as `{3F2504E0-…}` does."""
+    """Return whether a key only looks like an object by its first letter, as `{3F2504E0-…}` does."""
     try:
         parse_object(key, limits)
     except MessageError as error:

@@ -60,7 +60,7 @@ class Masks(Struct, frozen=True):
 
     @property
     def leaves_none_out(self) -> bool:
-        """Whether the columnMask has all bits, or there is no such mask: then no column is uncaptured."""
+        """True where the columnMask has all bits, or there is no such mask: then no column is uncaptured."""
         return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
@@ -81,7 +81,7 @@ class Masks(Struct, frozen=True):
 
 
 class Gaps(Struct, frozen=True):
-    """Which nulls of a message are values, by a columnMask that leaves columns out.
+    """The nulls of a message that are values, told by a columnMask that leaves columns out.
 
     A column that was not captured is sent all the same, with value null (§0.3). A value beside a clear bit
     speaks for itself, and disproves the mask: it is not of this row, and then nothing tells which nulls are values.

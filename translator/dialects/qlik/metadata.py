@@ -26,7 +26,7 @@ _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
 
 
 class Metadata(Struct, frozen=True, dict=True):
-    """What the look-up returns for a schema id. `table` reads JSON; Avro is read by the data schema."""
+    """The look-up's result for a schema id. `table` reads JSON; Avro is read by the data schema."""
 
     document: MetadataDocument
     table: Table
@@ -80,7 +80,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def content(self) -> MetadataDocument:
-        """What rows are read by: not when it was published."""
+        """The part that rows are read by, without the time of publication."""
         return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
 
 

@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 class AvroReading(Struct, frozen=True):
-    """What the operator declares about Avro messages."""
+    """The operator's declarations about Avro messages."""
 
     splitter: Splitter | None = None
     """The form of the sections; None: as found."""
     masks: Literal["big", "little"] = "big"
-    """Which byte of a mask comes first: the most or the least significant one."""
+    """The byte of a mask that comes first: the most or the least significant one."""
 
 
 class RowSchema:
@@ -56,9 +56,9 @@ class RowSchema:
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
-        """What is made of it for rows. It lies here to go when the schema goes: both may be large."""
+        """The objects that rows are read with. They lie here to go when the schema goes: both may be large."""
         self.basis = "certain" if self._splitter is None else "declared" if reading.splitter else "inferred"
-        """How the form of the sections is known."""
+        """The basis on which the form of the sections is known."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
         """The record as the body of a JSON message would be, but for its cells.
@@ -133,7 +133,7 @@ _BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
 
 
 def _header(type_: Any, reading: AvroReading) -> Callable[[object], object] | None:
-    """What brings a header in the form that it has in JSON; None where it has it."""
+    """Return the conversion of a header to the form that it has in JSON; None where it has it."""
     types = type_.branches or (type_,) if isinstance(type_, AvroType) else ()
     digits = next((_TIME_DIGITS[branch.logical] for branch in types if branch.logical in _TIME_DIGITS), None)
     if digits is not None:
@@ -150,7 +150,7 @@ _BASE = "com.attunity.queue.msg."
 
 
 class NamespaceParts:
-    """What a namespace says. `assumed`: its two segments could be task and table as well."""
+    """The parts of a namespace. `assumed`: its two segments could be task and table as well."""
 
     def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
         self.table, self.task, self.assumed = table, task, assumed
@@ -188,7 +188,7 @@ class WriterSchema:
 
     @property
     def row(self) -> RowSchema:
-        """As the schema of a data record.
+        """Return the schema of a data record.
 
         Raises:
             MessageError: it is none, or is not usable.
@@ -197,7 +197,7 @@ class WriterSchema:
 
     @property
     def record(self) -> DatumReader:
-        """As the schema of any record: a message key, or metadata.
+        """Return a reader of any record: a message key, or metadata.
 
         Raises:
             MessageError: it is none, or is not usable.

@@ -60,7 +60,7 @@ _ROW_IN_KEY = Sections(None, None, {})
 
 
 def _has_value(row: JsonObject | None) -> bool:
-    """Whether a row has more than nulls, which is how an image that was not sent is spelled column by column."""
+    """Return whether a row has more than nulls, which is how an image that was not sent is spelled column by column."""
     return row is not None and any(value is not None for value in row.values())
 
 

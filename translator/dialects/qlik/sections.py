@@ -29,7 +29,7 @@ HEADER_NAMES = (
     "schema",
     "table",
 )
-"""What may stand in the headers (sections 1 and 4)."""
+"""The names that may stand in the headers (§1, §4)."""
 
 _ADDED = ("externalSchemaId", "schema", "table")
 """Headers that a task has only where somebody added them."""
@@ -66,7 +66,7 @@ class Splitter:
         header_of = {given.header_names.get(name, name): name for name in HEADER_NAMES}
         _check(given, self._objects, self._prefixes, header_of)
         self.columns_beside = "" in (self._prefixes.get(DATA), self._prefixes.get(BEFORE))
-        """Whether the columns of a row stand among the members, under any name."""
+        """True where the columns of a row stand among the members, under any name."""
         if self.columns_beside and self._prefixes.get(HEADERS) == "":
             # Then nothing tells a column from a header, and a column may well be called `table`.
             for name in _ADDED:
@@ -155,6 +155,6 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
 
 
 def _form(section: str, members: Mapping[str, Any]) -> str:
-    """How the Message Format spells a section: flattened where there are members of it, and not the section itself."""
+    """Return how a section is spelled: flattened where there are members of it, and not the section itself."""
     prefix = section + SEPARATOR
     return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"

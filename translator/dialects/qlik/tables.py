@@ -1,4 +1,4 @@
-"""Which table a row belongs to and what is known about its columns, where no metadata message says it.
+"""The table of a row, and the knowledge of its columns, where no metadata message brings them.
 
 A default message names no table (§0, point 6): the operator does, by topic, or the task was set up
 to add the names to the message.
@@ -33,7 +33,7 @@ CACHED_OF_SCHEMA = 16
 
 
 class Table(Struct, frozen=True):
-    """What reading a row takes. `ordinals` come from metadata only; None: they are the places in the row."""
+    """The inputs to reading a row. `ordinals` come from metadata only; None: they are the places in the row."""
 
     name: TableName
     converters: Converters
@@ -47,7 +47,7 @@ class Table(Struct, frozen=True):
     server: str | None = None
     task: str | None = None
     notes: tuple[str, ...] = ()
-    """What was assumed to find it."""
+    """The assumptions that found it."""
 
     def text_converter(self, column: str) -> Converter | None:
         """The converter of a column for its spelling in JSON or as text."""
@@ -94,7 +94,7 @@ class UntypedTables:
         return self._of_name(self._declared_name(message) or _named_by_message(frame) or _unknown(message.topic, frame))
 
     def _declared_name(self, message: Message) -> TableName | None:
-        """What the operator says about the topic, or about keys."""
+        """Return the table that the operator declares for the topic, or for keys."""
         name = self._topics.find(message.topic)
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 

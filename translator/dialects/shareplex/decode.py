@@ -88,7 +88,7 @@ class SharePlex:
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self) -> list[str]:
-        """What the operator left out of `tables:` that no message can bring."""
+        """The settings that the operator left out of `tables:` and that no message can bring."""
         if not self._declared_keys:
             return ["no tables: are declared; inserts and deletes have no key, and no column has a type"]
         return [
@@ -190,7 +190,7 @@ class SharePlex:
         )
 
     def _pair(self, part: Part, row: RowContext) -> Change:
-        """What two halves say of the operation is that of the second image; what the first says otherwise is kept."""
+        """Join two halves. Where they disagree about the operation the second one counts; the first one's is kept."""
         if part.other is None:
             raise ValueError("a pair has two halves")
         try:
@@ -225,7 +225,7 @@ class SharePlex:
 
 
 def _named(place: int | None, step: Callable[..., Any], *given: Any) -> Any:
-    """What a step makes of an object; of several objects, the path of a refusal begins with the number of it."""
+    """Apply a step to an object; of several objects, the path of a refusal begins with the number of the object."""
     try:
         return step(*given)
     except MessageError as error:

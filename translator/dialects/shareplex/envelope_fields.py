@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Meta(Struct):
-    """What `meta` says beside the operation and the table. `ext` keeps as text what has no field of its own."""
+    """The members of `meta` beside operation and table. `ext` keeps as text those without a field of their own."""
 
     ts_commit_us: int | None = None
     ts_capture_us: int | None = None
@@ -86,7 +86,7 @@ class MetaReader:
         self._instants = instants
 
     def read(self, sent: JsonObject) -> Meta:
-        """What the members say; known ones in the order of `_READERS`, then the others as they were sent.
+        """Read the members: known ones in the order of `_READERS`, then the others as they were sent.
 
         Raises:
             MessageError: INVALID_FIELD, unless the preset is lenient: then the member is kept in `ext` and noted.

@@ -62,7 +62,7 @@ _decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
 _META_MEMBERS = len(_MetaObject.__struct_fields__)
 _WHITE = b" \t\r\n"
 _DEPTH = 2
-"""How deep the message nests: the object, and one in it."""
+"""The depth of a message's nesting: the object, and one in it."""
 _NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
     _GiveUp,
@@ -118,7 +118,7 @@ class QuickReader:
             return None
 
     def _meta(self, sent: _MetaObject) -> Meta:
-        """As `MetaReader.read`."""
+        """Read `meta`, with results equal to those of `MetaReader.read`."""
         meta = Meta()
         if '"' in sent.table:
             meta.ext["table"] = sent.table
@@ -165,7 +165,7 @@ _WORDS: Mapping[str, str] = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
 
 
 def _is_whole(value: bytes, body: _Body) -> bool:
-    """Whether the body is all that the text says: no member twice, none unknown.
+    """Return whether the body is all that the text says: no member twice, none unknown.
 
     Without white space the colon of each member follows a quote. Strings can only add to those pairs, so as many of
     them as the body has members prove that every member was read.

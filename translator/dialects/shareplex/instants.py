@@ -20,7 +20,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Instant(Struct, frozen=True):
-    """What the text of a time says."""
+    """The reading of a time's text."""
 
     micros: int | None
     """Microseconds since 1970 in UTC; None where no zone is known."""
@@ -29,7 +29,7 @@ class Instant(Struct, frozen=True):
     """The instant says all that the text says; otherwise the text is kept beside it."""
 
     zone_note: str | None = None
-    """Which zone was taken, or that none is known; None when the text carries its own."""
+    """The note of the zone that was taken, or that none is known; None when the text carries its own."""
 
     assumed: str | None = None
     """TZ_OVERLAP or TZ_GAP: its zone has that local time twice or never (`values.times`)."""

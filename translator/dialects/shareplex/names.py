@@ -52,7 +52,7 @@ class Table(Struct, frozen=True):
 
     @property
     def key_kind(self) -> str:
-        """How the envelope names a key that the operator declares."""
+        """The envelope's name for a key that the operator declares."""
         return "configured" if self.key else "none"
 
 

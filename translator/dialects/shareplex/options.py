@@ -1,4 +1,4 @@
-"""What the operator says about the writer: presets as rows of a table, options over them."""
+"""The operator's options about the writer: presets as rows of a table, options over them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALIASES: Mapping[str, str] = {
 
 
 class Preset(Struct, frozen=True):
-    """How one writer fills the common skeleton."""
+    """The way in which one writer fills the common skeleton."""
 
     key_is_key: bool
     """The `key` of an update holds the key columns only, not a wide old image (§4)."""
@@ -71,7 +71,7 @@ class SharePlexRules(Struct, frozen=True):
     strict: bool
     zone: tzinfo | None
     zone_note: str
-    """What an event says whose time carried no zone."""
+    """The note of an event whose time carried no zone."""
 
     default_table: str | None
     operations: Mapping[str, str]

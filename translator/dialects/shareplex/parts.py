@@ -75,7 +75,7 @@ def _seq(part: Part) -> str | None:
 
 
 def _are_one(first: Part, second: Part) -> bool:
-    """Whether two halves, side by side, are those of one row.
+    """Return whether two halves, side by side, are those of one row.
 
     The row address says so, or the configured key. With neither, it takes the order of the two words, and that
     nothing names another row or another place in the transaction.

@@ -1,4 +1,4 @@
-"""What `data` and `key` mean, by operation (§4): a row, read -> its change."""
+"""The meaning of `data` and `key`, by operation (§4): a row, read, to its change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cells(Struct):
 
 
 class RowContext(Struct):
-    """What all builders need beside the cells."""
+    """The inputs of all builders beside the cells."""
 
     table: Table
     meta: Meta
@@ -104,7 +104,7 @@ def _changed(before: Cells, after: Cells) -> list[str]:
 
 
 def _is_key(key: Cells, changed: list[str]) -> bool:
-    """Whether the columns of `key` can only be the key.
+    """Return whether the columns of `key` can only be the key.
 
     A wide image (all columns logged, or no unique index) holds the old value of a changed column too, or a null; so
     does the key itself when it changes. Which of the two it is, only `tables:` can tell.
