@@ -54,16 +54,41 @@ def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, pr
     number = field(body, "id", int, "$", optional=True)
     native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts
     gtid = field(body, "gtid", str, "$", optional=True)
+    era, sql = era_by_marks(era_of(ts), profile, type_, body), field(body, "sql", str, "$", optional=True)
+    if not PROFILES[profile].alibaba:
+        gtid = None
+    return build_head(type_, _db(body), table_of(body), sql, era, es, ts, native, gtid, tidb)
+
+
+def build_head(
+    type_: str,
+    db: str | None,
+    table: TableName | None,
+    sql: str | None,
+    era: Era,
+    es: int | None,
+    ts: int | None,
+    native: int | None,
+    gtid: str | None,
+    tidb: Tidb | None = None,
+) -> Head:
+    """Build the head of members that were read and checked: both ways of reading a message meet here.
+
+    Args:
+        es, ts: milliseconds since 1970, 0 to `MAX_MS`.
+        native: the writer's own number of the message.
+        gtid: None where the profile's `gtid` does not name the transaction.
+    """
     return Head(
         type_,
-        _db(body),
-        table_of(body),
-        field(body, "sql", str, "$", optional=True) or None,
-        era_by_marks(era_of(ts), profile, type_, body),
+        db,
+        table,
+        sql or None,
+        era,
         None if es is None else es * 1000,
         None if ts is None else ts * 1000,
         None if native is None else str(native),
-        Tx(gtid) if gtid and PROFILES[profile].alibaba else None,
+        Tx(gtid) if gtid else None,
         tidb,
     )
 

@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from cdc_core.envelope import Tx
 from translator.dialects._json import check_distinct, parse_object
-from translator.dialects.canal.envelope_fields import MAX_MS, Head
+from translator.dialects.canal.envelope_fields import MAX_MS, Head, build_head
 from translator.dialects.canal.layout import LAYOUTS, Layout, Layouts
 from translator.dialects.canal.rows import read_pk_names, read_types
 from translator.dialects.canal.variant import EraOf
@@ -140,16 +139,17 @@ _MARKED: Mapping[str, Callable[[Body], bool]] = {
 
 
 def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
-    """Return the fields that the rows of a message share, equal to those of `read_head`."""
-    es, ts, number = body.es, body.ts, body.tidb.commit_ts if body.tidb else body.id
-    return Head(
+    """Return the head of a message that was read in one step."""
+    number = body.tidb.commit_ts if body.tidb else body.id
+    ts = None if body.ts is UNSET else body.ts
+    return build_head(
         body.type,
         table.db,
         table,
         body.sql or None,
-        era_of(ts if isinstance(ts, int) else None),
-        es * 1000 if isinstance(es, int) else None,
-        ts * 1000 if isinstance(ts, int) else None,
-        str(number) if isinstance(number, int) else None,
-        Tx(body.gtid) if body.gtid and gtid_names_transaction else None,
+        era_of(ts),
+        None if body.es is UNSET else body.es,
+        ts,
+        None if number is UNSET else number,
+        (body.gtid or None) if gtid_names_transaction else None,
     )
