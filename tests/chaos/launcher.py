@@ -42,15 +42,15 @@ class Stage:
 STAGES = {
     "poll": Stage("translator.service.faust_transport:_batch", most=12),
     "translate": Stage("translator.translation.translate:Translator.translate_run", most=100),
-    "produce": Stage("translator.service.delivery.at_least_once:Delivery.send", settle=True, most=3000),
-    "seal": Stage("translator.service.delivery.exactly_once:Transactions.end_message", settle=True, most=3000),
+    "produce": Stage("translator.service.delivery.at_least_once:_Batch.send", settle=True, most=3000),
+    "seal": Stage("translator.service.delivery.exactly_once:_Batch.end_message", settle=True, most=3000),
     "report": Stage("translator.service.faust_transport:BatchConsumer.ack", most=12),
     "commit": Stage("translator.service.faust_transport:BatchConsumerThread._commit", before=True, most=4),
-    "end": Stage("translator.service.delivery.exactly_once:Transactions._commit", before=True, most=8),
+    "end": Stage("translator.service.delivery.exactly_once:ExactlyOnceDelivery._commit", before=True, most=8),
     "learn-read": Stage("translator.service.pipeline:Pipeline._learn", before=True),
     "learn-taught": Stage("translator.translation.metadata_catalog:MetadataCatalog.register", within="_learn"),
-    "learn-told": Stage("translator.service.delivery.at_least_once:Delivery.confirm", within="_learn"),
-    "learn-told-aside": Stage("translator.service.delivery.exactly_once:Transactions.confirm", within="_learn"),
+    "learn-told": Stage("translator.service.delivery.at_least_once:AtLeastOnceDelivery.confirm", within="_learn"),
+    "learn-told-aside": Stage("translator.service.delivery.exactly_once:ExactlyOnceDelivery.confirm", within="_learn"),
 }
 
 

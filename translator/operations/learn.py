@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 
-from confluent_kafka import Producer
 from msgspec import Struct, field
 
 from translator.codecs.record import Record, record_size
 from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.offset_ranges import messages_of
+from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.subscription import resolve
 from translator.kafka.topics import TopicAdmin, TopicReader
 from translator.message import Learning, Message, Versioned
 from translator.service.bootstrap import build_translators
-from translator.service.delivery.at_least_once import Delivery, producer_config
+from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.settings import Settings
 from translator.state.metadata_topic import document_of, document_record
 from translator.translation.metadata_catalog import MetadataCatalog, Named
@@ -78,7 +78,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
             keys = _read(backlog, messages_of(client, topics.describe(mine)), translator, catalog, limits[name])
             backlog.lessons = [_lesson(translator.source, key, catalog, written) for key in sorted(keys)]
         reports.append(backlog)
-    producer = Producer(producer_config(client, settings.timing.delivery, limits.values()))
+    producer = RecordProducer.from_config(producer_config(client, settings.timing.delivery, limits.values()))
     fresh = [(backlog.source, lesson.key) for backlog in reports for lesson in backlog.lessons if not lesson.known]
     asyncio.run(_write(producer, name, [document_record(*named, catalog.document(*named)) for named in fresh]))
     return reports
@@ -139,6 +139,6 @@ def _lesson(source: str, key: str, catalog: MetadataCatalog, written: Mapping[Na
     return LearnedMetadata(key, subject, version, written.get((source, key)) == catalog.document(source, key))
 
 
-async def _write(producer: Producer, topic: str, records: Iterable[Record]) -> None:
-    delivery = Delivery(producer, lambda _: None)
+async def _write(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
+    delivery = AtLeastOnceDelivery(producer, lambda _: None)
     await asyncio.gather(*(delivery.confirm(topic, record) for record in records))

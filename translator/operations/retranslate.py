@@ -7,16 +7,16 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import Any
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent
 from translator.codecs.record import Record, record_size
 from translator.errors import ConfigError, FatalError
 from translator.kafka.offset_ranges import Partitions, message_of, narrowed, places_of
+from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.message import Learned, Message, Skip
 from translator.operations.offline_translator import OfflineTranslator, Translation
-from translator.service.delivery.at_least_once import producer_config
 from translator.settings import Projection, matches
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
@@ -105,8 +105,9 @@ class _Writer:
         self._wanted = wanted
         self._limit = limit
         self._partition = again.partition_in(wanted.output, wanted.topic, wanted.partition)
-        self._errors: list[KafkaError] = []
-        self._producer = Producer(producer_config(again.client, again.settings.timing.delivery, [limit]))
+        self._failure: str | None = None
+        config = producer_config(again.client, again.settings.timing.delivery, [limit])
+        self._producer = RecordProducer.from_config(config)
 
     def fitting(self, message: Message, answer: Translation) -> tuple[object, list[Record]]:
         """What becomes of a message, and its records that are wanted. One that is too large takes all others along."""
@@ -121,32 +122,18 @@ class _Writer:
 
     def write(self, records: list[Record]) -> None:
         for record in records:
-            while not self._taken(record):
+            while not self._producer.offer(self._wanted.output, self._partition, record, self._report):
                 self._producer.poll(0.1)
-            self._producer.poll(0)
+            self._producer.poll()
         self._check()
 
-    def _taken(self, record: Record) -> bool:
-        try:
-            self._producer.produce(
-                self._wanted.output,
-                record.value,
-                record.key,
-                self._partition,
-                headers=record.headers,
-                on_delivery=self._report,
-            )
-        except BufferError:
-            return False
-        return True
-
     def _report(self, error: KafkaError | None, _message: Any) -> None:
-        if error is not None:
-            self._errors.append(error)
+        if error is not None and self._failure is None:
+            self._failure = write_failure(self._wanted.output, error)
 
     def _check(self) -> None:
-        if self._errors:
-            raise FatalError(f"cannot write to {self._wanted.output}: {self._errors[0].str()}")
+        if self._failure is not None:
+            raise FatalError(self._failure)
 
     def flush(self) -> None:
         """Returns when all is delivered."""

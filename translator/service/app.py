@@ -21,7 +21,7 @@ from translator.kafka.oauth import Tokens
 from translator.kafka.subscription import added
 from translator.service import probes
 from translator.service.bootstrap import Components, add_topics, follow, prepare, preview_topics, restore
-from translator.service.delivery.at_least_once import Delivery
+from translator.service.delivery.base import Delivery
 from translator.service.faust_transport import Drain, attach, batches, resubscribe
 from translator.service.partition_workers import PartitionWorkers
 from translator.service.pipeline import raw_bytes
@@ -96,7 +96,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
             except Exception as error:
                 await stopper.trigger(error)
             components.metrics.in_flight.set(delivery.batches)
-            components.metrics.events_in_flight.set(delivery.events)
+            components.metrics.events_in_flight.set(delivery.records)
             components.metrics.bytes_waiting.set(lanes.bytes)
             components.metrics.waiting.set(components.waiter.waiting)
             components.metrics.held.set(components.holds.count)
@@ -163,7 +163,9 @@ def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
     watched = [
         Watched(timing.stuck, lambda: app.turns, "the event loop has not turned"),
         Watched(
-            timing.delivery + timing.stuck, lambda: components.delivery.moved, "nothing was heard of records to deliver"
+            timing.delivery + timing.stuck,
+            lambda: components.delivery.progress,
+            "nothing was heard of records to deliver",
         ),
         Watched(
             timing.rebalance + timing.stuck,

@@ -10,7 +10,6 @@ from importlib.metadata import version as installed_version
 from typing import Any
 
 import structlog
-from confluent_kafka import Producer
 from confluent_kafka.admin import AclOperation
 from msgspec import Struct
 
@@ -22,12 +21,15 @@ from translator.codecs.avro import HEADER, confluent_header
 from translator.errors import ConfigError, MessageError
 from translator.kafka import client_config
 from translator.kafka.offset_ranges import messages_of
+from translator.kafka.producer import producer_config
 from translator.kafka.schema_registry import SchemaRegistry, value_subject
 from translator.kafka.subscription import Subscribed, metadata_topics, subscribe
 from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
+from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
 from translator.message import Message, Setup
-from translator.service.delivery.at_least_once import Delivery, open_delivery, producer_config
-from translator.service.delivery.exactly_once import Transactions, transactional_config
+from translator.service.delivery.at_least_once import open_delivery
+from translator.service.delivery.base import Delivery
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.faust_transport import positive_murmur2
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import Metrics
@@ -71,9 +73,9 @@ class Components(Struct):
     journal: TopicJournal
 
     @property
-    def transactions(self) -> Transactions | None:
+    def transactions(self) -> ExactlyOnceDelivery | None:
         """The delivery, where it writes transactions."""
-        return self.delivery if isinstance(self.delivery, Transactions) else None
+        return self.delivery if isinstance(self.delivery, ExactlyOnceDelivery) else None
 
 
 def build_translators(settings: Settings, catalog: MetadataCatalog) -> dict[str, Translator]:
@@ -170,7 +172,9 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics, AclOperation.WRITE)
     limits = topics.max_message_bytes(settings.written_topics)
-    delivery = open_delivery(client, limits.values(), metrics.account, settings.bounds, settings.timing.delivery)
+    delivery: Delivery = open_delivery(
+        client, limits.values(), metrics.account, settings.bounds, settings.timing.delivery
+    )
     if transactional:
         # In a transaction the producer may give a record up: nothing of what is behind it will ever be seen.
         config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
@@ -213,14 +217,15 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
 
 
 def _transactions(
-    settings: Settings, config: Mapping[str, Any], aside: Delivery, metrics: Metrics, note: Callable[[str], str]
-) -> Transactions:
+    settings: Settings, config: Mapping[str, Any], outside: Delivery, metrics: Metrics, note: Callable[[str], str]
+) -> ExactlyOnceDelivery:
     seconds = settings.timing.delivery
     name = transactional_id(settings)
     log.info("transactions", transactional_id=name)
-    return Transactions(
-        Producer(transactional_config(config, name, seconds, reports=bool(settings.codes("hold_table")))),
-        aside,
+    config = transactional_config(config, name, seconds, reports=bool(settings.codes("hold_table")))
+    return ExactlyOnceDelivery(
+        TransactionalProducer.from_config(config),
+        outside,
         metrics.account,
         note,
         metrics.transactions.observe,

@@ -23,7 +23,8 @@ from faust.types.tuples import ConsumerMessage
 from mode.utils.futures import notify
 
 from translator.errors import CdcError
-from translator.service.delivery.exactly_once import Transactions, group_metadata
+from translator.kafka.transactional_producer import group_metadata
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
@@ -91,7 +92,7 @@ class BatchConsumer(driver.Consumer):
 
     drain: Drain
     positions: StartOffsets
-    offsets: Transactions | None
+    offsets: ExactlyOnceDelivery | None
     """What commits them instead of us."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -309,7 +310,7 @@ def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
     )
 
 
-def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: Transactions | None) -> None:
+def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: ExactlyOnceDelivery | None) -> None:
     """Gives a new app the batch transport, before anything asks it for its consumer.
 
     Args:

@@ -16,7 +16,7 @@ from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.message import Change, Learned, Message, Needs, Skip
-from translator.service.delivery.at_least_once import Acknowledge, Delivery, InFlight
+from translator.service.delivery.base import Acknowledge, Batch, Delivery
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.metrics import BatchAccount
 from translator.state.contradiction_marks import Contradictions
@@ -79,6 +79,8 @@ class Target(Struct, frozen=True):
     """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
     """Codes of dead letters that later messages of their table follow, until they are replayed (`on_error`)."""
+    repeats_letters: bool = True
+    """False: dead letters of whole messages lie in the topic already (a replay); those of one projection are new."""
 
 
 class Pipeline:
@@ -141,12 +143,12 @@ class Pipeline:
                 encoded = [self._encoded(route.translator, *pair) for pair in zip(run, results, strict=True)]
                 for message, result, records_of in zip(run, results, encoded, strict=True):
                     await self._process_message(batch, route.translator, message, result, records_of, place)
-                    await self._delivery.end_message(batch, message.offset)
+                    await batch.end_message(message.offset)
         except WaitCancelled:
             self._given_back.add((topic, partition))
-            self._delivery.abandon(batch)
+            batch.abandon()
             return False
-        batch.closed = True
+        batch.close()
         return True
 
     def cancel_waits(self) -> None:
@@ -163,7 +165,7 @@ class Pipeline:
 
     async def _process_message(
         self,
-        batch: InFlight,
+        batch: Batch,
         translator: Translator,
         message: Message,
         result: Result,
@@ -216,7 +218,7 @@ class Pipeline:
 
     async def _write_dead_letter(
         self,
-        batch: InFlight,
+        batch: Batch,
         translator: Translator,
         message: Message,
         dead: DeadLetter,
@@ -225,9 +227,11 @@ class Pipeline:
         seen: Callable[[int], None] | None = None,
     ) -> None:
         """Writes a dead letter; `output` names the projection when only that one is without the message."""
+        if output is None and not self._target.repeats_letters:
+            return
         to, version = self._target.dead_letters, self._target.version
         letter = dead_letter_record(message, dead, translator.source, version, to.max_bytes, output)
-        await self._delivery.send(batch, to.topic, place % to.partitions, [letter], seen)
+        await batch.send(to.topic, place % to.partitions, [letter], seen)
 
     async def _held(self, translator: Translator, message: Message, changes: Sequence[Change]) -> DeadLetter | None:
         """The dead letter of a message that could be translated, but comes after one of its table that could not."""
@@ -268,7 +272,7 @@ class Pipeline:
 
     async def _write(
         self,
-        batch: InFlight,
+        batch: Batch,
         translator: Translator,
         message: Message,
         schemas: Mapping[str, Record],
@@ -290,7 +294,7 @@ class Pipeline:
                 batch.account.refused[to.topic, records.code] += 1
                 await self._write_dead_letter(batch, translator, message, records, place, to.topic)
                 continue
-            await self._delivery.send(batch, to.topic, place % to.partitions, records)
+            await batch.send(to.topic, place % to.partitions, records)
             batch.account.written[to.topic] += len(records)
 
     def _encoded(self, translator: Translator, message: Message, result: Result | None) -> Encoded:
@@ -334,7 +338,7 @@ class Pipeline:
         del self._announcing[key]  # a failure stays, and meets whoever needs the schema next
 
     async def _learn(
-        self, batch: InFlight, translator: Translator, message: Message, learned: Learned, place: int
+        self, batch: Batch, translator: Translator, message: Message, learned: Learned, place: int
     ) -> Learned | DeadLetter:
         """Takes metadata in, tells the other processes, then writes what it announces to consumers.
 

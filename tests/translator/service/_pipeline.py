@@ -1,26 +1,20 @@
-"""A pipeline over fresh topics of a real broker: what the tests of pipelines share."""
+"""A pipeline over a delivery in memory: what the tests of pipelines share."""
 
 import asyncio
 import json
-import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
-
-from translator import dialects
+from translator import codecs, dialects
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
-from translator.kafka.topics import TopicAdmin
 from translator.message import Dialect, Limits, Setup
-from translator.service.delivery.at_least_once import Delivery, producer_config
+from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import EventOutput, OutputTopic, Pipeline, Route, Target
-from translator.settings import Kafka, Projection, Settings, Source
+from translator.settings import Kafka, Settings, Source
 from translator.settings import Output as OutputSettings
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -57,12 +51,33 @@ def record(offset: int, document: Any) -> Record:
     return Record(offset, json.dumps(document).encode())
 
 
+@dataclass
+class Stored:
+    """A record that was written, as a consumer gives it."""
+
+    record: codecs.record.Record
+
+    def key(self) -> bytes | None:
+        return self.record.key
+
+    def value(self) -> bytes | None:
+        return self.record.value
+
+    def headers(self) -> list[tuple[str, bytes]]:
+        headers: list[tuple[str, Any]] = self.record.headers
+        return [(name, value.encode() if isinstance(value, str) else value) for name, value in headers]
+
+
+MAX_MESSAGE_BYTES = 1_048_588
+"""The broker's default."""
+
+
 class Bench:
-    """A pipeline over fresh topics, and a look at what it wrote. Projections have three partitions.
+    """A pipeline, and a look at what it wrote. Events and dead letters have four partitions, projections three.
 
     Args:
         projections: codecs by the last part of the topic's name.
-        limits: largest record by topic, likewise; the others take what the broker's default is.
+        limits: largest record by topic, likewise; the others take what a broker's default is.
         dialect: its name, or what builds one.
         options: of the dialect.
         fetch: the schema registry.
@@ -70,48 +85,41 @@ class Bench:
 
     def __init__(
         self,
-        bootstrap: str,
         dialect: str | Callable[[Setup], Dialect],
         projections: Mapping[str, Codec] | None = None,
         limits: Mapping[str, int] | None = None,
-        producer: type[Producer] = Producer,
         options: Mapping[str, Any] | None = None,
         fetch: FetchSchema | None = None,
     ) -> None:
         self.said: list[str] = []
-        self._bootstrap = bootstrap
-        self.output = OutputSettings(topic=f"out-{uuid.uuid4().hex[:8]}", codec="json")
-        codecs = {self._named(name): codec for name, codec in (projections or {}).items()}
+        self.output = OutputSettings(topic="out", codec="json")
         self.settings = Settings(
-            kafka=Kafka(bootstrap_servers=bootstrap),
+            kafka=Kafka(bootstrap_servers="none:1"),
             output=self.output,
-            projections=tuple(Projection(topic=topic, codec=codec.name) for topic, codec in codecs.items()),
             sources=(Source(name="src", dialect=str(dialect), topics=("raw",)),),
         )
-        admin = AdminClient({"bootstrap.servers": bootstrap})
-        for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in codecs]).values() if codecs else ():
-            future.result(20)
-        topics = TopicAdmin({"bootstrap.servers": bootstrap})
-        topics.ensure(self.settings)
         self.catalog = MetadataCatalog()
         setup = Setup("src", lookup=self.catalog.lookup("src"))
         self.dialect = dialects.build(dialect, setup, options or {}) if isinstance(dialect, str) else dialect(setup)
         translator = Translator("src", self.dialect, Limits())
-        sizes = topics.max_message_bytes(self.settings.written_topics)
-        sizes |= {self._named(name): size for name, size in (limits or {}).items()}
-        facts = topics.describe(self.settings.written_topics)
-        to = {name: OutputTopic(name, facts[name].partitions, sizes[name]) for name in self.settings.written_topics}
-        config = producer_config({"bootstrap.servers": bootstrap, "log_level": 0}, 60, sizes.values())
+        projected = {self._named(name): codec for name, codec in (projections or {}).items()}
+        partitions = {
+            **dict.fromkeys((self.output.topic, self.output.dead_letter_topic), self.settings.topics.partitions),
+            **dict.fromkeys((self.output.schemas_topic, self.output.metadata_topic), 1),
+            **dict.fromkeys(projected, 3),
+        }
+        sizes = {self._named(name): size for name, size in (limits or {}).items()}
+        to = {name: OutputTopic(name, count, sizes.get(name, MAX_MESSAGE_BYTES)) for name, count in partitions.items()}
         self.accounted: list[BatchAccount] = []
-        self.producer = producer(config)
-        self.delivery = Delivery(self.producer, self.accounted.append)
+        self.delivery = InMemoryDelivery(self.accounted.append, partitions)
         self.contradictions = Contradictions(self.settings.sources)
         self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append)
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id", 6)},
             Target(
                 outputs=tuple(
-                    EventOutput(codec, to[name]) for name, codec in {self.output.topic: JsonCodec(), **codecs}.items()
+                    EventOutput(codec, to[name])
+                    for name, codec in {self.output.topic: JsonCodec(), **projected}.items()
                 ),
                 dead_letters=to[self.output.dead_letter_topic],
                 schemas=to[self.output.schemas_topic],
@@ -143,47 +151,23 @@ class Bench:
         await self._reap_until(lambda: len(self.accounted) == batches)
 
     async def _reap_until(self, ready: Callable[[], bool]) -> None:
-        for _ in range(12_000):
+        def reaped() -> bool:
             self.delivery.reap()
-            if ready():
-                return
-            await asyncio.sleep(0.005)
-        raise AssertionError("not acknowledged")
+            return ready()
 
-    def projected(self, name: str, partition: int) -> list[Any]:
+        await soon(reaped)
+
+    async def withheld(self, topic: str, count: int) -> None:
+        """Waits until so many reports of a topic are held back."""
+        await soon(lambda: self.delivery.withheld(topic) == count)
+
+    def projected(self, name: str, partition: int) -> list[Stored]:
         """What lies in a projection."""
         return self.read(self._named(name), partition)
 
-    def read(self, topic: str, partition: int) -> list[Any]:
+    def read(self, topic: str, partition: int) -> list[Stored]:
         """What lies in a partition."""
-        reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "unused"})
-        low, high = _watermarks(reader, TopicPartition(topic, partition))
-        reader.assign([TopicPartition(topic, partition, low)])
-        found: list[Any] = []
-        while len(found) < high - low:
-            found += reader.consume(100, 1.0)
-        reader.close()
-        return found
-
-    def close(self) -> None:
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
-        for future in admin.delete_topics(self.settings.written_topics).values():
-            future.result(20)
-
-
-_NO_LEADER_YET = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE}
-
-
-def _watermarks(reader: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """First and next offset; a topic that was made a moment ago may have no leader yet, or another one."""
-    for _ in range(50):
-        try:
-            return reader.get_watermark_offsets(place, timeout=10)
-        except KafkaException as error:
-            if error.args[0].code() not in _NO_LEADER_YET:
-                raise
-            time.sleep(0.1)
-    raise AssertionError(f"{place.topic} has no leader")
+        return [Stored(record) for record in self.delivery.written(topic, partition)]
 
 
 async def soon(ready: Callable[[], bool]) -> None:
@@ -193,36 +177,6 @@ async def soon(ready: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0.005)
     raise AssertionError("not within 60 s")
-
-
-class Holding(Producer):
-    """The real producer, which keeps the reports about one topic to itself until they are released."""
-
-    holds = ".schemas"
-    """How the name of that topic ends."""
-
-    def __init__(self, config: dict[str, Any]) -> None:
-        super().__init__(config)
-        self.open = False
-        self._held: list[tuple[Any, ...]] = []
-
-    def produce(self, topic: str, *fields: Any, on_delivery: Any, **more: Any) -> None:
-        if topic.endswith(self.holds) and not self.open:
-            kept = on_delivery
-            on_delivery = lambda *report: self._held.append((kept, *report))  # noqa: E731
-        super().produce(topic, *fields, on_delivery=on_delivery, **more)
-
-    async def reports(self, count: int) -> None:
-        """Waits until so many reports are held back."""
-        while len(self._held) < count:
-            self.poll(0)
-            await asyncio.sleep(0.01)
-
-    def release(self, error: KafkaError | None = None) -> None:
-        """Lets the reports go, as they are or as an error."""
-        self.open = True
-        for report, was, message in self._held:
-            report(error or was, message)
 
 
 # Of the canonical topic, of a projection: (hash of the raw topic + raw partition) mod the partitions that it has.

@@ -1,36 +1,26 @@
-"""Metadata that is announced to consumers, in a pipeline on the real broker."""
+"""Metadata that is announced to consumers, in a pipeline."""
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from dev.broker import Broker
 from tests.translator.service._lessons import BUG, HOSTILE, Lessons
 from tests.translator.service._pipeline import PARTITION, Bench
 from tests.translator.service.test_metadata_wait import letters, need, teach
 
 
-@pytest.fixture
-def make(broker: Broker) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def bench(**limits: int) -> Bench:
-        made.append(Bench(broker.bootstrap, Lessons, limits={name.rstrip("_"): size for name, size in limits.items()}))
-        return made[-1]
-
-    yield bench
-    for each in made:
-        each.close()
+def make(**limits: int) -> Bench:
+    """A pipeline for `Lessons`; limits by the last part of a topic's name, `_` for the canonical one."""
+    return Bench(Lessons, limits={name.rstrip("_"): size for name, size in limits.items()})
 
 
 def events(bench: Bench) -> list[Any]:
     return [json.loads(event.value()) for event in bench.read(bench.output.topic, PARTITION)]
 
 
-def test_learned_and_told(make: Callable[..., Bench]) -> None:
+def test_learned_and_told() -> None:
     """The message counts as learned, its event stands before the rows, and names a schema that the topic holds."""
     bench = make()
     asyncio.run(bench.run([teach(0, announce="rows"), need(1)]))
@@ -48,7 +38,7 @@ def test_learned_and_told(make: Callable[..., Bench]) -> None:
     assert (2, 1, 1, {"schema": 1, "c": 1}) == (account.records, account.learned, account.translated, account.events)
 
 
-def test_again_with_the_same_bytes(make: Callable[..., Bench]) -> None:
+def test_again_with_the_same_bytes() -> None:
     """A replayed announcement is the same event; what was learned before makes no difference to it."""
     bench = make()
     asyncio.run(bench.run([teach(0, "longer text", announce="rows")]))
@@ -62,9 +52,7 @@ def test_again_with_the_same_bytes(make: Callable[..., Bench]) -> None:
     [({"_": 900}, {"sql": "x" * 1000}), ({"schemas": 900}, {"native": "x" * 1000})],
     ids=["the event", "its schema"],
 )
-def test_what_cannot_be_told_is_not_learned(
-    make: Callable[..., Bench], limits: dict[str, int], more: dict[str, str]
-) -> None:
+def test_what_cannot_be_told_is_not_learned(limits: dict[str, int], more: dict[str, str]) -> None:
     """An announcement that does not fit is a dead letter, before anything is written or learned."""
     bench = make(**limits)
     asyncio.run(bench.run([teach(0, announce="rows", **more), need(1)]))
@@ -74,7 +62,7 @@ def test_what_cannot_be_told_is_not_learned(
     assert [] == bench.read(bench.output.metadata_topic, 0)
 
 
-def test_an_older_document_is_not_kept(make: Callable[..., Bench]) -> None:
+def test_an_older_document_is_not_kept() -> None:
     """Of two documents of an id the newest stands, in the topic too; the older message is learned, and is told."""
     bench = make()
     asyncio.run(bench.run([teach(0, "newest"), teach(1, "old", announce="rows"), need(2)]))
@@ -85,7 +73,7 @@ def test_an_older_document_is_not_kept(make: Callable[..., Bench]) -> None:
 
 
 @pytest.mark.parametrize(("text", "code"), [(HOSTILE, "LIMIT_EXCEEDED"), (BUG, "INTERNAL")])
-def test_a_hostile_document_is_a_dead_letter(make: Callable[..., Bench], text: str, code: str) -> None:
+def test_a_hostile_document_is_a_dead_letter(text: str, code: str) -> None:
     """What the dialect refuses, or stumbles over, is not told to the others, and the stream goes on."""
     bench = make()
     asyncio.run(bench.run([teach(0, text, announce="rows"), teach(1, key="other"), need(2, "other")]))

@@ -12,10 +12,10 @@ from dev.certificates import Authority
 from dev.identity import TokenEndpoint
 from translator.kafka.client_config import librdkafka, ssl_context
 from translator.kafka.oauth import Tokens
+from translator.kafka.producer import producer_config
+from translator.kafka.transactional_producer import transactional_config
 from translator.service.app import _checked, _faust_settings
 from translator.service.bootstrap import transactional_id
-from translator.service.delivery.at_least_once import producer_config
-from translator.service.delivery.exactly_once import transactional_config
 from translator.service.start_offsets import offset_lookup_timeout
 from translator.settings import Kafka, Settings, Source, Timing, Web
 

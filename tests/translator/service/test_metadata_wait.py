@@ -1,13 +1,12 @@
-"""Messages that need what is not there: how they wait, in a pipeline on the real broker, and how the wait ends."""
+"""Messages that need what is not there: how they wait, and how the wait ends."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from dev.broker import Broker
 from tests.translator.service._lessons import BUG, HOSTILE, Lessons
 from tests.translator.service._pipeline import PARTITION, Bench, Record, record, soon
 from translator.errors import ConfigError, RetryableError
@@ -32,17 +31,9 @@ class Registry:
         return answer
 
 
-@pytest.fixture
-def make(broker: Broker) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
-
-    def bench(registry: Registry | None = None) -> Bench:
-        made.append(Bench(broker.bootstrap, Lessons, fetch=registry))
-        return made[-1]
-
-    yield bench
-    for each in made:
-        each.close()
+def make(registry: Registry | None = None) -> Bench:
+    """A pipeline for `Lessons`."""
+    return Bench(Lessons, fetch=registry)
 
 
 def need(offset: int, key: str = "k", schema_id: int | None = None) -> Record:
@@ -55,14 +46,12 @@ def teach(offset: int, text: str = "text", key: str = "k", **more: str) -> Recor
 
 def written(bench: Bench, partition: int = PARTITION) -> list[tuple[int, Any]]:
     """Raw offset and learned text of the rows in a canonical partition."""
-    bench.producer.flush(20)
     events = [json.loads(event.value()) for event in bench.read(bench.output.topic, partition)]
     return [(event["origin"]["offset"], event["after"]["by"]) for event in events]
 
 
 def letters(bench: Bench) -> list[tuple[str, str]]:
     """Codes and reasons of the dead letters."""
-    bench.producer.flush(20)
     found = [dict(letter.headers()) for letter in bench.read(bench.output.dead_letter_topic, PARTITION)]
     return [(head["cdc-error-code"].decode(), head["cdc-error-message"].decode()) for head in found]
 
@@ -75,7 +64,7 @@ def scenario(steps: Callable[[], Awaitable[None]]) -> None:
 
 
 class TestGivenAway:
-    def test_a_wait_ends(self, make: Callable[..., Bench]) -> None:
+    def test_a_wait_ends(self) -> None:
         """A partition that is given away gives its batch back, unacknowledged, and those behind it; others finish."""
         bench = make()
         bench.waiter._seconds = 600  # nobody is to wait for that long
@@ -96,7 +85,7 @@ class TestGivenAway:
         assert [1] == [account.records for account in bench.accounted]
         assert 0 == bench.delivery.batches
 
-    def test_the_next_owner_begins_anew(self, make: Callable[..., Bench]) -> None:
+    def test_the_next_owner_begins_anew(self) -> None:
         """What was given back is read again, and what was written of it has the same bytes."""
         bench = make()
         bench.waiter._seconds = 600
@@ -117,7 +106,7 @@ class TestGivenAway:
         events = bench.read(bench.output.topic, PARTITION)
         assert events[0].value() == events[1].value()
 
-    def test_while_the_registry_is_asked(self, make: Callable[..., Bench]) -> None:
+    def test_while_the_registry_is_asked(self) -> None:
         """A registry that takes its time, or is down, does not hold a partition that is to be given away."""
         bench = make(Registry(RetryableError("down")))
 
@@ -132,14 +121,14 @@ class TestGivenAway:
 
 
 class TestGivenUp:
-    def test_until_it_is_learned(self, make: Callable[..., Bench]) -> None:
+    def test_until_it_is_learned(self) -> None:
         """After one wait in vain no message waits, until the metadata comes; then they are read again."""
         bench = make()
         scenario(lambda: bench.run([need(0), need(1), teach(2), need(3)]))
         assert ["SCHEMA_MISSING"] * 2 == [code for code, _ in letters(bench)]
         assert [(3, "text")] == written(bench)
 
-    def test_other_partitions_go_on(self, make: Callable[..., Bench]) -> None:
+    def test_other_partitions_go_on(self) -> None:
         """A wait holds its own partition only."""
         bench = make()
         bench.waiter._seconds = 600
@@ -157,7 +146,7 @@ class TestGivenUp:
 
 
 class TestRegistry:
-    def test_asked_once(self, make: Callable[..., Bench]) -> None:
+    def test_asked_once(self) -> None:
         """The text that the registry has teaches; no message asks again, from whatever partition."""
         registry = Registry("text")
         bench = make(registry)
@@ -171,7 +160,7 @@ class TestRegistry:
         assert [(0, "text"), (1, "text"), (2, "text")] == written(bench)
         assert [] == bench.read(bench.output.metadata_topic, 0), "the registry keeps it"
 
-    def test_down(self, make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """While it does not answer, messages wait beyond the time, and it is said; none becomes a dead letter."""
         monkeypatch.setattr(metadata_wait, "_FIRST_PAUSE", 0.4)
         bench = make(Registry(*[RetryableError("Connection refused")] * 3, "text"))
@@ -181,7 +170,7 @@ class TestRegistry:
         assert 3 == len(bench.said)
         assert "waiting for the schema registry, which is asked for schema 7: Connection refused" == bench.said[0]
 
-    def test_registered_in_time(self, make: Callable[..., Bench]) -> None:
+    def test_registered_in_time(self) -> None:
         """An id that it does not know at first is asked for again while its message waits."""
         registry = Registry(None, "text")
         bench = make(registry)
@@ -190,7 +179,7 @@ class TestRegistry:
         assert [7, 7] == registry.asked
         assert [(0, "text")] == written(bench)
 
-    def test_unknown(self, make: Callable[..., Bench]) -> None:
+    def test_unknown(self) -> None:
         """An id that it does not know within the time is a dead letter; it is not asked again for each message."""
         registry = Registry(None)
         bench = make(registry)
@@ -201,7 +190,7 @@ class TestRegistry:
         assert "SCHEMA_MISSING" == code
         assert "lessons: schema 7 is not in the schema registry; is registry.url the one of the writer?" in reason
 
-    def test_registered_late(self, make: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_registered_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """After a wait in vain it is asked now and then, without a wait, so that no restart is needed."""
         monkeypatch.setattr(metadata_wait, "ASK_AGAIN", 0)
         registry = Registry(*[None] * 4, "text")
@@ -211,7 +200,7 @@ class TestRegistry:
         assert [(4, "text")] == written(bench)
         assert [7] * 5 == registry.asked
 
-    def test_hostile(self, make: Callable[..., Bench]) -> None:
+    def test_hostile(self) -> None:
         """A schema that the dialect refuses is the dead letter of every message that needs it, asked for once."""
         registry = Registry(HOSTILE)
         bench = make(registry)
@@ -222,7 +211,7 @@ class TestRegistry:
         assert "LIMIT_EXCEEDED" == first[0]
         assert "nested too deep" in first[1]
 
-    def test_unforeseen(self, make: Callable[..., Bench]) -> None:
+    def test_unforeseen(self) -> None:
         """A schema over which we stumble is our bug, and no reason to stop: INTERNAL, without the exception's text."""
         bench = make(Registry(BUG))
         scenario(lambda: bench.run([need(0, "7", 7)]))
@@ -231,14 +220,14 @@ class TestRegistry:
         assert "ValueError in translation/metadata_catalog.py:" in reason
         assert BUG not in reason
 
-    def test_refused(self, make: Callable[..., Bench]) -> None:
+    def test_refused(self) -> None:
         """A login that is wrong is the operator's to mend: the process stops, and no message is dead."""
         bench = make(Registry(ConfigError("status 401")))
         with pytest.raises(ConfigError, match="status 401"):
             scenario(lambda: bench.run([need(0, "7", 7)]))
         assert [] == letters(bench)
 
-    def test_none(self, make: Callable[..., Bench]) -> None:
+    def test_none(self) -> None:
         """Without a registry the message is dead at once, and the reason names the setting."""
         bench = make(None)
         bench.waiter._seconds = 600

@@ -1,4 +1,4 @@
-"""Several outputs on the real broker: one stream, all of a message or nothing in each, one acknowledgement."""
+"""Several outputs: one stream, all of a message or nothing in each, one acknowledgement."""
 
 import asyncio
 import json
@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from dev.broker import Broker
-from tests.translator.service._pipeline import CANAL_ROW, PARTITION, PROJECTED, Bench, Holding, Record, record
+from tests.translator.service._pipeline import CANAL_ROW, PARTITION, PROJECTED, Bench, Record, record
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record as OutRecord
@@ -40,9 +39,9 @@ class NoRows:
 DDL = CANAL_ROW | {"type": "ALTER", "isDdl": True, "sql": "ALTER TABLE t ADD c INT", "data": None}
 
 
-def test_a_projection_gets_the_same_stream(broker: Broker) -> None:
+def test_a_projection_gets_the_same_stream() -> None:
     """Every output has the records that its codec makes, in raw order, in a partition by its own number of them."""
-    bench = Bench(broker.bootstrap, "canal", {"rows": RowsOnly(), "same": JsonCodec()})
+    bench = Bench("canal", {"rows": RowsOnly(), "same": JsonCodec()})
     asyncio.run(bench.run([record(0, CANAL_ROW), record(1, DDL), Record(2, b"{]"), record(3, CANAL_ROW)]))
     canonical = [event.value() for event in bench.read(bench.output.topic, PARTITION)]
     assert ["row", "schema", "row"] == [json.loads(value)["kind"] for value in canonical]
@@ -56,7 +55,6 @@ def test_a_projection_gets_the_same_stream(broker: Broker) -> None:
     assert {"c": 2, "schema": 1} == account.events
     written = {topic.removeprefix(bench.output.topic): count for topic, count in account.written.items()}
     assert {"": 3, ".rows": 4, ".same": 3} == written
-    bench.close()
 
 
 LARGE = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 500}]}
@@ -71,10 +69,10 @@ LARGE = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 500}]}
     ids=["size", "refusal"],
 )
 def test_what_a_projection_cannot_take_is_missing_there_alone(
-    broker: Broker, projections: Mapping[str, Codec], limits: Mapping[str, int], code: bytes
+    projections: Mapping[str, Codec], limits: Mapping[str, int], code: bytes
 ) -> None:
     """The message is translated, and all the same a dead letter that names the projection."""
-    bench = Bench(broker.bootstrap, "canal", projections, limits)
+    bench = Bench("canal", projections, limits)
     odd = f"{bench.output.topic}.odd"
     asyncio.run(bench.run([record(0, LARGE), record(1, DDL)]))
     (letter,) = bench.read(bench.output.dead_letter_topic, PARTITION)
@@ -89,12 +87,11 @@ def test_what_a_projection_cannot_take_is_missing_there_alone(
     (account,) = bench.accounted
     assert (2, 2, 0) == (account.records, account.translated, account.dead.total())
     assert {(odd, code.decode()): 1} == account.refused
-    bench.close()
 
 
-def test_what_the_canonical_topic_cannot_take_is_nowhere(broker: Broker) -> None:
+def test_what_the_canonical_topic_cannot_take_is_nowhere() -> None:
     """No output has it, and no schema of it: the message is one dead letter that names no output."""
-    bench = Bench(broker.bootstrap, "canal", {"same": JsonCodec()}, {"": 1500})
+    bench = Bench("canal", {"same": JsonCodec()}, {"": 1500})
     asyncio.run(bench.run([record(0, LARGE), record(1, DDL)]))
     (letter,) = bench.read(bench.output.dead_letter_topic, PARTITION)
     headers = dict(letter.headers())
@@ -105,25 +102,20 @@ def test_what_the_canonical_topic_cannot_take_is_nowhere(broker: Broker) -> None
     assert [] == bench.read(bench.output.schemas_topic, 0)
     (account,) = bench.accounted
     assert (2, 1, {"TOO_LARGE": 1}, {}) == (account.records, account.translated, account.dead, account.refused)
-    bench.close()
 
 
-def test_a_batch_is_acknowledged_when_every_output_has_it(broker: Broker) -> None:
+def test_a_batch_is_acknowledged_when_every_output_has_it() -> None:
     """The reports of a projection count as those of the canonical topic do."""
-    bench = Bench(broker.bootstrap, "canal", {"same": JsonCodec()}, producer=Holding)
-    producer = bench.producer
-    assert isinstance(producer, Holding)
-    producer.holds = ".same"
+    bench = Bench("canal", {"same": JsonCodec()})
+    bench.delivery.withhold("out.same")
 
     async def scenario() -> None:
         await bench.process(3, [record(0, CANAL_ROW)])
-        await producer.reports(1)
-        producer.flush(10)
+        await bench.withheld("out.same", 1)
         bench.delivery.reap()
         assert 1 == len(bench.read(bench.output.topic, PARTITION))
         assert [] == bench.accounted
-        producer.release()
+        bench.delivery.release("out.same")
         await bench.acknowledged(1)
 
     asyncio.run(scenario())
-    bench.close()

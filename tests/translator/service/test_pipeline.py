@@ -1,12 +1,10 @@
-"""A batch of one partition, on the real broker: what is written, in which order, and what is accounted for."""
+"""A batch of one partition: what is written, in which order, and what is accounted for."""
 
 import asyncio
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from dev.broker import Broker
 from tests.translator.service._pipeline import CANAL_ROW, PARTITION, Bench, Record, record, soon
 
 METADATA = {
@@ -64,17 +62,13 @@ QLIK_ROW = {
 
 
 @pytest.fixture
-def canal(broker: Broker) -> Iterator[Bench]:
-    bench = Bench(broker.bootstrap, "canal")
-    yield bench
-    bench.close()
+def canal() -> Bench:
+    return Bench("canal")
 
 
 @pytest.fixture
-def qlik(broker: Broker) -> Iterator[Bench]:
-    bench = Bench(broker.bootstrap, "qlik")
-    yield bench
-    bench.close()
+def qlik() -> Bench:
+    return Bench("qlik")
 
 
 def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> None:
@@ -96,9 +90,9 @@ def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> N
     )
 
 
-def test_an_event_too_large_for_the_topic_is_a_dead_letter(broker: Broker) -> None:
+def test_an_event_too_large_for_the_topic_is_a_dead_letter() -> None:
     """Size is checked before anything of a message is written; the dead letter keeps the SHA-256 of the body."""
-    bench = Bench(broker.bootstrap, "canal", limits={"": 4000, "dlq": 4000})
+    bench = Bench("canal", limits={"": 4000, "dlq": 4000})
     large = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 5000}]}
     asyncio.run(bench.run([record(0, large)]))
     assert [] == bench.read(bench.output.topic, PARTITION)
@@ -107,7 +101,6 @@ def test_an_event_too_large_for_the_topic_is_a_dead_letter(broker: Broker) -> No
     assert b"TOO_LARGE" == found["cdc-error-code"]
     assert letter.value() is None
     assert 64 == len(found["cdc-body-sha256"])
-    bench.close()
 
 
 def test_metadata_is_learned_and_written_before_its_rows(qlik: Bench) -> None:
@@ -163,13 +156,12 @@ def test_metadata_that_does_not_come_is_waited_for_once(qlik: Bench) -> None:
     assert spent < 50 * 1.0, "each message would have waited a second"
 
 
-def test_metadata_too_large_for_its_topic_is_a_dead_letter(broker: Broker) -> None:
+def test_metadata_too_large_for_its_topic_is_a_dead_letter() -> None:
     """What the other processes could not be told is not learned here either; the stream goes on."""
-    bench = Bench(broker.bootstrap, "qlik", limits={"metadata": 4000})
+    bench = Bench("qlik", limits={"metadata": 4000})
     large = json.loads(json.dumps(METADATA))
     large["message"]["dataSchema"] = "x" * 5000
     asyncio.run(bench.run([record(0, large), record(1, QLIK_ROW)]))
     letters = bench.read(bench.output.dead_letter_topic, PARTITION)
     assert [b"TOO_LARGE", b"SCHEMA_MISSING"] == [dict(letter.headers())["cdc-error-code"] for letter in letters]
     assert [] == bench.read(bench.output.metadata_topic, 0)
-    bench.close()

@@ -24,7 +24,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types.tuples import ConsumerMessage, Message
 from mode.utils.futures import notify
 
-from translator.service.delivery.exactly_once import group_metadata
+from translator.kafka.transactional_producer import group_metadata
 from translator.service.faust_transport import BatchConsumer, BatchConsumerThread
 
 VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}

@@ -16,21 +16,22 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from confluent_kafka import Producer
 from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.errors import ErrorCode, unknown
+from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
 from translator.service.bootstrap import Components, connect, follow
-from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
+from translator.service.delivery.at_least_once import AtLeastOnceDelivery
+from translator.service.delivery.base import Delivery
+from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.faust_transport import positive_murmur2
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.settings import Settings
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
-from translator.translation.dead_letter import read_dead_letter
 
 AT_ONCE = 500
 """Messages that are delivered before marks are written; after a crash at most so many are replayed again."""
@@ -90,43 +91,6 @@ class _Raw(Struct):
     headers: Sequence[tuple[str, bytes]]
 
 
-class _Delivery(Delivery):
-    """Writes what the service would write, but for letters that stay dead: they lie in the topic already.
-
-    A message that was dead as a whole and is now refused by a projection alone is written: that letter is new.
-    """
-
-    def __init__(
-        self, producer: Producer, account: Callable[[BatchAccount], None], dead_letters: str, *, write: bool
-    ) -> None:
-        super().__init__(producer, account)
-        self._dead_letters = dead_letters
-        self._write = write
-
-    async def send(
-        self,
-        batch: InFlight,
-        topic: str,
-        partition: int,
-        records: Sequence[Record],
-        seen: Callable[[int], None] | None = None,
-    ) -> None:
-        if topic == self._dead_letters:
-            records = [record for record in records if _names_projection(record)]
-        if self._write:
-            await super().send(batch, topic, partition, records)
-
-    async def confirm(self, topic: str, record: Record) -> None:
-        if self._write:
-            await super().confirm(topic, record)
-
-
-def _names_projection(record: Record) -> bool:
-    headers: list[Any] = record.headers  # those of a dead letter are bytes
-    letter = read_dead_letter(record.key, record.value, headers)
-    return letter is not None and letter.output is not None
-
-
 def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool) -> ReplayReport:
     """Translates dead letters again, with the present configuration and all metadata that the metadata topic holds.
 
@@ -162,14 +126,18 @@ class _Replay:
         self._look = partial(look, components.settings, wanted, say, pending=True, beside=beside)
         self._blocks = ReplayOrder(components.holds.marks, target.holds)
         self._finished: set[Identity] = set()
-        written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
-        limits = [to.max_bytes for to in written]
-        producer = Producer(producer_config(components.client, components.settings.timing.delivery, limits))
-        self._delivery = _Delivery(producer, self._account, target.dead_letters.topic, write=execute)
+        self._delivery: Delivery = self._writing() if execute else InMemoryDelivery(self._account)
         self._tally = BatchAccount("", "", 0)  # of the letter that is being acknowledged
         self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
         self._done: list[StoredLetter] = []
         self._said: list[Record] = []
+
+    def _writing(self) -> Delivery:
+        components, target = self._components, self._components.target
+        written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
+        limits = [to.max_bytes for to in written]
+        config = producer_config(components.client, components.settings.timing.delivery, limits)
+        return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
 
     async def run(self) -> None:
         dead = self._look()
@@ -298,7 +266,7 @@ class _Replay:
             self._pipelines[output, holds] = Pipeline(
                 {},
                 # A letter that stays dead lies there already: there is nothing to stop for.
-                msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes),
+                msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes, repeats_letters=False),
                 components.catalog,
                 self._delivery,
                 components.contradictions,
@@ -327,8 +295,8 @@ class _Replay:
     async def _mark(self, marks: Sequence[Record]) -> None:
         topic = self._components.target.metadata.topic
         batch = self._delivery.begin(BatchAccount("", topic, 0), lambda: None)
-        await self._delivery.send(batch, topic, 0, marks)
-        batch.closed = True
+        await batch.send(topic, 0, marks)
+        batch.close()
         await self._drain()
 
     async def _drain(self) -> None:

@@ -1,4 +1,4 @@
-"""Delivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
+"""AtLeastOnceDelivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
 
 import asyncio
 import os
@@ -17,7 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError
-from translator.service.delivery.at_least_once import Delivery, failure, open_delivery, producer_config
+from translator.kafka.producer import RecordProducer, producer_config, write_failure
+from translator.service.delivery.at_least_once import AtLeastOnceDelivery, open_delivery
 from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
@@ -38,68 +39,27 @@ def accounted() -> list[BatchAccount]:
 
 
 @pytest.fixture
-def delivery(broker: Broker, accounted: list[BatchAccount]) -> Delivery:
+def delivery(broker: Broker, accounted: list[BatchAccount]) -> AtLeastOnceDelivery:
     return delivering(broker, accounted, 60)
 
 
-def delivering(broker: Broker, accounted: list[BatchAccount], seconds: float) -> Delivery:
+def delivering(broker: Broker, accounted: list[BatchAccount], seconds: float) -> AtLeastOnceDelivery:
     """A delivery whose producer gives a record up after that time."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, seconds, limits=[1_000_000])
-    return Delivery(Producer(config), accounted.append)
+    return AtLeastOnceDelivery(RecordProducer.from_config(config), accounted.append)
 
 
 def record(number: int) -> Record:
     return Record(b"k", b"%d" % number, [("h", b"v")])
 
 
-async def reap_until(delivery: Delivery, done: list[str], count: int) -> None:
+async def reap_until(delivery: AtLeastOnceDelivery, done: list[str], count: int) -> None:
     for _ in range(12_000):
         delivery.reap()
         if len(done) >= count:
             return
         await asyncio.sleep(0.005)
     raise AssertionError(f"{len(done)} of {count} batches acknowledged")
-
-
-def test_a_batch_is_acknowledged_after_its_records_are_there(
-    topic: str, delivery: Delivery, accounted: list[BatchAccount], broker: Broker
-) -> None:
-    """When a batch is acknowledged, the broker has all its records, and it is accounted for."""
-    done: list[str] = []
-
-    async def scenario() -> None:
-        account = BatchAccount("s", "raw", 0, records=3)
-        batch = delivery.begin(account, lambda: done.append("first"))
-        await delivery.send(batch, topic, 1, [record(number) for number in range(3)])
-        delivery.reap()
-        assert done == [], "the batch is still open"
-        batch.closed = True
-        await reap_until(delivery, done, 1)
-        assert accounted == [account]
-
-    asyncio.run(scenario())
-    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    assert reader.get_watermark_offsets(TopicPartition(topic, 1), timeout=10) == (0, 3)
-    reader.close()
-
-
-def test_acknowledged_in_order_per_partition(topic: str, delivery: Delivery) -> None:
-    """A later batch of a partition waits for an earlier one; other partitions do not."""
-    done: list[str] = []
-
-    async def scenario() -> None:
-        slow = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("slow"))
-        fast = delivery.begin(BatchAccount("s", "raw", 0, records=0), lambda: done.append("fast"))
-        other = delivery.begin(BatchAccount("s", "raw", 1, records=0), lambda: done.append("other"))
-        fast.closed = other.closed = True
-        delivery.reap()
-        assert done == ["other"]
-        await delivery.send(slow, topic, 0, [record(0)])
-        slow.closed = True
-        await reap_until(delivery, done, 3)
-
-    asyncio.run(scenario())
-    assert done == ["other", "slow", "fast"]
 
 
 def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[BatchAccount]) -> None:
@@ -109,8 +69,8 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, acco
 
     async def scenario() -> None:
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
-        await delivery.send(batch, "no-such-topic", 0, [record(0)])
-        batch.closed = True
+        await batch.send("no-such-topic", 0, [record(0)])
+        batch.close()
         with pytest.raises(FatalError, match="delivery failed for a batch of raw"):
             await reap_until(delivery, done, 1)
         delivery.fail_stop()
@@ -121,7 +81,7 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, acco
     assert accounted == []
 
 
-def unreached(port: int, seconds: float) -> Delivery:
+def unreached(port: int, seconds: float) -> AtLeastOnceDelivery:
     """A delivery whose broker is at a port of this machine where nobody listens yet."""
     address = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}
     connection = address | {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
@@ -173,9 +133,9 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_po
     async def scenario() -> None:
         delivery = unreached(free_port, 4)
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=2), lambda: None)
-        await delivery.send(batch, topic, 0, [record(0)])
+        await batch.send(topic, 0, [record(0)])
         time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
-        await delivery.send(batch, topic, 0, [record(1)])
+        await batch.send(topic, 0, [record(1)])
         time.sleep(2.5)  # noqa: ASYNC251  the time of the first is over, that of the second is not
         with way_to(broker, free_port):
             first = reader.poll(30)
@@ -194,8 +154,8 @@ def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> N
 
     async def scenario() -> None:
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
-        await delivery.send(batch, "out", 0, [record(0)])
-        batch.closed = True
+        await batch.send("out", 0, [record(0)])
+        batch.close()
         said = "a batch of raw: cannot write to out: not acknowledged within timing.delivery: .* min.insync.replicas"
         with pytest.raises(FatalError, match=said):
             await reap_until(delivery, done, 1)
@@ -220,14 +180,6 @@ def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> No
     asyncio.run(scenario())
 
 
-def test_confirm_returns_when_the_broker_has_it(topic: str, delivery: Delivery, broker: Broker) -> None:
-    """After `confirm` the record is readable."""
-    asyncio.run(delivery.confirm(topic, record(1)))
-    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
-    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=10) == (0, 1)
-    reader.close()
-
-
 def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[BatchAccount]) -> None:
     """A schema that cannot be written stops the process: its rows must not be written either."""
     delivery = delivering(broker, accounted, 5)
@@ -248,14 +200,16 @@ class Counting(Producer):
 def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[BatchAccount]) -> None:
     """With room for two records in the producer, many are delivered nevertheless, and confirmed ones too."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000])
-    delivery = Delivery(Producer(config | {"queue.buffering.max.messages": 2}), accounted.append)
+    delivery = AtLeastOnceDelivery(
+        RecordProducer.from_config(config | {"queue.buffering.max.messages": 2}), accounted.append
+    )
     done: list[str] = []
 
     async def scenario() -> None:
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=9), lambda: done.append("batch"))
-        await delivery.send(batch, topic, 1, [record(number) for number in range(9)])
+        await batch.send(topic, 1, [record(number) for number in range(9)])
         await delivery.confirm(topic, record(9))
-        batch.closed = True
+        batch.close()
         await reap_until(delivery, done, 1)
 
     asyncio.run(scenario())
@@ -268,7 +222,7 @@ def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[
 def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> None:
     """Who waits for a report, or wants to write, waits for the end of the process without asking again and again."""
     producer = Counting({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
-    delivery = Delivery(producer, lambda _: None)
+    delivery = AtLeastOnceDelivery(RecordProducer(producer), lambda _: None)
 
     async def scenario() -> None:
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: None)
@@ -276,7 +230,7 @@ def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> N
         await asyncio.sleep(0.05)
         delivery.fail_stop()
         tasks.append(asyncio.create_task(delivery.confirm("t", record(2))))
-        tasks.append(asyncio.create_task(delivery.send(batch, "t", 0, [record(3)])))
+        tasks.append(asyncio.create_task(batch.send("t", 0, [record(3)])))
         await asyncio.sleep(0.05)
         polls = producer.polls
         assert polls > 0
@@ -298,14 +252,14 @@ def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, 
     for future in admin.create_topics(wanted).values():
         future.result(20)
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, limits.values())
-    delivery = Delivery(Producer(config), accounted.append)
+    delivery = AtLeastOnceDelivery(RecordProducer.from_config(config), accounted.append)
     done: list[str] = []
 
     async def scenario() -> None:
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
-        await delivery.send(batch, small, 0, [Record(None, os.urandom(900), []) for _ in range(500)])
-        await delivery.send(batch, large, 0, [Record(None, os.urandom(800_000), [])])
-        batch.closed = True
+        await batch.send(small, 0, [Record(None, os.urandom(900), []) for _ in range(500)])
+        await batch.send(large, 0, [Record(None, os.urandom(800_000), [])])
+        batch.close()
         await reap_until(delivery, done, 1)
 
     asyncio.run(scenario())
@@ -321,19 +275,19 @@ def test_there_is_room_again_when_something_was_delivered(
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 600, [1_000_000], bounds)
     # It keeps records until it is flushed, however long this process or the machine pauses before that.
     producer = Producer(config | {"linger.ms": 300_000})
-    delivery = Delivery(producer, accounted.append, bounds)
+    delivery = AtLeastOnceDelivery(RecordProducer(producer), accounted.append, bounds)
 
     async def scenario() -> None:
         await asyncio.wait_for(delivery.wait_for_capacity(), 60)
         batches = [delivery.begin(BatchAccount("s", "raw", number, records=1), lambda: None) for number in range(2)]
         for batch in batches:
-            await delivery.send(batch, topic, 0, [record(1)])
+            await batch.send(topic, 0, [record(1)])
         room = asyncio.create_task(delivery.wait_for_capacity())
         await asyncio.sleep(0.01)
-        assert (False, 2, 2) == (room.done(), delivery.batches, delivery.events)
-        assert delivery.moved is not None
+        assert (False, 2, 2) == (room.done(), delivery.batches, delivery.records)
+        assert delivery.progress is not None
         for batch in batches:
-            batch.closed = True
+            batch.close()
         assert 0 == await asyncio.to_thread(producer.flush, 60)
         await asyncio.wait_for(room, 60)
 
@@ -350,8 +304,8 @@ def test_one_record_of_the_largest_size_always_has_room() -> None:
 
 def test_the_reason_names_topic_and_cause() -> None:
     """What an operator looks at, beside the library's own words; an error without a known cause stands alone."""
-    said = failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    said = write_failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert said.startswith("cannot write to cdc.canonical: ")
     assert said.endswith(" (the user may not write there)")
     unknown = KafkaError(KafkaError.INVALID_TIMESTAMP)
-    assert f"cannot write to t: {unknown.str()}" == failure("t", unknown)
+    assert f"cannot write to t: {unknown.str()}" == write_failure("t", unknown)

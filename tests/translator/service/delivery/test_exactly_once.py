@@ -15,10 +15,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
+from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.retry import retry_until
 from translator.kafka.topics import Committed, TopicAdmin
-from translator.service.delivery.at_least_once import Delivery, InFlight, producer_config
-from translator.service.delivery.exactly_once import Transactions, group_metadata, transactional_config
+from translator.kafka.transactional_producer import TransactionalProducer, group_metadata, transactional_config
+from translator.service.delivery.at_least_once import AtLeastOnceDelivery
+from translator.service.delivery.base import Batch
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.start_offsets import AddedTopic, StartOffsets
 from translator.settings import Bounds
@@ -57,11 +60,12 @@ class Bench:
         *,
         reports: bool = False,
         kind: type[Producer] = Producer,
-    ) -> Transactions:
+    ) -> ExactlyOnceDelivery:
         config = producer_config(self.client, seconds, [1_000_000])
-        made = Transactions(
-            kind(transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)),
-            Delivery(Producer(config), self.accounted.append),
+        with_transactions = transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)
+        made = ExactlyOnceDelivery(
+            TransactionalProducer(kind(with_transactions)),
+            AtLeastOnceDelivery(RecordProducer.from_config(config), self.accounted.append),
             self.accounted.append,
             lambda topic: f"note of {topic};",
             lambda _seconds: None,
@@ -71,11 +75,11 @@ class Bench:
         made.open(30)
         return made
 
-    async def message(self, to: Transactions, batch: InFlight, offset: int, *values: bytes) -> None:
-        await to.send(batch, self.out, 0, [Record(b"k", value, []) for value in values])
-        await to.end_message(batch, offset)
+    async def message(self, to: ExactlyOnceDelivery, batch: Batch, offset: int, *values: bytes) -> None:
+        await batch.send(self.out, 0, [Record(b"k", value, []) for value in values])
+        await batch.end_message(offset)
 
-    def begin(self, to: Transactions, what: str = "batch", records: int = 1, partition: int = 0) -> InFlight:
+    def begin(self, to: ExactlyOnceDelivery, what: str = "batch", records: int = 1, partition: int = 0) -> Batch:
         account = BatchAccount("s", self.raw, partition, records=records)
         return to.begin(account, lambda: self.done.append(what), self.membership)
 
@@ -115,7 +119,7 @@ def bench(broker: Broker) -> Iterator[Bench]:
     made.member.close()
 
 
-async def until(ready: Callable[[], bool], to: Transactions) -> None:
+async def until(ready: Callable[[], bool], to: ExactlyOnceDelivery) -> None:
     for _ in range(4000):
         to.reap()
         if ready():
@@ -124,7 +128,7 @@ async def until(ready: Callable[[], bool], to: Transactions) -> None:
     raise AssertionError("it did not come")
 
 
-async def beside(to: Transactions, work: Awaitable[Any]) -> Any:
+async def beside(to: ExactlyOnceDelivery, work: Awaitable[Any]) -> Any:
     """Reaps while something waits, as the service does."""
     task = asyncio.ensure_future(work)
     await until(task.done, to)
@@ -172,8 +176,8 @@ def test_records_and_offsets_are_there_together(bench: Bench) -> None:
         batch = bench.begin(to)
         await bench.message(to, batch, 4, b"a", b"b")
         await bench.message(to, batch, 5)
-        batch.closed = True
-        to._producer.flush(10)
+        batch.close()
+        to._producer.flush()
         assert ([], {}, []) == (bench.visible(), bench.committed(), bench.done)
         await until(lambda: bench.done == ["batch"], to)
 
@@ -190,14 +194,14 @@ def test_a_message_that_is_not_sealed_is_in_no_transaction(bench: Bench) -> None
         to = bench.transactions()
         batch = bench.begin(to, records=2)
         await bench.message(to, batch, 0, b"a")
-        await to.send(batch, bench.out, 0, [Record(b"k", b"half", [])])
+        await batch.send(bench.out, 0, [Record(b"k", b"half", [])])
         await until(lambda: to._ended == 1, to)
         bench.ends_with(b"a")
         assert 1 == bench.committed()[0][0]
         assert [] == bench.done
-        await to.send(batch, bench.out, 0, [Record(b"k", b"whole", [])])
-        await to.end_message(batch, 1)
-        batch.closed = True
+        await batch.send(bench.out, 0, [Record(b"k", b"whole", [])])
+        await batch.end_message(1)
+        batch.close()
         await until(lambda: bench.done == ["batch"], to)
 
     asyncio.run(scenario())
@@ -213,9 +217,9 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
         batch = bench.begin(to, records=9)
         untouched = bench.begin(to, "untouched", partition=1)
         await bench.message(to, batch, 6, b"a")
-        await to.send(batch, bench.out, 0, [Record(b"k", b"half", [])])
-        to.abandon(batch)
-        to.abandon(untouched)
+        await batch.send(bench.out, 0, [Record(b"k", b"half", [])])
+        batch.abandon()
+        untouched.abandon()
         await beside(to, to.all_settled())
         assert 0 == to.batches
 
@@ -227,14 +231,16 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
 
 def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Held tables: what came before is readable then, and where a record lies is told; others go on."""
-    monkeypatch.setattr("translator.service.delivery.exactly_once.SECONDS", 3600.0)  # only who waits ends a transaction
+    monkeypatch.setattr(
+        "translator.service.delivery.exactly_once.TRANSACTION_SECONDS", 3600.0
+    )  # only who waits ends a transaction
 
     async def scenario() -> None:
         to = bench.transactions(reports=True)
         batch, other = bench.begin(to), bench.begin(to, partition=1)
         seen: list[int] = []
-        await to.send(batch, bench.out, 0, [Record(b"k", b"a", [])], seen.append)
-        await to.end_message(batch, 3)
+        await batch.send(bench.out, 0, [Record(b"k", b"a", [])], seen.append)
+        await batch.end_message(3)
         await beside(to, to.flush_partition(bench.raw, 0))
         await bench.message(to, other, 0, b"b")
         await beside(to, to.flush_partition(bench.raw, 0))
@@ -255,7 +261,7 @@ def test_another_generation_is_refused(bench: Bench) -> None:
         bench.membership = bench.membership.replace(old, (int.from_bytes(old, "little") - 1).to_bytes(4, "little"))
         batch = bench.begin(to)
         await bench.message(to, batch, 0, b"a")
-        batch.closed = True
+        batch.close()
         with pytest.raises(FatalError, match="the group has given the partitions to another process"):
             await until(lambda: False, to)
         to.fail_stop()
@@ -272,7 +278,7 @@ def test_one_generation_a_transaction(bench: Bench) -> None:
         to = bench.transactions()
         first = bench.begin(to)
         await bench.message(to, first, 0, b"a")
-        first.closed = True
+        first.close()
         second = to.begin(BatchAccount("s", bench.raw, 1), lambda: None, b"another")
         waiting = asyncio.create_task(bench.message(to, second, 0, b"b"))
         await until(lambda: bench.done == ["batch"], to)
@@ -293,7 +299,7 @@ def test_what_others_must_read_is_outside(bench: Bench) -> None:
         batch = bench.begin(to)
         await to.confirm(bench.out, Record(b"schema", b"{}", []))
         await bench.message(to, batch, 0, b"a")
-        to._producer.flush(10)
+        to._producer.flush()
         assert [b"{}"] == bench.visible()
         to.fail_stop()
 
@@ -310,7 +316,7 @@ def test_the_first_place_is_committed_before_reading(bench: Bench) -> None:
         assert {0: (2, f"note of {bench.raw}"), 1: (7, f"note of {bench.raw}")} == bench.committed()
         batch = bench.begin(to)
         await bench.message(to, batch, 2, b"a")
-        batch.closed = True
+        batch.close()
         await until(lambda: bench.done == ["batch"], to)
 
     asyncio.run(scenario())
@@ -350,14 +356,14 @@ def test_the_same_name_again_ends_the_older_process(bench: Bench) -> None:
         older = bench.transactions(name=name)
         batch = bench.begin(older)
         await bench.message(older, batch, 0, b"a")
-        older._producer.flush(10)
+        older._producer.flush()
         newer = bench.transactions(name=name)
         with pytest.raises(FatalError, match="another process has the same transactional"):
             await until(lambda: False, older)
         older.fail_stop()
         batch = bench.begin(newer, "newer")
         await bench.message(newer, batch, 0, b"b")
-        batch.closed = True
+        batch.close()
         await until(lambda: bench.done == ["newer"], newer)
 
     asyncio.run(scenario())
@@ -372,7 +378,7 @@ def test_whoever_waits_is_told_why_in_our_words(bench: Bench) -> None:
         older = bench.transactions(name=name)
         batch = bench.begin(older)
         await bench.message(older, batch, 0, b"a")
-        older._producer.flush(10)
+        older._producer.flush()
         bench.transactions(name=name).fail_stop()
         await bench.message(older, batch, 1, b"b")
         with pytest.raises(FatalError, match=r"transaction failed: .*another process has the same transactional"):
@@ -392,9 +398,9 @@ def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
         to = bench.transactions(seconds=8)  # within which the record before must be delivered
         batch = bench.begin(to)
         await bench.message(to, batch, 0, b"a")
-        await to.send(batch, "no-such-topic", 0, [Record(b"k", b"b", [])])
-        await to.end_message(batch, 1)
-        batch.closed = True
+        await batch.send("no-such-topic", 0, [Record(b"k", b"b", [])])
+        await batch.end_message(1)
+        batch.close()
         with pytest.raises(FatalError, match="no-such-topic"):
             await until(lambda: False, to)
         to.fail_stop()
@@ -422,7 +428,7 @@ def test_a_call_that_overstays_its_time_is_fatal(
         batch = bench.begin(to)
         if not placing:
             await bench.message(to, batch, 0, b"a")
-            batch.closed = True
+            batch.close()
         try:
             with pytest.raises(FatalError, match=r"has not come back within the time .*timing\.delivery"):
                 await (to.place({(bench.raw, 0): 2}, bench.membership) if placing else until(lambda: False, to))
@@ -436,14 +442,14 @@ def test_a_call_that_overstays_its_time_is_fatal(
 
 def test_at_the_bound_of_batches_it_does_not_wait_for_the_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading that waits for room hurries the end of the transaction."""
-    monkeypatch.setattr("translator.service.delivery.exactly_once.SECONDS", 3600.0)
+    monkeypatch.setattr("translator.service.delivery.exactly_once.TRANSACTION_SECONDS", 3600.0)
 
     async def scenario() -> None:
         to = bench.transactions(Bounds(batches=2))
         for number in range(2):
             batch = bench.begin(to, str(number))
             await bench.message(to, batch, number, b"a")
-            batch.closed = True
+            batch.close()
         await beside(to, to.wait_for_capacity())
 
     asyncio.run(scenario())
@@ -457,7 +463,7 @@ def test_a_full_queue_is_waited_for(bench: Bench) -> None:
         to = bench.transactions(Bounds(events=2))
         batch = bench.begin(to)
         await beside(to, bench.message(to, batch, 0, *[b"a"] * 9))
-        batch.closed = True
+        batch.close()
         await until(lambda: bench.done == ["batch"], to)
 
     asyncio.run(scenario())

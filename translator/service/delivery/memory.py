@@ -1,0 +1,192 @@
+"""Records into lists: for tests of whatever delivers, and for dry runs. No broker, no thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.kafka.producer import DEFAULT_BOUNDS
+from translator.service.delivery.base import (
+    PAUSE_SECONDS,
+    Acknowledge,
+    BatchQueues,
+    InFlight,
+    OnStored,
+    never,
+    until_capacity,
+)
+from translator.service.metrics import BatchAccount
+from translator.settings import Bounds
+
+
+class _Batch(InFlight):
+    __slots__ = ("_delivery", "pending")
+
+    def __init__(self, delivery: InMemoryDelivery, account: BatchAccount, acknowledge: Acknowledge) -> None:
+        super().__init__(account, acknowledge)
+        self._delivery = delivery
+        self.pending = 0
+
+    async def send(
+        self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
+    ) -> None:
+        """Store records."""
+        await self._delivery.until_running()
+        for record in records:
+            self.pending += 1
+            self._delivery.store(topic, partition, record, self._stored(on_stored))
+
+    def _stored(self, on_stored: OnStored | None) -> OnStored:
+        def report(offset: int) -> None:
+            self.pending -= 1
+            if on_stored is not None:
+                on_stored(offset)
+
+        return report
+
+    async def end_message(self, offset: int) -> None:
+        """Nothing: the offsets of whole batches are acknowledged."""
+
+    def abandon(self) -> None:
+        """Forget the batch; what was stored of it stays."""
+        self._delivery.forget(self)
+
+
+class InMemoryDelivery:
+    """Keeps what is written where its owner can look at it, and acknowledges as the deliveries to a broker do.
+
+    Args:
+        partitions: of each topic; a record for any other topic or partition fails, as a broker refuses it. None: any.
+    """
+
+    def __init__(
+        self,
+        on_account: Callable[[BatchAccount], None],
+        partitions: Mapping[str, int] | None = None,
+        bounds: Bounds = DEFAULT_BOUNDS,
+    ) -> None:
+        self._partitions = partitions
+        self._bounds = bounds
+        self._queues: BatchQueues[_Batch] = BatchQueues(on_account)
+        self._logs: dict[tuple[str, int], list[Record]] = {}
+        self._withheld: dict[str, list[Callable[[], None]]] = {}  # by topic: reports that are to come
+        self._reports = 0
+        self._stopped = False
+        self._failure: FatalError | None = None
+
+    def written(self, topic: str, partition: int) -> list[Record]:
+        """Return the records of a partition; the index of each is its offset."""
+        return [*self._logs.get((topic, partition), ())]
+
+    def withhold(self, topic: str) -> None:
+        """Let the reports about records of a topic wait, as a broker does that is slow to acknowledge them."""
+        self._withheld.setdefault(topic, [])
+
+    def withheld(self, topic: str) -> int:
+        """Return the number of reports that wait."""
+        return len(self._withheld.get(topic, ()))
+
+    def release(self, topic: str, failure: str | None = None) -> None:
+        """Let the reports come that wait, and withhold no others.
+
+        Args:
+            failure: what they say went wrong; None: the records are delivered.
+        """
+        if failure is not None:
+            self._fail(topic, failure)
+            return
+        for report in self._withheld.pop(topic):
+            report()
+
+    @property
+    def batches(self) -> int:
+        """The number of batches in flight."""
+        return len(self._queues)
+
+    @property
+    def records(self) -> int:
+        """The number of records whose reports wait."""
+        return sum(map(len, self._withheld.values()))
+
+    @property
+    def progress(self) -> int | None:
+        """A number that changes with each record that is reported; None while none is to come."""
+        return self._reports if self.records else None
+
+    def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
+        """Take a batch on; the group's membership does not matter."""
+        batch = _Batch(self, account, acknowledge)
+        self._queues.add(batch)
+        return batch
+
+    def forget(self, batch: _Batch) -> None:
+        """Never acknowledge the last batch of its partition."""
+        self._queues.remove(batch)
+
+    async def until_running(self) -> None:
+        """Return at once; after `fail_stop`, never."""
+        if self._stopped:
+            await never()
+
+    def store(self, topic: str, partition: int, record: Record, on_stored: OnStored) -> None:
+        """Append a record to the log of its partition."""
+        if self._partitions is not None and partition >= self._partitions.get(topic, 0):
+            self._fail(topic, "there is no such topic or partition")
+            return
+        log = self._logs.setdefault((topic, partition), [])
+        offset = len(log)
+        log.append(record)
+
+        def report() -> None:
+            self._reports += 1
+            on_stored(offset)
+
+        if topic in self._withheld:
+            self._withheld[topic].append(report)
+        else:
+            report()
+
+    def _fail(self, topic: str, reason: str) -> None:
+        self._failure = self._failure or FatalError(f"delivery failed: cannot write to {topic}: {reason}")
+
+    async def confirm(self, topic: str, record: Record) -> None:
+        """Store a record in partition 0, and return when that is reported."""
+        await self.until_running()
+        stored: list[int] = []
+        self.store(topic, 0, record, stored.append)
+        while not stored:
+            await self._pause()
+
+    async def flush_partition(self, topic: str, partition: int) -> None:
+        """Return when all that was sent of a raw partition is reported."""
+        for batch in self._queues.of(topic, partition):
+            while batch.pending:
+                await self._pause()
+
+    async def _pause(self) -> None:
+        await self.until_running()
+        if self._failure is not None:
+            raise self._failure
+        await asyncio.sleep(PAUSE_SECONDS)
+
+    def reap(self) -> None:
+        """Acknowledge what is done, in order per partition.
+
+        Raises:
+            FatalError: a record was refused.
+        """
+        if self._stopped:
+            return
+        if self._failure is not None:
+            raise self._failure
+        self._queues.acknowledge_while(lambda batch: batch.closed and not batch.pending)
+
+    async def wait_for_capacity(self) -> None:
+        """Return when another batch may be taken on."""
+        await until_capacity(self, self._bounds.batches, self._bounds.events)
+
+    def fail_stop(self) -> None:
+        """Store and acknowledge nothing from here on."""
+        self._stopped = True
