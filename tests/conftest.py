@@ -4,16 +4,14 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from dev.broker import Broker, hold_port
+from tests import sizes
 
 # A shell ignores SIGINT for what it runs in its background; so would every process that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A timing is a benchmark, never a test: on a busy machine an example may take long, and finding one, too.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("unhurried")
+sizes.register()
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,11 @@ import sys
 import fastavro
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from bench.peers import fastavro_datum
 from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
+from tests.sizes import examples
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import BLANK, UPDATE
 from tests.translator.strategies import events
@@ -154,7 +155,7 @@ def _around_powers(bits: int) -> list[int]:
 class TestOracle:
     """fastavro knows nothing of this envelope but its schema, and writes the same bytes."""
 
-    @settings(max_examples=300)
+    @examples(3)
     @given(events())
     def test_any_event(self, event: ChangeEvent) -> None:
         """Whatever a release may legally write."""

@@ -5,9 +5,10 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from cdc_core.envelope import ChangeEvent, Detail
+from tests.sizes import examples
 from tests.translator.examples import CONTEXT, UPDATE
 from tests.translator.strategies import events
 from translator.codecs.record import Record, record_headers, record_key, record_size
@@ -58,7 +59,7 @@ def _plain_headers(event: ChangeEvent) -> list[tuple[str, bytes]]:
 
 
 class TestHeaders:
-    @settings(max_examples=300)
+    @examples(3)
     @given(events())
     def test_any_event(self, event: ChangeEvent) -> None:
         """What is remembered of earlier events changes no byte."""

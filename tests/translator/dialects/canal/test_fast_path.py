@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.canal.messages import FULL, UPDATE, canal, message
 from translator.dialects.canal import Canal
 from translator.errors import MessageError
@@ -104,7 +105,7 @@ def result(read: Any) -> object:
 
 
 @given(st.sampled_from(DIALECTS), texts())
-@settings(max_examples=400)
+@examples(4)
 @example(
     canal(), json.dumps({**UPDATE, "data": [FULL], "old": [FULL | {"n": "\ud800"}]}, separators=(",", ":")).encode()
 )

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, FULL_OLD, OSS, CanalForm
+from tests.sizes import examples
 from tests.translator.dialects.canal.history import (
     RIGHT,
     History,
@@ -102,7 +103,7 @@ class TestStream:
 
 
 @given(histories(), st.integers(1, 14), st.integers(0, 6), CURRENT, st.integers(1, 14))
-@settings(max_examples=300)
+@examples(3)
 def test_a_right_declaration_is_never_contradicted(
     history: History, swap: int, again: int, current: CanalForm, start: int
 ) -> None:
@@ -148,7 +149,7 @@ def _all_changed(change: Any) -> bool:
 @given(
     histories(unique=True, key_changes=False), st.integers(1, 14), st.integers(0, 6), CURRENT, st.sampled_from(WRONG)
 )
-@settings(max_examples=300)
+@examples(3)
 def test_a_wrong_declaration_stops_at_the_first_contrary_row(
     history: History, swap: int, again: int, current: CanalForm, wrong: dict[str, Any]
 ) -> None:

@@ -10,9 +10,10 @@ import avro.io
 import avro.schema
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.dts_avro.composer import cases, encode
 from tests.translator.dialects.dts_avro.messages import BRANCHES, as_fastavro
 from translator.dialects._avro_primitives import Damage, read_long
@@ -127,7 +128,7 @@ def without_branches(record: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("dts_avro.decode.3", "dts_avro.tests.2")
-@settings(max_examples=300)
+@examples(3)
 @given(records(), st.sampled_from(sorted(SCHEMAS)))
 def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
     """Whatever a record holds, it is read as fastavro and the reference package read it, and as it was written."""
@@ -203,7 +204,7 @@ EDITS = st.lists(
 
 
 @pytest.mark.requirement("dts_avro.decode.7")
-@settings(max_examples=700)
+@examples(7)
 @given(st.sampled_from(sorted(cases().values())) | records().map(lambda record: encode(record, "v3")), EDITS)
 def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]]) -> None:
     """The reader refuses exactly what the strict walk or fastavro refuses, and reads the rest as they do."""

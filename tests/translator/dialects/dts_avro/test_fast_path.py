@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import fastavro
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.dts_avro.composer import (
     Cell,
     binary,
@@ -123,7 +124,7 @@ USUAL = st.one_of(list(OF_BRANCH.values()))
 
 
 @pytest.mark.requirement("dts_avro.tests.1")
-@settings(max_examples=700)
+@examples(7)
 @given(USUAL | CELLS.filter(lambda cell: isinstance(cell, tuple)), st.sampled_from(TYPES), st.sampled_from(READINGS))
 def test_both_ways_agree(cell: Cell, canonical_type: str, reading: Reading) -> None:
     """Whatever the cell, its column and its source."""

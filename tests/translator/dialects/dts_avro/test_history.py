@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dev.shop import Shop
+from tests.sizes import examples
 from tests.translator.dialects.canal.history import History, histories, table_of
 from tests.translator.dialects.dts_avro.history import (
     SOURCES,
@@ -41,7 +42,7 @@ def expected_tables(shop: Shop, form: Form) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.requirement("dts_avro.tests.1")
-@settings(max_examples=60)
+@examples(0.6)
 @given(st.integers(0, 10_000), st.integers(1, 60), st.none() | st.integers(5, 40), FORMS)
 def test_the_tables_of_the_source_come_back(seed: int, length: int, new_column_at: int | None, form: Form) -> None:
     """All kinds of columns, several tables, loads, key changes, a new column; whatever the source and its form."""
@@ -59,7 +60,7 @@ def _completed(rows: dict[str, Any], shape: Any) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("dts_avro.map.10")
-@settings(max_examples=60)
+@examples(0.6)
 @given(histories(), st.sampled_from(["full", "key", "none"]), st.data())
 def test_a_topic_read_twice_in_part(history: History, before: str, data: st.DataObject) -> None:
     """A consumer that reads some messages again, in order, from any place, ends with the same rows."""

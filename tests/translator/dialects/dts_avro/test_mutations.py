@@ -12,9 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.dts_avro.composer import (
     NONE,
     Cell,
@@ -67,7 +68,7 @@ def test_a_flipped_bit_is_an_outcome_or_a_message_error() -> None:
             _decode(damaged)
 
 
-@settings(max_examples=200)
+@examples(2)
 @given(st.binary(max_size=300))
 @example(b"")
 @example(bytes(64))

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.dts_avro.composer import (
     NONE,
     NULL,
@@ -94,7 +95,7 @@ def changes(dialect: DtsAvro, value: bytes) -> object:
 
 
 @pytest.mark.requirement("dts_avro.decode.6")
-@settings(max_examples=60)
+@examples(0.6)
 @given(rows_of_a_table())
 def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> None:
     """Each record, read by a dialect that has read all others, and by a new one: the same change."""
@@ -104,7 +105,7 @@ def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> N
         assert repr(unknowing(value)) == repr(changes(knowing, value))
 
 
-@settings(max_examples=60)
+@examples(0.6)
 @given(rows_of_a_table(), EDITS)
 def test_damage_is_judged_alike_by_a_pattern(records: list[bytes], edits: list[tuple[int, int, bytes]]) -> None:
     """A reader that knows the table refuses what the strict walk or fastavro refuses, and reads the rest as they do."""
@@ -158,7 +159,7 @@ def test_a_string_that_is_not_utf8_in_a_known_table() -> None:
 TEXTS = st.integers(0, 300).map(lambda size: "é"[: size % 2] + "x" * size)
 
 
-@settings(max_examples=25)
+@examples(0.25)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.integers(-(2**64), 2**64)), min_size=2, max_size=4))
 @example([("", "", 0), ("x" * 255, "é" * 127, 2**63 - 1), ("x" * 256, "", -(2**63))])
 def test_any_length(rows: list[tuple[str, str, int]]) -> None:

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.sizes import examples
 from tests.translator.dialects.shareplex.messages import CASES, body, dialect, sample
 from translator.dialects.shareplex import SharePlex
 from translator.errors import MessageError
@@ -126,7 +127,7 @@ def same(reader: SharePlex, value: bytes) -> bool:
 
 
 @pytest.mark.requirement("shareplex.reject.5")
-@settings(max_examples=600)
+@examples(6)
 @given(st.sampled_from(DIALECTS), messages())
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A" :1,"A" :2,"S":"x\\":"} }')
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A":1},"data":{"A":1}}')
