@@ -14,13 +14,14 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from dev.class_archive import archive_options
 from dev.jars import broker_jars
 from dev.java import find_java
 from dev.server import Server, ServerError, run_until_interrupted
@@ -65,6 +66,7 @@ SETTINGS = {
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # smallest and quickest to start
+    "-XX:TieredStopAtLevel=1",  # the second compiler pays after minutes of load; a broker of the tests has none
     "-Djava.net.preferIPv4Stack=true",
     "-Dorg.apache.logging.log4j.level=INFO",  # without a configuration file log4j says errors only
 )
@@ -202,9 +204,12 @@ class Broker(Server):
             raise BrokerError(f"the broker's directory could not be formatted{self._log_tail()}")
 
     def _java(self, main_class: str, *arguments: str | Path) -> list[str]:
-        class_path = os.pathsep.join(map(str, broker_jars()))
-        options = [f"-Xmx{self.heap}", *JVM_OPTIONS, *self._extra.jvm_options]
-        return [str(find_java().executable), *options, "-cp", class_path, main_class, *map(str, arguments)]
+        java, jars = find_java().executable, broker_jars()
+        options = [f"-Xmx{self.heap}", *JVM_OPTIONS, *self._class_options(java, jars), *self._extra.jvm_options]
+        return [str(java), *options, "-cp", os.pathsep.join(map(str, jars)), main_class, *map(str, arguments)]
+
+    def _class_options(self, java: Path, jars: Sequence[Path]) -> list[str]:
+        return archive_options(java, jars, _train)
 
     def _wait_until_it_answers(self, bootstrap: str) -> None:
         process = self._running()
@@ -227,6 +232,40 @@ class Broker(Server):
     @property
     def _settings_file(self) -> Path:
         return self.directory / "server.properties"
+
+
+class _Trainee(Broker):
+    """A broker that runs with the options given, and without an archive of classes."""
+
+    def __init__(self, options: list[str]) -> None:
+        super().__init__()
+        self._options = options
+        self._formatted = False
+
+    def _format(self) -> None:
+        super()._format()
+        self._formatted = True
+
+    def _class_options(self, java: Path, jars: Sequence[Path]) -> list[str]:
+        return self._options if self._formatted else []
+
+
+def _train(options: list[str]) -> None:
+    """Runs a broker that does each kind of work once."""
+    with _Trainee(options) as broker:
+        client: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
+        admin = AdminClient(client)
+        admin.create_topics([NewTopic("training", 1, 1)])["training"].result(START_SECONDS)
+        producer = Producer(client | {"transactional.id": "training"})
+        producer.init_transactions(START_SECONDS)
+        producer.begin_transaction()
+        producer.produce("training", b"value", b"key")
+        producer.commit_transaction(START_SECONDS)
+        reader = Consumer(client | {"group.id": "training", "auto.offset.reset": "earliest"})
+        reader.subscribe(["training"])
+        reader.consume(1, START_SECONDS)
+        reader.commit(asynchronous=False)
+        reader.close()
 
 
 def new_cluster_id() -> str:

@@ -1,0 +1,83 @@
+"""The archive of the broker's classes: made once, used by every broker, missed by none."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dev.broker import Broker
+from dev.class_archive import archive_options
+from dev.jars import jars_directory
+
+
+@pytest.fixture
+def jar(tmp_path: Path) -> Path:
+    path = tmp_path / "jars" / "broker" / "a-1.jar"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"one")
+    return path
+
+
+class Trainer:
+    """Writes what a JVM would, or fails."""
+
+    def __init__(self, content: bytes | None = b"classes") -> None:
+        self.runs = 0
+        self._content = content
+
+    def __call__(self, options: list[str]) -> None:
+        self.runs += 1
+        (option,) = options
+        if self._content is None:
+            raise RuntimeError("no such thing here")
+        Path(option.removeprefix("-XX:ArchiveClassesAtExit=")).write_bytes(self._content)
+
+
+def archive_of(options: list[str]) -> Path:
+    return Path(options[0].removeprefix("-XX:SharedArchiveFile="))
+
+
+def test_made_once(jar: Path) -> None:
+    """The second broker finds what the first one made, beside the jars."""
+    train = Trainer()
+    first, second = (archive_options(Path(sys.executable), [jar], train) for _ in range(2))
+    assert first == second
+    assert b"classes" == archive_of(first).read_bytes()
+    assert jar.parent.parent == archive_of(first).parent
+    assert 1 == train.runs
+
+
+def test_other_jars_have_another(jar: Path) -> None:
+    """A jar that was exchanged is not read through the archive of the old one, which the JVM would refuse."""
+    train = Trainer()
+    before = archive_options(Path(sys.executable), [jar], train)
+    jar.write_bytes(b"other")
+    assert before != archive_options(Path(sys.executable), [jar], train)
+    assert 2 == train.runs
+
+
+@pytest.mark.parametrize("content", [None, b""], ids=["the run fails", "the run leaves nothing"])
+def test_goes_without(jar: Path, content: bytes | None) -> None:
+    """Where none can be made the broker starts as ever, and the next one does not lose time on it."""
+    train = Trainer(content)
+    assert [[], []] == [archive_options(Path(sys.executable), [jar], train) for _ in range(2)]
+    assert 1 == train.runs
+
+
+def test_a_cache_that_cannot_be_written(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only cache is no error."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr("dev.class_archive.only_one", refuse)
+    assert [] == archive_options(Path(sys.executable), [jar], Trainer())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_a_broker_uses_it(broker: Broker) -> None:
+    """The archive that Java really makes of the real jars is one that it takes."""
+    mapped = Path(f"/proc/{broker.pid}/maps").read_text()
+    assert str(jars_directory() / "classes-") in mapped
