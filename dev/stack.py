@@ -29,6 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dev.broker import LOOPBACK, hold_port
 from dev.jars import spark_jars
+from dev.small_spark import SMALL_SPARK
 from dev.writers import PARTITIONS, Raw
 
 CANONICAL = "cdc.canonical"
@@ -118,7 +119,12 @@ class Stack:
             "tables": {"warehouse": str(self.warehouse)},
             "checkpoint": str(self.directory / "checkpoint"),
             "batches": {"trigger_seconds": 1, "max_offsets": self._max_offsets},
-            "spark": {"master": "local[2]", "memory": "2g", "jars": [str(jar) for jar in spark_jars()]},
+            "spark": {
+                "master": "local[2]",
+                "memory": "2g",
+                "jars": [str(jar) for jar in spark_jars()],
+                "conf": dict(SMALL_SPARK),
+            },
         }
 
     # -- raw topics

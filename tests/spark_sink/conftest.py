@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dev.jars import spark_jars
+from dev.small_spark import SMALL_SPARK
 from spark_sink import spark_session
 from spark_sink.config.settings import Spark
 from tests.spark_sink.lake import Lake
@@ -22,7 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         master="local[1]",
         memory="2g",
         jars=tuple(map(str, spark_jars())),
-        conf={"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"},
+        conf=SMALL_SPARK,
     )
     running = spark_session.build("tests", settings, str(tmp_path_factory.mktemp("warehouse")))
     yield running

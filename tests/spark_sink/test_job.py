@@ -21,6 +21,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from dev.broker import Broker
+from dev.small_spark import SMALL_SPARK
 from tests.spark_sink.changes import announced, change, record, schema_of
 
 # A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
@@ -46,7 +47,7 @@ class Sink:
             "spark": {
                 "master": "local[2]",
                 "memory": "1g",
-                "conf": {"spark.ui.enabled": "false"},
+                "conf": dict(SMALL_SPARK),
             },
         }
         self.config.write_text(yaml.safe_dump(settings))

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.jars import spark_jars
+from dev.small_spark import SMALL_SPARK
 from tests.chaos.sink.points import DEATH
 from tests.chaos.sink.workload import PARTITIONS, Workload
 from tests.chaos.worker import ROOT
@@ -111,7 +112,7 @@ def _configure(folder: Path, bootstrap: str, topic: str, events: int) -> None:
             "master": "local[2]",
             "memory": "1g",
             "jars": [str(jar) for jar in spark_jars()],
-            "conf": {"spark.ui.enabled": "false", "spark.python.daemon.module": "tests.chaos.sink.daemon"},
+            "conf": {**SMALL_SPARK, "spark.python.daemon.module": "tests.chaos.sink.daemon"},
         },
     }
     (folder / "sink.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
