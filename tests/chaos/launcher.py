@@ -39,18 +39,19 @@ class Stage:
     most: int = 10
 
 
+_DELIVERY = "translator.service.delivery"
 STAGES = {
     "poll": Stage("translator.service.faust_transport:_batch", most=12),
     "translate": Stage("translator.translation.translate:Translator.translate_run", most=100),
-    "produce": Stage("translator.service.delivery.at_least_once:_Batch.send", settle=True, most=3000),
-    "seal": Stage("translator.service.delivery.exactly_once:_Batch.end_message", settle=True, most=3000),
+    "produce": Stage(f"{_DELIVERY}.at_least_once:_Batch.send", settle=True, most=3000),
+    "seal": Stage(f"{_DELIVERY}.exactly_once:_Batch.end_message", settle=True, most=3000),
     "report": Stage("translator.service.faust_transport:BatchConsumer.ack", most=12),
     "commit": Stage("translator.service.faust_transport:BatchConsumerThread._commit", before=True, most=4),
-    "end": Stage("translator.service.delivery.exactly_once:ExactlyOnceDelivery._commit", before=True, most=8),
-    "learn-read": Stage("translator.service.pipeline:Pipeline._learn", before=True),
-    "learn-taught": Stage("translator.translation.metadata_catalog:MetadataCatalog.register", within="_learn"),
-    "learn-told": Stage("translator.service.delivery.at_least_once:AtLeastOnceDelivery.confirm", within="_learn"),
-    "learn-told-aside": Stage("translator.service.delivery.exactly_once:ExactlyOnceDelivery.confirm", within="_learn"),
+    "end": Stage(f"{_DELIVERY}.exactly_once:ExactlyOnceDelivery._commit", before=True, most=8),
+    "learn-read": Stage("translator.service.resolve:Resolver.learn", before=True),
+    "learn-taught": Stage("translator.translation.metadata_catalog:MetadataCatalog.register", within="learn"),
+    "learn-told": Stage(f"{_DELIVERY}.at_least_once:AtLeastOnceDelivery.confirm", within="_write_learned"),
+    "learn-told-aside": Stage(f"{_DELIVERY}.exactly_once:ExactlyOnceDelivery.confirm", within="_write_learned"),
 }
 
 

@@ -19,7 +19,7 @@ from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
-    from translator.operations.offline_translator import Translation
+    from translator.service.resolve import Translation
 
 _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
@@ -53,12 +53,12 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
         if message is None:
             raise ConfigError(f"no record at {topic}/{partition}, offset {offset}: compacted, or part of a transaction")
-        answer = again.translate(message)
+        translation = again.translate(message)
     finally:
         again.close()
     for line in _record(message, source.source, source.dialect.name):
         click.echo(line)
-    for line in _outcome(answer, values=values):
+    for line in _outcome(translation, values=values):
         click.echo(line)
 
 
@@ -72,8 +72,8 @@ def _record(message: Message, source: str, dialect: str) -> Iterator[str]:
     yield from members
 
 
-def _outcome(answer: Translation, *, values: bool) -> Iterator[str]:
-    match answer.outcome:
+def _outcome(translation: Translation, *, values: bool) -> Iterator[str]:
+    match translation.outcome:
         case DeadLetter(code=code, reason=reason):
             yield f"outcome: dead letter {code}: {reason}"
         case Skip(reason=reason):
@@ -82,9 +82,9 @@ def _outcome(answer: Translation, *, values: bool) -> Iterator[str]:
             yield f"outcome: learned, metadata {key}"
         case Events(events=events):
             yield f"outcome: translated, {len(events)} events"
-    if answer.events is None:
+    if translation.events is None:
         return
-    for n, (event, record) in enumerate(zip(answer.events.events, answer.records, strict=True)):
+    for n, (event, record) in enumerate(zip(translation.events.events, translation.canonical, strict=True)):
         yield f"event {n}: {event.kind} {_table(event)}, {len(record.value or b'')} bytes"
         for name, fact in _facts(event):
             yield f"  {name}: {fact}"

@@ -16,13 +16,14 @@ import yaml
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import Line, read_files, read_raw
-from translator.errors import ConfigError, FatalError, MessageError
+from translator.errors import ConfigError, FatalError
 from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
 from translator.options import parse_options
+from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.partition_guards import Guards
-from translator.translation.translate import Events, Result, Translator
+from translator.translation.translate import Events, Translator
 
 
 @click.command()
@@ -162,7 +163,8 @@ class Desk:
         setup = Setup(source, limits, tables, self._catalog.lookup(source))
         self._translator = Translator(source, dialects.build(dialect, setup, own), limits)
         self._guards = Guards(self._translator.dialect, lambda text: click.echo(f"translator: {text}", err=True))
-        self._codec = JsonCodec()
+        nowhere = OutputTopic("standard output", 1, UNBOUNDED)
+        self._resolver = Resolver(Outputs((EventOutput(JsonCodec(), nowhere),), nowhere, nowhere), self._catalog)
         self.counts: Counter[str] = Counter()
 
     def teach(self, key: str, text: bytes) -> None:
@@ -176,51 +178,40 @@ class Desk:
         except FatalError:
             raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
 
-    def _translate(self, message: Message) -> Result:
-        """As the service does: what a message needs may be announced anywhere in the files."""
-        result = self._translator.translate(message)
-        if not isinstance(result, Needs):
-            return self._learn(message, result)
-        if not self._learned_ahead:
+    def _resolve(self, message: Message) -> Translation:
+        """Resolve as the service does, but wait for nothing: what is needed may be announced anywhere in the files."""
+        resolved = self._resolver.resolve(self._translator, message)
+        if isinstance(resolved, Needs) and not self._learned_ahead:
             self._learned_ahead = True
             for other in self._lines:
-                self._learn(other.message, self._translator.translate(other.message))
-            result = self._translator.translate(message)
-        return self._translator.missing(message, result) if isinstance(result, Needs) else result
-
-    def _learn(self, message: Message, result: Result) -> Result:
-        """Takes metadata in; what the dialect refuses is a dead letter."""
-        if isinstance(result, Learned):
-            try:
-                self._catalog.register(self._translator, result.key, result.document)
-            except MessageError as error:
-                return self._translator.dead(message, error)
-        return result
+                if learned := self._translator.lesson(other.message):
+                    self._resolver.learn(self._translator, other.message, learned)
+            resolved = self._resolver.resolve(self._translator, message)
+        if isinstance(resolved, Needs):
+            missing = self._translator.missing(message, resolved)
+            return Translation(missing, missing)
+        for key in resolved.schemas:
+            self._catalog.announced(key)  # nobody is to be told
+        return resolved
 
     def take(self, line: Line, out: BinaryIO) -> None:
-        """Translates one message and prints what comes of it."""
+        """Translate one message and print what comes of it."""
         message = line.message
         self.counts["records"] += 1
-        result = self._translate(message)
-        self._guards.inspect(message, result)
-        learned = isinstance(result, Learned)
-        if isinstance(result, Learned) and result.announces:
-            result = self._translator.announcement(message, result)
-        if isinstance(result, Events):
-            records = self._translator.encode(self._codec, message, result)
-            if not isinstance(records, DeadLetter):
-                out.writelines((record.value or b"") + b"\n" for record in records)
-                self.counts["learned" if learned else "translated"] += 1
-                self.counts["events"] += len(records)
-                return
-            result = records
-        if isinstance(result, DeadLetter):
-            self.counts["dead"] += 1
-            click.echo(dead_letter_line(message, result, file=str(line.file), line=line.number), err=True)
-        elif isinstance(result, Skip):
-            self.counts["skipped"] += 1
-        else:
-            self.counts["learned"] += 1
+        translation = self._resolve(message)
+        self._guards.inspect(message, translation.read)
+        out.writelines((record.value or b"") + b"\n" for record in translation.canonical)
+        self.counts["events"] += len(translation.canonical)
+        match translation.outcome:
+            case DeadLetter() as dead:
+                self.counts["dead"] += 1
+                click.echo(dead_letter_line(message, dead, file=str(line.file), line=line.number), err=True)
+            case Skip():
+                self.counts["skipped"] += 1
+            case Learned():
+                self.counts["learned"] += 1
+            case Events():
+                self.counts["translated"] += 1
 
     def summary(self) -> str:
         """The account in one line."""

@@ -11,7 +11,8 @@ from translator.kafka.offset_ranges import Partitions, Place, Range, message_of,
 from translator.kafka.retry import retry_until
 from translator.message import Learned, Skip
 from translator.operations.audit_index import AuditIndex, Entry, IndexEntry, digest, event, letter
-from translator.operations.offline_translator import OfflineTranslator, Translation
+from translator.operations.offline_translator import OfflineTranslator
+from translator.service.resolve import Translation
 from translator.translation.dead_letter import DeadLetter, read_dead_letter
 
 EXAMPLES = 10
@@ -270,24 +271,24 @@ class _Orphans:
             self._account.invented.add(found.offset, "no raw record lies there")
 
 
-def judge(account: Account, answer: Translation, found: IndexEntry, place: int) -> None:
+def judge(account: Account, translation: Translation, found: IndexEntry, place: int) -> None:
     """Counts one raw record.
 
     Args:
-        answer: what translating it gives now.
+        translation: what translating it gives now.
         place: the canonical partition where its events should be.
     """
     account.records += 1
-    events, wanted = found.events, len(answer.records)
+    events, wanted = found.events, len(translation.canonical)
     account.events += len(events)
     account.duplicates += sum(len(copies) - 1 for copies in events.values())
     account.unequal += sum(len(set(copies)) > 1 for copies in events.values())
-    account.different += _different(answer, events)
+    account.different += _different(translation, events)
     account.misplaced += bool(found.partitions - {place})
     missing = set(range(max(wanted, max(events, default=-1) + 1))) - events.keys()
     if events and not missing:
         account.revived += bool(found.letters)
-        if isinstance(answer.outcome, Learned):
+        if isinstance(translation.outcome, Learned):
             account.learned += 1
         else:
             account.translated += 1
@@ -295,19 +296,19 @@ def judge(account: Account, answer: Translation, found: IndexEntry, place: int) 
         _count(account.dead, found.letters[0])
     elif events:
         account.lost.add(found.offset, f"{len(missing)} of its events, the first is n={min(missing)}")
-    elif isinstance(answer.outcome, DeadLetter):
-        account.lost.add(found.offset, f"neither event nor dead letter; now a dead letter {answer.outcome.code}")
+    elif isinstance(translation.outcome, DeadLetter):
+        account.lost.add(found.offset, f"neither event nor dead letter; now a dead letter {translation.outcome.code}")
     elif wanted:
         account.lost.add(found.offset, f"neither event nor dead letter; now it gives {wanted} events")
-    elif isinstance(answer.outcome, Skip):
-        _count(account.skipped, answer.outcome.reason)
+    elif isinstance(translation.outcome, Skip):
+        _count(account.skipped, translation.outcome.reason)
     else:
         account.learned += 1
 
 
-def _different(answer: Translation, events: Mapping[int, list[bytes]]) -> int:
+def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
     """How many of the events are, in one copy or more, not what translating gives now."""
-    now = [{digest(record.key, record.value, record.headers)} for record in answer.records]
+    now = [{digest(record.key, record.value, record.headers)} for record in translation.canonical]
     return sum(n >= len(now) or set(copies) != now[n] for n, copies in events.items())
 
 

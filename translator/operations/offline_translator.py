@@ -10,31 +10,22 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from translator.codecs import Codec
-from translator.codecs.record import Record
 from translator.errors import ConfigError, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.subscription import resolve
 from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
-from translator.message import Learned, Message, Needs, Skip
+from translator.message import Message
 from translator.service.bootstrap import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.faust_transport import positive_murmur2
 from translator.service.metadata_wait import MetadataWaiter
+from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.settings import Settings
 from translator.state.metadata_topic import document_of
-from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.translate import Events, Translator
-
-
-class Translation(Struct, frozen=True):
-    """What a message is now: its outcome, the events of that, and their records for the canonical topic."""
-
-    outcome: Events | DeadLetter | Skip | Learned
-    events: Events | None
-    records: list[Record]
+from translator.translation.translate import Translator
 
 
 class OfflineTranslator:
@@ -65,10 +56,20 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
+        self._outputs = self._described(settings)
+        self._resolver = Resolver(self._outputs, self.catalog)
         # 0 seconds: what was not learned by now is asked of the registry once, and is missing then.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
+
+    def _described(self, settings: Settings) -> Outputs:
+        """Ask what the canonical topic and those beside it take."""
+        output = settings.output
+        names = (output.topic, output.schemas_topic, output.metadata_topic)
+        sizes = self.topics.max_message_bytes(names)
+        canonical, schemas, metadata = (OutputTopic(name, self.facts(name).partitions, sizes[name]) for name in names)
+        return Outputs((EventOutput(self.codec, canonical),), schemas, metadata)
 
     def _learn_all(self) -> None:
         """Reads the metadata topic, into which the service writes whatever it learns."""
@@ -109,27 +110,17 @@ class OfflineTranslator:
         """Where all that comes of a raw partition lies in a topic that is written (docs/design.md §4.3)."""
         return (positive_murmur2(topic) + partition) % self.facts(written).partitions
 
-    def translate(self, message: Message) -> Translation:
-        """What becomes of a message now; nothing is waited for but the registry."""
+    def resolver(self, to: OutputTopic) -> Resolver:
+        """Return what resolves messages for another topic instead of the canonical one, in the same form."""
+        return Resolver(replace(self._outputs, events=(EventOutput(self.codec, to),)), self.catalog)
+
+    def translate(self, message: Message, resolver: Resolver | None = None) -> Translation:
+        """Resolve a message; nothing is waited for but the registry."""
         translator = self.translator(message.topic)
-        result = translator.translate(message)
-        while isinstance(result, Needs):
-            error = self._loop.run(self._waits.obtain(translator, result))
-            result = translator.translate(message) if error is None else translator.dead(message, error)
-        events: Events | DeadLetter | None = result if isinstance(result, Events) else None
-        if isinstance(result, Learned):
-            try:
-                self.catalog.register(translator, result.key, result.document)
-            except MessageError as error:
-                result = translator.dead(message, error)
-            else:
-                events = translator.announcement(message, result) if result.announces else None
-        if isinstance(events, DeadLetter):
-            return Translation(events, None, [])
-        records = translator.encode(self.codec, message, events) if events else []
-        if isinstance(records, DeadLetter):
-            return Translation(records, None, [])
-        return Translation(result, events, records)
+        translation = self._loop.run(self._waits.resolve(resolver or self._resolver, translator, message))
+        for key in translation.schemas:
+            self.catalog.announced(key)  # nobody is to be told, and no other message need carry it
+        return translation
 
     def close(self) -> None:
         self._loop.close()

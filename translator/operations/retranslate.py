@@ -11,12 +11,13 @@ from confluent_kafka import KafkaError
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent
-from translator.codecs.record import Record, record_size
+from translator.codecs.record import Record
 from translator.errors import ConfigError, FatalError
 from translator.kafka.offset_ranges import Partitions, message_of, narrowed, places_of
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.message import Learned, Message, Skip
-from translator.operations.offline_translator import OfflineTranslator, Translation
+from translator.operations.offline_translator import OfflineTranslator
+from translator.service.resolve import OutputTopic, Translation
 from translator.settings import Projection, matches
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
@@ -56,7 +57,9 @@ def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bur
     (place,) = places_of(wanted.topic, again.facts(wanted.topic), wanted.partition)
     _make(again, wanted.output)
     sizes = again.topics.max_message_bytes([wanted.output, again.settings.output.topic])
-    writer = _Writer(again, wanted, min(sizes.values()))
+    to = OutputTopic(wanted.output, again.facts(wanted.output).partitions, min(sizes.values()))
+    resolver = again.resolver(to)
+    writer = _Writer(again, wanted, to)
     guards = Guards(translator.dialect, say)
     partitions = Partitions(again.client, again.settings.group)
     counts: Counter[str] = Counter()
@@ -64,19 +67,27 @@ def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bur
         range_ = narrowed(partitions.bounds(*place), wanted.first, wanted.end)
         for record in partitions.read(range_):
             message = message_of(record, again.facts(wanted.topic).id)
-            answer = again.translate(message)
-            guards.inspect(message, answer.outcome)
+            translation = again.translate(message, resolver)
+            guards.inspect(message, translation.read)
             counts["records"] += 1
-            outcome, records = writer.fitting(message, answer)
+            records = _wanted(wanted, translation)
             writer.write(records)
             counts["events"] += len(records)
-            counts[_word(outcome)] += 1
-            if isinstance(outcome, DeadLetter):
-                bury(message, outcome)
+            counts[_word(translation.outcome)] += 1
+            if isinstance(translation.outcome, DeadLetter):
+                bury(message, translation.outcome)
     finally:
         partitions.close()
         writer.flush()
     return counts
+
+
+def _wanted(selection: Selection, translation: Translation) -> list[Record]:
+    """Return the records of the events that are selected."""
+    if translation.events is None:
+        return []
+    pairs = zip(translation.events.events, translation.canonical, strict=True)
+    return [record for event, record in pairs if selection.takes(event)]
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
@@ -100,36 +111,23 @@ _WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"),
 class _Writer:
     """The topic beside. Its partitions are filled by the rule of the canonical topic."""
 
-    def __init__(self, again: OfflineTranslator, wanted: Selection, limit: int) -> None:
-        self._again = again
-        self._wanted = wanted
-        self._limit = limit
-        self._partition = again.partition_in(wanted.output, wanted.topic, wanted.partition)
+    def __init__(self, again: OfflineTranslator, wanted: Selection, to: OutputTopic) -> None:
+        self._topic = to.topic
+        self._partition = again.partition_in(to.topic, wanted.topic, wanted.partition)
         self._failure: str | None = None
-        config = producer_config(again.client, again.settings.timing.delivery, [limit])
+        config = producer_config(again.client, again.settings.timing.delivery, [to.max_bytes])
         self._producer = RecordProducer.from_config(config)
-
-    def fitting(self, message: Message, answer: Translation) -> tuple[object, list[Record]]:
-        """What becomes of a message, and its records that are wanted. One that is too large takes all others along."""
-        if answer.events is None:
-            return answer.outcome, []
-        largest = max(map(record_size, answer.records))
-        if largest > self._limit:
-            translator = self._again.translator(message.topic)
-            return translator.too_large(message, self._wanted.output, largest, self._limit), []
-        pairs = zip(answer.events.events, answer.records, strict=True)
-        return answer.outcome, [record for event, record in pairs if self._wanted.takes(event)]
 
     def write(self, records: list[Record]) -> None:
         for record in records:
-            while not self._producer.offer(self._wanted.output, self._partition, record, self._report):
+            while not self._producer.offer(self._topic, self._partition, record, self._report):
                 self._producer.poll(0.1)
             self._producer.poll()
         self._check()
 
     def _report(self, error: KafkaError | None, _message: Any) -> None:
         if error is not None and self._failure is None:
-            self._failure = write_failure(self._wanted.output, error)
+            self._failure = write_failure(self._topic, error)
 
     def _check(self) -> None:
         if self._failure is not None:
@@ -138,5 +136,5 @@ class _Writer:
     def flush(self) -> None:
         """Returns when all is delivered."""
         if self._producer.flush():
-            raise FatalError(f"cannot write to {self._wanted.output}: not delivered")
+            raise FatalError(f"cannot write to {self._topic}: not delivered")
         self._check()

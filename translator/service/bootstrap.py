@@ -33,7 +33,8 @@ from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.faust_transport import positive_murmur2
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import Metrics
-from translator.service.pipeline import EventOutput, OutputTopic, Pipeline, Route, Target
+from translator.service.pipeline import Pipeline, Route, Target
+from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.service.start_offsets import AddedTopic, StartOffsets, offset_lookup_timeout
 from translator.settings import Settings, Source, Start
 from translator.state.contradiction_marks import PREFIX, Contradictions
@@ -185,10 +186,12 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     contradictions = Contradictions(settings.sources)
     destinations = {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in settings.written_topics}
     target = Target(
-        outputs=tuple(EventOutput(codec, destinations[topic]) for topic, codec in codecs.items()),
+        outputs=Outputs(
+            events=tuple(EventOutput(codec, destinations[topic]) for topic, codec in codecs.items()),
+            schemas=destinations[output.schemas_topic],
+            metadata=destinations[output.metadata_topic],
+        ),
         dead_letters=destinations[output.dead_letter_topic],
-        schemas=destinations[output.schemas_topic],
-        metadata=destinations[output.metadata_topic],
         version=version,
         stops=settings.codes("stop"),
         holds=settings.codes("hold_table"),

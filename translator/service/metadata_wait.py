@@ -11,9 +11,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from translator.errors import ErrorCode, MessageError, RetryableError
-from translator.message import Needs
+from translator.message import Message, Needs
+from translator.service.resolve import Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog, remember
-from translator.translation.translate import METADATA_MISSING, Translator
+from translator.translation.translate import METADATA_MISSING, Result, Translator
 
 T = TypeVar("T")
 
@@ -63,6 +64,21 @@ class MetadataWaiter:
     def resume(self) -> None:
         """Lets messages wait again."""
         self._leaving.clear()
+
+    async def resolve(
+        self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
+    ) -> Translation:
+        """Resolve a message, as soon as what it needs is there or is given up.
+
+        Raises:
+            WaitCancelled: neither is known yet.
+        """
+        resolved = resolver.resolve(translator, message, result)
+        while isinstance(resolved, Needs):
+            error = await self.obtain(translator, resolved)
+            dead = translator.dead(message, error) if error is not None else None
+            resolved = resolver.resolve(translator, message, dead)
+        return resolved
 
     async def obtain(self, translator: Translator, needs: Needs) -> MessageError | None:
         """None as soon as the metadata is learned; else why the message cannot be read.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
-from cdc_core.envelope import TableSchema
 from translator.errors import CdcError, MessageError
 from translator.message import Dialect, Lookup, Versioned
 from translator.translation.translate import Translator
@@ -38,9 +37,9 @@ class MetadataCatalog:
         self._given_up: dict[Named, None] = {}
         self._refused: dict[Named, MessageError] = {}
 
-    def is_announced(self, schema: TableSchema) -> bool:
-        """Whether the schemas topic holds this schema: a row may name it only then."""
-        return schema.topic_key in self._announced
+    def is_announced(self, topic_key: str) -> bool:
+        """Say whether the schemas topic holds the schema of this key: a row may name it only then."""
+        return topic_key in self._announced
 
     def announced(self, topic_key: str) -> None:
         """The schemas topic holds the schema of this key."""

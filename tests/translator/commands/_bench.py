@@ -103,11 +103,11 @@ class Bench:
         for number in range(PARTITIONS):
             for raw in partitions.read(partitions.bounds(self.raw, number)):
                 message = message_of(raw, again.facts(self.raw).id)
-                answer = again.translate(message)
-                topic, records = self.canonical, answer.records
-                if isinstance(answer.outcome, DeadLetter):
+                translation = again.translate(message)
+                topic, records = self.canonical, translation.canonical
+                if isinstance(translation.outcome, DeadLetter):
                     topic = self.dead_letters
-                    records = [dead_letter_record(message, answer.outcome, "shop", "0", 1_000_000)]
+                    records = [dead_letter_record(message, translation.outcome, "shop", "0", 1_000_000)]
                 for record in records if write is None else write(message, records):
                     place = again.partition_in(topic, self.raw, number)
                     producer.produce(topic, record.value, record.key, place, headers=record.headers)

@@ -13,7 +13,8 @@ from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import BatchAccount
-from translator.service.pipeline import EventOutput, OutputTopic, Pipeline, Route, Target
+from translator.service.pipeline import Pipeline, Route, Target
+from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.settings import Kafka, Settings, Source
 from translator.settings import Output as OutputSettings
 from translator.state.contradiction_marks import Contradictions
@@ -117,13 +118,15 @@ class Bench:
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id", 6)},
             Target(
-                outputs=tuple(
-                    EventOutput(codec, to[name])
-                    for name, codec in {self.output.topic: JsonCodec(), **projected}.items()
+                outputs=Outputs(
+                    events=tuple(
+                        EventOutput(codec, to[name])
+                        for name, codec in {self.output.topic: JsonCodec(), **projected}.items()
+                    ),
+                    schemas=to[self.output.schemas_topic],
+                    metadata=to[self.output.metadata_topic],
                 ),
                 dead_letters=to[self.output.dead_letter_topic],
-                schemas=to[self.output.schemas_topic],
-                metadata=to[self.output.metadata_topic],
                 version="0",
             ),
             self.catalog,

@@ -134,7 +134,8 @@ class _Replay:
 
     def _writing(self) -> Delivery:
         components, target = self._components, self._components.target
-        written = (*(output.to for output in target.outputs), target.dead_letters, target.schemas, target.metadata)
+        outputs = target.outputs
+        written = (*(output.to for output in outputs.events), target.dead_letters, outputs.schemas, outputs.metadata)
         limits = [to.max_bytes for to in written]
         config = producer_config(components.client, components.settings.timing.delivery, limits)
         return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
@@ -187,7 +188,7 @@ class _Replay:
 
     def _follow(self) -> None:
         """Takes in what the metadata topic holds by now."""
-        components, metadata = self._components, (self._components.target.metadata.topic, 0)
+        components, metadata = self._components, (self._components.target.outputs.metadata.topic, 0)
         end = components.topics.offsets([metadata], "latest", stable=True)[metadata]
         while components.reader.next_offset(*metadata) < end:
             follow(components, components.reader.poll(0.1))
@@ -195,7 +196,7 @@ class _Replay:
     def _impossible(self, found: StoredLetter) -> str | None:
         """Why a letter cannot be replayed whatever the configuration says of its messages."""
         letter, translators = found.letter, self._components.translators
-        outputs = [output.to.topic for output in self._components.target.outputs]
+        outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
             return (
                 f"its body of {letter.body_bytes} bytes did not fit the dead-letter topic; it lies at its origin,"
@@ -262,7 +263,8 @@ class _Replay:
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
-            outputs = tuple(to for to in target.outputs if output in (None, to.to.topic))
+            events = tuple(to for to in target.outputs.events if output in (None, to.to.topic))
+            outputs = msgspec.structs.replace(target.outputs, events=events)
             self._pipelines[output, holds] = Pipeline(
                 {},
                 # A letter that stays dead lies there already: there is nothing to stop for.
@@ -293,7 +295,7 @@ class _Replay:
             self._done += [found, *twins]
 
     async def _mark(self, marks: Sequence[Record]) -> None:
-        topic = self._components.target.metadata.topic
+        topic = self._components.target.outputs.metadata.topic
         batch = self._delivery.begin(BatchAccount("", topic, 0), lambda: None)
         await batch.send(topic, 0, marks)
         batch.close()

@@ -1,0 +1,184 @@
+"""A message to its end: what is to be written of it, or why nothing is.
+
+There is one way, for the service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate`: a check
+that went through steps of its own would judge the service by a copy. Nothing is written here, and nothing waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from cdc_core.envelope import TableSchema
+from translator.codecs.record import Record, record_size
+from translator.errors import MessageError
+from translator.message import Learned, Message, Needs, Skip
+from translator.state.metadata_topic import document_record
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.translate import Encoder, Events, Result, Translator
+
+UNBOUNDED = 2**63 - 1
+"""As `max_bytes`: of what is no topic."""
+
+
+class OutputTopic(Struct, frozen=True):
+    """A topic that is written."""
+
+    topic: str
+    partitions: int
+    max_bytes: int
+
+
+class EventOutput(Struct, frozen=True):
+    """Where all events go, and in which form: the canonical topic or a projection."""
+
+    codec: Encoder
+    to: OutputTopic
+
+
+class Outputs(Struct, frozen=True):
+    """Everything that events and metadata are written to; the canonical topic is the first of `events`."""
+
+    events: tuple[EventOutput, ...]
+    schemas: OutputTopic
+    metadata: OutputTopic
+
+
+Encoded: TypeAlias = Sequence[tuple[OutputTopic, list[Record] | DeadLetter]]
+"""What a message is for each output, the canonical topic first: all its records, or why there are none."""
+
+_NO_SCHEMAS: Mapping[str, Record] = {}
+
+
+class Translation(Struct, frozen=True, gc=False):
+    """What becomes of a message."""
+
+    read: Events | DeadLetter | Skip | Learned
+    """What its dialect makes of it: guards look at this."""
+    outcome: Events | DeadLetter | Skip | Learned
+    """What it counts as: a message that was read may fit no topic."""
+    events: Events | None = None
+    """Its events, or those that its metadata announce."""
+    encoded: Encoded = ()
+    schemas: Mapping[str, Record] = _NO_SCHEMAS
+    """Records of the schemas that its events name and that the catalog does not know to be announced, by key."""
+    metadata: Record | None = None
+    """The record that tells other processes what it taught, when no newer document is known."""
+
+    @property
+    def canonical(self) -> list[Record]:
+        """The records for the canonical topic."""
+        records = self.encoded[0][1] if self.encoded else []
+        return [] if isinstance(records, DeadLetter) else records
+
+
+class Resolver:
+    """Resolves messages for one set of outputs. What metadata teach, the catalog learns."""
+
+    def __init__(self, outputs: Outputs, catalog: MetadataCatalog) -> None:
+        self._outputs = outputs
+        self._catalog = catalog
+
+    def resolve_run(self, translator: Translator, messages: Sequence[Message]) -> list[Translation | Learned | Needs]:
+        """Resolve messages in order; only the last may teach or need metadata, and is left for `resolve`.
+
+        What a message teaches is learned in its turn, when those before it were written: `Translator.translate_run`.
+        """
+        results = translator.translate_run(messages)
+        return [
+            result if isinstance(result, (Learned, Needs)) else self._resolved(translator, message, result)
+            for message, result in zip(messages, results, strict=False)
+        ]
+
+    def resolve(self, translator: Translator, message: Message, result: Result | None = None) -> Translation | Needs:
+        """Resolve one message.
+
+        Args:
+            result: of its translation, where that is known.
+        """
+        if result is None:
+            result = translator.translate(message)
+        if isinstance(result, Needs):
+            return result
+        if isinstance(result, Learned):
+            return self.learn(translator, message, result)
+        return self._resolved(translator, message, result)
+
+    def _resolved(self, translator: Translator, message: Message, result: Events | DeadLetter | Skip) -> Translation:
+        if not isinstance(result, Events):
+            return Translation(result, result)
+        encoded = self._encode(translator, message, result)
+        schemas = self._schemas(translator, message, result, encoded)
+        if isinstance(schemas, DeadLetter):
+            return Translation(result, schemas)
+        return Translation(result, result, result, encoded, schemas)
+
+    def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation:
+        """Resolve a message of metadata, and learn it.
+
+        What cannot be told to other processes, or cannot be announced, is not learned here either: it is a dead letter.
+        """
+        record = document_record(translator.source, learned.key, learned.document)
+        if too_large := self._too_large(translator, message, [record], self._outputs.metadata):
+            return Translation(learned, too_large)
+        announced = translator.announcement(message, learned) if learned.announces else None
+        if isinstance(announced, DeadLetter):
+            return Translation(learned, announced)
+        encoded: Encoded = ()
+        schemas: Mapping[str, Record] | DeadLetter = _NO_SCHEMAS
+        if announced is not None:
+            encoded = self._encode(translator, message, announced)
+            schemas = self._schemas(translator, message, announced, encoded)
+        if isinstance(schemas, DeadLetter):
+            return Translation(learned, schemas)
+        try:
+            newest = self._catalog.register(translator, learned.key, learned.document)
+        except MessageError as error:
+            return Translation(learned, translator.dead(message, error))
+        return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
+
+    def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded:
+        """Give all records of all events for each output: whole, before the first is written."""
+        return [(output.to, self._records(translator, message, events, output)) for output in self._outputs.events]
+
+    def _records(
+        self, translator: Translator, message: Message, events: Events, output: EventOutput
+    ) -> list[Record] | DeadLetter:
+        records = translator.encode(output.codec, message, events)
+        if isinstance(records, DeadLetter):
+            return records
+        return self._too_large(translator, message, records, output.to) or records
+
+    def _schemas(
+        self, translator: Translator, message: Message, events: Events, encoded: Encoded
+    ) -> Mapping[str, Record] | DeadLetter:
+        """Give the schemas to announce before the events are written, or why nothing of the message can be.
+
+        What the canonical topic cannot take, no output gets; what a projection cannot take is missing there alone.
+        """
+        canonical = encoded[0][1]
+        if isinstance(canonical, DeadLetter):
+            return canonical
+        known = self._catalog.is_announced
+        new = [schema for schema in events.schemas if schema is not None and not known(schema.topic_key)]
+        if not new:
+            return _NO_SCHEMAS
+        schemas = {schema.topic_key: schema_record(schema) for schema in new}
+        return self._too_large(translator, message, schemas.values(), self._outputs.schemas) or schemas
+
+    @staticmethod
+    def _too_large(
+        translator: Translator, message: Message, records: Iterable[Record], to: OutputTopic
+    ) -> DeadLetter | None:
+        """Give the dead letter of a message of which a record does not fit its topic."""
+        largest = max(map(record_size, records), default=0)
+        return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
+
+
+def schema_record(schema: TableSchema) -> Record:
+    """Return a schema as it lies in the schemas topic."""
+    return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])

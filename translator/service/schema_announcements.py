@@ -1,0 +1,38 @@
+"""Schemas before rows: none is written that names a schema before the schemas topic holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from translator.codecs.record import Record
+from translator.service.delivery.base import Delivery
+from translator.translation.metadata_catalog import MetadataCatalog
+
+
+class SchemaAnnouncements:
+    """Writes each schema once, whichever partitions need it at the same time."""
+
+    def __init__(self, topic: str, catalog: MetadataCatalog, delivery: Delivery) -> None:
+        self._topic = topic
+        self._catalog = catalog
+        self._delivery = delivery
+        self._writing: dict[str, asyncio.Task[None]] = {}
+
+    async def announce(self, schemas: Mapping[str, Record]) -> None:
+        """Return when the schemas topic holds these. One that another partition is writing is waited for.
+
+        Raises:
+            FatalError: one was not written. It stays so for whoever needs the schema next.
+        """
+        missing = {key: record for key, record in schemas.items() if not self._catalog.is_announced(key)}
+        for key, record in missing.items():
+            if key not in self._writing:
+                self._writing[key] = asyncio.create_task(self._write(key, record))
+        # Shielded: a partition that is given up while it waits must not take the schema from the others.
+        await asyncio.gather(*(asyncio.shield(self._writing[key]) for key in missing))
+
+    async def _write(self, key: str, record: Record) -> None:
+        await self._delivery.confirm(self._topic, record)
+        self._catalog.announced(key)
+        del self._writing[key]  # a failure stays
