@@ -35,7 +35,12 @@ IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "s
 SIBLINGS = {"codecs": "dialects", "dialects": "codecs"}
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})
-STREAM_MODULES = frozenset({"translator.service.app", "translator.kafka.oauth", "translator.service.faust_transport"})
+STREAM_MODULES = frozenset(
+    {
+        *("translator.kafka.oauth", "translator.kafka.partitioner"),
+        *("translator.service.app", "translator.service.faust_transport"),
+    }
+)
 KAFKA_ROOMS = frozenset({"kafka", "state", "service", "operations"})
 
 SPARK_LIBRARIES = frozenset({"pyspark", "py4j"})

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from translator.codecs import Codec
 from translator.errors import ConfigError, MessageError, unknown
 from translator.kafka import client_config
+from translator.kafka.partitioner import output_partition
 from translator.kafka.subscription import resolve
 from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
 from translator.message import Message
 from translator.service.bootstrap import avro_header, build_codecs, build_translators, fetch_schema
-from translator.service.faust_transport import positive_murmur2
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.settings import Settings
@@ -108,7 +108,7 @@ class OfflineTranslator:
 
     def partition_in(self, written: str, topic: str, partition: int) -> int:
         """Where all that comes of a raw partition lies in a topic that is written (docs/design.md §4.3)."""
-        return (positive_murmur2(topic) + partition) % self.facts(written).partitions
+        return output_partition(topic, partition, self.facts(written).partitions)
 
     def resolver(self, to: OutputTopic) -> Resolver:
         """Return what resolves messages for another topic instead of the canonical one, in the same form."""

@@ -30,7 +30,6 @@ from translator.message import Message, Setup
 from translator.service.delivery.at_least_once import open_delivery
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
-from translator.service.faust_transport import positive_murmur2
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import Metrics
 from translator.service.pipeline import Pipeline, Route, Target
@@ -282,7 +281,7 @@ def add_topics(
                     components.catalog.register(translator, learned.key, learned.document)
         for topic in _of(source, subscribed):
             facts = ahead.facts[topic]
-            components.pipeline.add(topic, Route(translator, facts.id, positive_murmur2(topic)))
+            components.pipeline.add(topic, Route(translator, facts.id))
             components.positions.add(topic, AddedTopic(source.name, facts, start_of(source)))
     components.subscribed.update(subscribed)
     components.metrics.topics.set(len(components.subscribed))

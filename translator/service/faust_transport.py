@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, NoReturn, cast
 
 import faust
 from aiokafka.errors import CommitFailedError, NoOffsetForPartitionError, OffsetOutOfRangeError
-from aiokafka.partitioner import murmur2
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -342,8 +341,3 @@ async def resubscribe(app: faust.App, topics: set[str]) -> bool:
         channel.topics = sorted(topics)
     await conductor._update_indices()
     return await batches(app).resubscribe(topics)
-
-
-def positive_murmur2(topic: str) -> int:
-    """Kafka's own hash of a topic name, made positive as Kafka does."""
-    return int(murmur2(topic.encode())) & 0x7FFFFFFF

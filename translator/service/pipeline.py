@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
+from translator.kafka.partitioner import output_place
 from translator.message import Learned, Message, Needs, Skip
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
@@ -38,11 +39,10 @@ class RawRecord(Protocol):
 
 
 class Route(Struct, frozen=True):
-    """A raw topic: who translates it, which incarnation of it this is, and where its partition 0 goes."""
+    """A raw topic: its translator, and which incarnation of it this is."""
 
     translator: Translator
     topic_id: str
-    partition_hash: int
 
 
 class Target(Struct, frozen=True):
@@ -66,7 +66,7 @@ class MessageContext(Struct, frozen=True, gc=False):
     translator: Translator
     batch: Batch
     place: int
-    """Hash of the raw topic plus raw partition: modulo its partitions, where all that comes of it goes in a topic."""
+    """`output_place` of its raw partition."""
 
     @property
     def partition(self) -> tuple[str, int]:
@@ -125,9 +125,7 @@ class Pipeline:
         route = self._routes[topic]
         account = BatchAccount(route.translator.source, topic, partition, len(records))
         batch = self._delivery.begin(account, done, membership)
-        # Modulo the partitions of an output, this is one partition for all that comes of a raw partition, so the whole
-        # order of it survives (docs/design.md §4.3).
-        place = route.partition_hash + partition
+        place = output_place(topic, partition)
         if not self._holds.owns((topic, partition)):
             letters = place % self._target.dead_letters.partitions
             await self._holds.take_over((topic, partition), route.topic_id, letters)

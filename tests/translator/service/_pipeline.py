@@ -9,6 +9,7 @@ from typing import Any
 from translator import codecs, dialects
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
+from translator.kafka.partitioner import output_partition
 from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter
@@ -116,7 +117,7 @@ class Bench:
         self.contradictions = Contradictions(self.settings.sources)
         self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append)
         self.pipeline = Pipeline(
-            {"raw": Route(translator, "topic-id", 6)},
+            {"raw": Route(translator, "topic-id")},
             Target(
                 outputs=Outputs(
                     events=tuple(
@@ -182,6 +183,7 @@ async def soon(ready: Callable[[], bool]) -> None:
     raise AssertionError("not within 60 s")
 
 
-# Of the canonical topic, of a projection: (hash of the raw topic + raw partition) mod the partitions that it has.
-PARTITION = (6 + 3) % 4
-PROJECTED = (6 + 3) % 3
+PARTITION = output_partition("raw", 3, 4)
+"""Of the canonical topic and of the dead letters."""
+PROJECTED = output_partition("raw", 3, 3)
+"""Of a projection."""

@@ -12,7 +12,7 @@ from tests.translator.service._pipeline import PARTITION, Bench, Record, record,
 from translator.errors import ConfigError, RetryableError
 from translator.service import metadata_wait
 
-OTHER = (6 + 4) % 4
+OTHER = (PARTITION + 1) % 4
 """The canonical partition of raw partition 4."""
 
 

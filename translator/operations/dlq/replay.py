@@ -20,6 +20,7 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.errors import ErrorCode, unknown
+from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
@@ -27,7 +28,6 @@ from translator.service.bootstrap import Components, connect, follow
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.memory import InMemoryDelivery
-from translator.service.faust_transport import positive_murmur2
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.settings import Settings
@@ -184,7 +184,7 @@ class _Replay:
 
     def _read(self, dead: Dead, of: HeldTable) -> int:
         to = self._components.target.dead_letters
-        return dead.read[to.topic, (positive_murmur2(of.topic) + of.partition) % to.partitions]
+        return dead.read[to.topic, output_partition(of.topic, of.partition, to.partitions)]
 
     def _follow(self) -> None:
         """Takes in what the metadata topic holds by now."""
@@ -253,7 +253,7 @@ class _Replay:
         translator = self._components.translators[letter.source]
         # For each letter anew, and so with a guard of its own: what lay between two letters is not known here, so none
         # is evidence against another.
-        pipeline.add(message.topic, Route(translator, message.topic_id, positive_murmur2(message.topic)))
+        pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
         await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins))
