@@ -18,7 +18,7 @@ from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
 from tests.chaos.verify import records
 from translator.errors import RetryableError
-from translator.kafka.topics import TopicAdmin
+from translator.kafka.admin import TopicAdmin
 
 pytestmark = pytest.mark.integration
 

@@ -34,8 +34,8 @@ from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
 from translator.errors import CdcError, ConfigError, RetryableError
+from translator.kafka.admin import TopicAdmin
 from translator.kafka.client_config import librdkafka
-from translator.kafka.topics import TopicAdmin
 from translator.service.app import _credentials
 from translator.service.bootstrap import prepare
 from translator.settings import Kafka, Output, Settings, Source, Timing

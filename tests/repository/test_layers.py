@@ -240,7 +240,7 @@ def test_every_room_is_there() -> None:
         ("translator.translation.translate", "from translator.settings import Settings", "knows no configuration"),
         ("translator.translation.translate", "from translator.service import app", "translation may import"),
         ("translator.settings", "from translator.service import app", "settings may import"),
-        ("translator.kafka.topics", "from translator.state import table_holds", "kafka may import"),
+        ("translator.kafka.admin", "from translator.state import table_holds", "kafka may import"),
         ("translator.state.table_holds", "from translator.service import pipeline", "state may import"),
         ("translator.service.app", "from translator.operations import audit", "service may import"),
         ("translator.service.app", "from translator.commands import run", "service may import"),

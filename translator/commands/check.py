@@ -29,7 +29,7 @@ def check(config: Path) -> None:
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.kafka.subscription import resolve
-    from translator.service.bootstrap import build_codecs, build_translators
+    from translator.service.assembly import build_codecs, build_translators
 
     translators = build_translators(settings, MetadataCatalog())
     codecs = build_codecs(settings)

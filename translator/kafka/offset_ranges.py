@@ -11,7 +11,8 @@ from msgspec import Struct
 
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka import client_config
-from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
+from translator.kafka.admin import TopicAdmin, TopicFacts
+from translator.kafka.topic_reader import TopicReader
 from translator.message import Message
 from translator.settings import Settings
 

@@ -14,8 +14,8 @@ from translator.codecs.avro import MARKER, AvroCodec
 from translator.codecs.json import JsonCodec
 from translator.errors import FatalError
 from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import Partitions, places_of
-from translator.kafka.topics import TopicAdmin
 from translator.operations.audit_index import digest
 from translator.settings import Settings
 

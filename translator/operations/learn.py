@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
 
 from msgspec import Struct, field
 
 from translator.codecs.record import Record, record_size
 from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import messages_of
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.subscription import resolve
-from translator.kafka.topics import TopicAdmin, TopicReader
+from translator.kafka.topic_reader import TopicReader
 from translator.message import Learning, Message, Versioned
-from translator.service.bootstrap import build_translators
+from translator.service.assembly import build_translators
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.settings import Settings
-from translator.state.metadata_topic import document_of, document_record
+from translator.state.metadata_loader import load_document
+from translator.state.metadata_topic import document_record
 from translator.translation.metadata_catalog import MetadataCatalog, Named
 from translator.translation.translate import Translator
 
@@ -103,11 +104,8 @@ def _written(
     """What the metadata topic holds of these sources, by its key; the catalog learns it."""
     written: dict[Named, bytes] = {}
     for record in reader.to_end():
-        if found := document_of(record, translators):
-            source, key, document = found
-            written[source, key] = document
-            with suppress(MessageError):  # an earlier release took it
-                catalog.register(translators[source], key, document)
+        if loaded := load_document(record, translators, catalog):
+            written[loaded.source, loaded.key] = loaded.document
     reader.close()
     return written
 

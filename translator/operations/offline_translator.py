@@ -13,17 +13,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from translator.codecs import Codec
-from translator.errors import ConfigError, MessageError, unknown
+from translator.errors import ConfigError, unknown
 from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin, TopicFacts
 from translator.kafka.partitioner import output_partition
 from translator.kafka.subscription import resolve
-from translator.kafka.topics import TopicAdmin, TopicFacts, TopicReader
+from translator.kafka.topic_reader import TopicReader
 from translator.message import Message
-from translator.service.bootstrap import avro_header, build_codecs, build_translators, fetch_schema
+from translator.service.assembly import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.settings import Settings
-from translator.state.metadata_topic import document_of
+from translator.state.metadata_loader import load_document
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
 
@@ -76,14 +77,7 @@ class OfflineTranslator:
         name = self.settings.output.metadata_topic
         reader = TopicReader(self.client, {name: self.facts(name)})
         for record in reader.to_end():
-            found = document_of(record, self._by_source)
-            if found is None:
-                continue
-            source, key, document = found
-            try:
-                self.catalog.register(self._by_source[source], key, document)
-            except MessageError as error:
-                self.catalog.refuse(source, key, error)
+            load_document(record, self._by_source, self.catalog)
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:

@@ -20,12 +20,15 @@ from translator.kafka import client_config
 from translator.kafka.oauth import Tokens
 from translator.kafka.subscription import added
 from translator.service import probes
-from translator.service.bootstrap import Components, add_topics, follow, prepare, preview_topics, restore
+from translator.service.bootstrap import prepare
+from translator.service.components import Components
 from translator.service.delivery.base import Delivery
 from translator.service.faust_transport import Drain, attach, batches, resubscribe
 from translator.service.partition_workers import PartitionWorkers
 from translator.service.pipeline import raw_bytes
+from translator.service.raw_topics import add_topics, preview_topics
 from translator.service.start_offsets import offset_lookup_timeout
+from translator.service.state_follower import follow, restore
 from translator.service.watchdog import Watchdog, Watched
 from translator.settings import Kafka, Settings, is_pattern
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
+from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
 from translator.kafka.retry import retry_until
-from translator.kafka.topics import Committed, TopicAdmin, TopicFacts
 from translator.service.metrics import Metrics
 from translator.settings import Settings, Start
 

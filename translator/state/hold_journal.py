@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 
 from translator.codecs.record import Record
+from translator.kafka.admin import TopicAdmin
 from translator.kafka.retry import retry_until
-from translator.kafka.topics import TopicAdmin
 
 log = structlog.get_logger("translator")
 

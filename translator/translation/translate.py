@@ -1,27 +1,22 @@
 """THE CORE: a message -> its events, or one dead letter. Pure: no clock, no I/O, no other message.
 
-A dialect says what changed; here stands once what holds for all of them: limits, keys, key changes, completion of
-sparse images, image states, positions, ids, dead letters.
+A dialect says what changed; here stands once what holds for all of them: limits, positions, ids, dead letters; keys and
+images are in `event_builders`.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias
 
-import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import (
-    NO_KEY,
     ChangeEvent,
     Context,
-    Detail,
-    ImageText,
-    Key,
     Origin,
     TableSchema,
     position,
@@ -32,23 +27,20 @@ from translator.message import (
     Change,
     Changes,
     Dialect,
-    Image,
     Learned,
     Limits,
     Message,
     Naming,
     Needs,
-    OtherChange,
     Outcome,
     RowChange,
     Skip,
     TableName,
 )
 from translator.translation.dead_letter import DeadLetter
+from translator.translation.event_builders import OTHER_EVENTS, ROW_EVENTS
 from translator.translation.source_order import NativeOrder
-from translator.values.times import GAP, OVERLAP
 
-T = TypeVar("T")
 _PACKAGE = Path(__file__).parents[1]
 
 _PLACES = 4096
@@ -227,9 +219,9 @@ class Translator:
     def _event(self, message: Message, n: int, change: Change) -> ChangeEvent:
         if isinstance(change, RowChange):
             at = self._context(message, n, change, change.table.db, change.row, change.rows)
-            return _ROWS[change.op](at, change)
+            return ROW_EVENTS[change.op](at, change)
         at = self._context(message, n, change, change.table.db if change.table else change.db, 0, 0)
-        return _OTHERS[change.kind](at, change)
+        return OTHER_EVENTS[change.kind](at, change)
 
     def _context(self, message: Message, n: int, change: Change, db: str | None, row: int, rows: int) -> Context:
         writer, table, schema = change.writer, change.table, change.schema
@@ -265,189 +257,6 @@ class Translator:
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
         """What all events of a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
-
-
-# -- one builder per operation; a miss in these tables is a bug of the dialect and becomes INTERNAL
-
-
-def _snapshot(at: Context, change: RowChange) -> ChangeEvent:
-    after = _require(change.after, "after")
-    key = _key(change, after, None)
-    return ChangeEvent.snapshot(at, key, _text(after, _state(after, change)), _detail(change))
-
-
-def _insert(at: Context, change: RowChange) -> ChangeEvent:
-    after = _require(change.after, "after")
-    key = _key(change, after, None)
-    return ChangeEvent.insert(at, key, _text(after, _state(after, change)), _detail(change))
-
-
-def _update(at: Context, change: RowChange) -> ChangeEvent:
-    sent_before, sent_after = change.before, _require(change.after, "after")
-    before, after = sent_before, sent_after
-    if sent_before is not None and change.before_sparse:
-        before = _completed(sent_before, sent_after, change)
-        change.notes = [*(change.notes or ()), "BEFORE_MERGED"]
-    if sent_before is not None and change.after_sparse:
-        after = _completed(sent_after, sent_before, change)
-    after_state = _state(after, change)
-    # An update's after image is full exactly when it names every column of the schema, however it came about.
-    if after is not sent_after and after_state != "full":
-        after_state = "merged"
-    key = _key(change, after, before)
-    image = None
-    if before is not None:
-        image = _text(before, _state(before, change) if before is sent_before else "merged")
-    return ChangeEvent.update(at, key, image, _text(after, after_state), _detail(change))
-
-
-def _delete(at: Context, change: RowChange) -> ChangeEvent:
-    before = change.before
-    key = _key(change, before or {}, None)
-    image = _text(before, _state(before, change)) if before is not None else None
-    return ChangeEvent.delete(at, key, image, _detail(change))
-
-
-def _truncate(at: Context, change: RowChange) -> ChangeEvent:
-    return ChangeEvent.truncate(at, _detail(change))
-
-
-def _schema_change(at: Context, change: OtherChange) -> ChangeEvent:
-    return ChangeEvent.schema_change(at, _require(change.ddl, "ddl"), _detail(change))
-
-
-def _transaction(at: Context, change: OtherChange) -> ChangeEvent:
-    return ChangeEvent.transaction(at, _detail(change))
-
-
-def _watermark(at: Context, change: OtherChange) -> ChangeEvent:
-    return ChangeEvent.watermark(at, _detail(change))
-
-
-_ROWS: Mapping[str, Callable[[Context, RowChange], ChangeEvent]] = {
-    "r": _snapshot,
-    "c": _insert,
-    "u": _update,
-    "d": _delete,
-    "t": _truncate,
-}
-_OTHERS: Mapping[str, Callable[[Context, OtherChange], ChangeEvent]] = {
-    "schema": _schema_change,
-    "tx": _transaction,
-    "watermark": _watermark,
-}
-
-
-def _require(value: T | None, what: str) -> T:
-    if value is None:
-        raise ValueError(f"a dialect gave no {what}")
-    return value
-
-
-def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
-    """`other` overlaid with `sparse`, in the order of `other`. What has an issue or was withheld is not filled in."""
-    if not change.issues and not change.unavailable:
-        return other | sparse
-    unknown = {issue.col for issue in change.issues or ()}.union(change.unavailable or ())
-    image = {name: sparse.get(name, value) for name, value in other.items() if name in sparse or name not in unknown}
-    image.update((name, value) for name, value in sparse.items() if name not in image)
-    return image
-
-
-def _state(image: Image, change: RowChange) -> str:
-    schema = change.schema
-    if schema is not None and image.keys() >= schema.column_names:
-        return "full"
-    if change.key_columns and image.keys() == set(change.key_columns):
-        return "key"
-    return "partial"
-
-
-def _text(image: Image, state: str) -> ImageText:
-    return ImageText(_json(image), state)
-
-
-def _detail(change: Change) -> Detail:
-    if isinstance(change, OtherChange):
-        return Detail(notes=change.notes, ext=change.ext)
-    return Detail(change.changed, change.unavailable, change.issues, change.notes, change.ext)
-
-
-def _key(change: RowChange, image: Image, before: Image | None) -> Key:
-    """Return the key out of `image`; key columns that it lacks are taken from `before`.
-
-    No key holds NULL: a row with NULL in a key column has no key, as there may be many such rows. An image that lacks
-    a key column names no row either. Neither is an error: the row is translated without a key, and a note says so.
-
-    Raises:
-        MessageError: INVALID_FIELD for a key column without one faithful value; KEY_CHANGE_INCOMPLETE when the row left
-            a key that nothing tells, as readers would keep the row of that key.
-    """
-    names = change.key_columns
-    if not names:
-        return NO_KEY
-    if change.issues or change.notes:
-        _check_key_values(change)
-    old = before or {}
-    new = {name: image[name] if name in image else old.get(name) for name in names}
-    changed = [name for name in names if name in old and old[name] != new[name]]
-    if None not in new.values():
-        if not changed:
-            return Key(_json(new), change.key_kind)
-        return Key(_json(new), change.key_kind, _left_key(change, old))
-    change.notes = [*(change.notes or ()), "KEY_INCOMPLETE"]
-    if changed or _may_have_left_a_key(change, image, old):
-        return Key(None, NO_KEY.kind, _left_key(change, old))
-    return NO_KEY
-
-
-def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
-    """Whether an update wrote the NULL that its key now holds, as far as the message tells."""
-    if change.op != "u":
-        return False
-    nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]
-    return bool(nulls) and (change.changed is None or not set(nulls).isdisjoint(change.changed))
-
-
-def _left_key(change: RowChange, old: Image) -> str | None:
-    """Return the key that the row had before a key change; None when it held NULL, so that no reader has the row.
-
-    Raises:
-        MessageError: KEY_CHANGE_INCOMPLETE, `old` lacks a column of it.
-    """
-    names = change.key_columns
-    if any(name in old and old[name] is None for name in names):
-        left = None
-    else:
-        lacking = next((name for name in names if name not in old), None)
-        if lacking is not None:
-            reason = f"the key changed, but the before image lacks its column {lacking!r}"
-            raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
-        left = _json({name: old[name] for name in names})
-    change.notes = [*(change.notes or ()), "PK_CHANGED"]
-    return left
-
-
-def _check_key_values(change: RowChange) -> None:
-    """Refuse a key column with an issue or with an assumption: it would name another row, or two rows at once."""
-    for issue in change.issues or ():
-        if issue.col in change.key_columns:
-            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
-            raise MessageError(ErrorCode.INVALID_FIELD, reason)
-    for note in change.notes or ():
-        if note.startswith(_TWO_READINGS) and (column := note.partition("=")[2]) in change.key_columns:
-            reason = f"key column {column!r} has a local time that its zone has twice or never"
-            raise MessageError(ErrorCode.INVALID_FIELD, reason)
-
-
-_TWO_READINGS = (f"{OVERLAP}=", f"{GAP}=")
-
-
-def _json(image: Image) -> str:
-    return _encode(image).decode()
-
-
-_encode = msgspec.json.Encoder().encode
 
 
 def _our_line(error: BaseException) -> str:

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.translator.operations._replay import Read, Yard
-from translator.service.bootstrap import Components, follow, prepare
+from translator.service.bootstrap import prepare
+from translator.service.components import Components
+from translator.service.state_follower import follow
 from translator.settings import Settings
 
 

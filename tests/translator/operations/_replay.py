@@ -22,7 +22,8 @@ from confluent_kafka.admin import (
 )
 
 from translator.codecs.record import Record
-from translator.kafka.topics import TopicAdmin, TopicReader
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.topic_reader import TopicReader
 from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.operations.dlq.replay import ReplayReport, replay
 from translator.service.bootstrap import prepare

@@ -15,7 +15,7 @@ from translator.kafka.oauth import Tokens
 from translator.kafka.producer import producer_config
 from translator.kafka.transactional_producer import transactional_config
 from translator.service.app import _checked, _faust_settings
-from translator.service.bootstrap import transactional_id
+from translator.service.assembly import transactional_id
 from translator.service.start_offsets import offset_lookup_timeout
 from translator.settings import Kafka, Settings, Source, Timing, Web
 

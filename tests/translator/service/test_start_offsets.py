@@ -12,7 +12,7 @@ from dev.broker import Broker
 from tests.integration._workers import commit_noted
 from translator.codecs.record import Record
 from translator.errors import FatalError
-from translator.kafka.topics import TopicAdmin, TopicFacts
+from translator.kafka.admin import TopicAdmin, TopicFacts
 from translator.service.metrics import Metrics
 from translator.service.start_offsets import AddedTopic, GapError, StartOffsets
 

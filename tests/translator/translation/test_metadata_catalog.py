@@ -31,21 +31,21 @@ class TestSchemas:
     def test_announced(self, catalog: MetadataCatalog) -> None:
         """A row may name a schema only after the schemas topic holds it."""
         schema = TableSchema.of("shop", "shop", None, "orders", [], "none")
-        assert not catalog.is_announced(schema)
+        assert not catalog.is_announced(schema.topic_key)
         catalog.announced(schema.topic_key)
-        assert catalog.is_announced(schema)
+        assert catalog.is_announced(schema.topic_key)
 
     def test_of_its_table(self, catalog: MetadataCatalog) -> None:
         """Equal columns in another table, or another source, are announced for themselves."""
         catalog.announced(TableSchema.of("shop", "shop", None, "orders", [], "none").topic_key)
         for source, table in (("till", "orders"), ("shop", "copies")):
-            assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none"))
+            assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none").topic_key)
 
     def test_equal_objects(self, catalog: MetadataCatalog) -> None:
         """It is the schema that is announced, not the object: another one of the same content is known too."""
         one, other = (TableSchema.of("shop", "shop", None, "orders", [], "none") for _ in range(2))
         catalog.announced(one.topic_key)
-        assert [True] * 4 == [catalog.is_announced(schema) for schema in (one, other, one, other)]
+        assert [True] * 4 == [catalog.is_announced(schema.topic_key) for schema in (one, other, one, other)]
 
 
 class TestMetadata:

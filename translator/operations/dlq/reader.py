@@ -10,7 +10,8 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.kafka import client_config
-from translator.kafka.topics import TopicAdmin, TopicReader
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.topic_reader import TopicReader
 from translator.message import Message
 from translator.settings import Settings
 from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark

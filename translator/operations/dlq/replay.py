@@ -24,12 +24,14 @@ from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
-from translator.service.bootstrap import Components, connect, follow
+from translator.service.bootstrap import connect
+from translator.service.components import Components
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
+from translator.service.state_follower import follow
 from translator.settings import Settings
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 

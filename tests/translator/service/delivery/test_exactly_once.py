@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
+from translator.kafka.admin import Committed, TopicAdmin
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.retry import retry_until
-from translator.kafka.topics import Committed, TopicAdmin
 from translator.kafka.transactional_producer import TransactionalProducer, group_metadata, transactional_config
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.service.delivery.base import Batch

@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient
 from dev.broker import Broker
 from tests.translator.service._said import Said, tell
 from translator.errors import ConfigError, RetryableError
-from translator.kafka import topics as topics_module
-from translator.kafka.topics import TopicAdmin, TopicReader, _note
+from translator.kafka import admin as admin_module
+from translator.kafka.admin import TopicAdmin, _note
+from translator.kafka.topic_reader import TopicReader
 from translator.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 
 
@@ -125,8 +126,8 @@ NOBODY_ANSWERS: dict[str, Callable[[TopicAdmin, Settings], object]] = {
 @pytest.fixture
 def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[TopicAdmin, Settings]:
     """The client of a broker that is gone; it does not wait long."""
-    monkeypatch.setattr(topics_module, "_TIMEOUT", 0.5)
-    monkeypatch.setattr(topics_module, "_SOON", 0.5)
+    monkeypatch.setattr(admin_module, "_TIMEOUT", 0.5)
+    monkeypatch.setattr(admin_module, "SOON_SECONDS", 0.5)
     kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     settings = Settings(kafka=kafka, sources=(Source(name="s", dialect="canal", topics=("raw",)),))
     return TopicAdmin({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}), settings

@@ -1,8 +1,7 @@
-"""The topics that the translator needs: checked or created at start; compacted ones are read to their end."""
+"""What is asked of brokers: topics, offsets, rights; and the topics that are missing, made at start."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -10,12 +9,10 @@ from contextlib import closing
 from typing import Any, Literal, TypeVar
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
@@ -34,7 +31,7 @@ _ENDS: Mapping[str, OffsetSpec] = {
     "earliest": OffsetSpec.earliest(),  # type: ignore[no-untyped-call]  # the library left its type out
     "latest": OffsetSpec.latest(),  # type: ignore[no-untyped-call]  # as above
 }
-_DENIED = frozenset(
+DENIED = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,
@@ -58,7 +55,8 @@ _AWAY = frozenset(
     }
 )
 """No broker answers, or not the one that could: the same question may be answered later."""
-_SOON = 5.0  # of what is asked again when it is not answered
+SOON_SECONDS = 5.0
+"""For an answer to what is asked again when none comes."""
 
 
 class TopicFacts(Struct, frozen=True):
@@ -141,7 +139,7 @@ class TopicAdmin:
                 _answer(f"cannot create topic {name}", future)
             except KafkaException as error:
                 code = error.args[0].code()
-                if code in _DENIED:
+                if code in DENIED:
                     raise ConfigError(
                         f"topic {name}: our user may neither see nor create it: give it the right, or create the topic "
                         "and set topics.create: false"
@@ -186,14 +184,14 @@ class TopicAdmin:
             ConfigError: it may not.
         """
         (future,) = self._admin.describe_consumer_groups(
-            [group], include_authorized_operations=True, request_timeout=_SOON
+            [group], include_authorized_operations=True, request_timeout=SOON_SECONDS
         ).values()
         try:
             described = _answer(f"group {group}", future)
         except RetryableError:
             return
         except KafkaException as error:
-            if error.args[0].code() in _DENIED:
+            if error.args[0].code() in DENIED:
                 raise ConfigError(
                     f"group {group}: our user may not use it; docs/operations.md lists its rights"
                 ) from None
@@ -207,7 +205,9 @@ class TopicAdmin:
             RetryableError: no broker answers.
         """
         found = {}
-        for name, future in self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_SOON).items():
+        for name, future in self._admin.describe_topics(
+            TopicCollection(list(names)), request_timeout=SOON_SECONDS
+        ).items():
             try:
                 found[name] = str(_answer(f"topic {name}", future).topic_id)
             except RetryableError:
@@ -232,7 +232,7 @@ class TopicAdmin:
             # Not by the admin client: when brokers were away its question for the offsets of a group is never answered
             # again, or ends the process (librdkafka 2.16). A reader of committed records asks for stable offsets.
             with closing(self._reader(group)) as reader:
-                for place in reader.committed(asked, timeout=_SOON):
+                for place in reader.committed(asked, timeout=SOON_SECONDS):
                     if place.error is not None:
                         raise RetryableError(f"{place.topic}/{place.partition}: {place.error.str()}")
                     if place.offset >= 0:
@@ -265,7 +265,7 @@ class TopicAdmin:
         asked = {TopicPartition(*where): spec for where in partitions}
         found = {}
         admin = AdminClient(self._client)  # one that was there before a leader moved may know its old epoch for ever
-        for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=_SOON).items():
+        for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=SOON_SECONDS).items():
             place = f"{where.topic}/{where.partition}"
             try:
                 offset = int(_answer(place, future).offset)
@@ -352,82 +352,3 @@ def _output_topics(settings: Settings) -> list[NewTopic]:
 
 def _reason(error: KafkaException) -> str:
     return str(error.args[0].str()) or str(error.args[0].name())
-
-
-class TopicReader:
-    """Reads topics from the beginning without a group, and can follow them afterwards.
-
-    Args:
-        after: where to begin instead, for partitions of which a former reader has `reached` that offset.
-    """
-
-    def __init__(
-        self,
-        connection: Mapping[str, Any],
-        facts: Mapping[str, TopicFacts],
-        after: Mapping[tuple[str, int], int] | None = None,
-    ) -> None:
-        self._complaints: ClientErrors | None = connection.get("error_cb")
-        self._consumer = Consumer(
-            {
-                **connection,
-                "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-            }
-        )
-        self._reached: dict[tuple[str, int], int] = {**(after or {})}
-        self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
-        begin = after or {}
-        self._consumer.assign(
-            [TopicPartition(*place, begin.get(place, OFFSET_BEGINNING)) for place in sorted(self._open)]
-        )
-
-    def to_end(self) -> Iterator[Message]:
-        """Every record there is now, and perhaps some that come meanwhile."""
-        ends = {place: self._end(*place) for place in self._open}
-        while self._open:
-            yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
-            # Of a partition that is written without a pause, the library never reports the end. One that is empty must
-            # have answered, too: we may have no right to read it.
-            self._open = {place for place in self._open if self._reached.get(place, -1) < ends[place]}
-
-    def _end(self, topic: str, partition: int) -> float:
-        """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""
-        try:
-            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_SOON)[1]
-        except KafkaException:
-            return math.inf
-
-    def next_offset(self, topic: str, partition: int) -> int:
-        """How far a partition was read: the offset of the next record that comes."""
-        return self._reached.get((topic, partition), 0)
-
-    def poll(self, seconds: float) -> Iterator[Message]:
-        """Records that came since; waits at most that long for the first.
-
-        Raises:
-            FatalError: a topic cannot be read, or brokers refuse us by now.
-        """
-        message: Any  # what it says of its place is never None, whatever its types say
-        for message in self._consumer.consume(1000, seconds):
-            error = message.error()
-            place, offset = (message.topic(), message.partition()), message.offset()
-            if error is None:
-                self._reached[place] = offset + 1
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._reached[place] = offset
-                self._open.discard(place)
-            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                continue  # the library asks for the coordinator of the group that it insists on and nobody joins
-            elif error.fatal() or not error.retriable():
-                kind = ConfigError if error.code() in _DENIED else FatalError
-                raise kind(f"cannot read {message.topic()}: {error.str()}")
-        if self._complaints is not None and (refusal := self._complaints.refusal(needed=True)):
-            raise FatalError(f"kafka: {refusal}")
-
-    def close(self) -> None:
-        self._consumer.close()

@@ -1,0 +1,92 @@
+"""Topics from the beginning to their end, and what comes afterwards: compacted topics, dead letters. No group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from translator.errors import ConfigError, FatalError
+from translator.kafka.admin import DENIED, SOON_SECONDS, TopicFacts
+from translator.kafka.client_errors import ClientErrors
+
+
+class TopicReader:
+    """A reader of whole topics.
+
+    Args:
+        after: where to begin instead, for partitions of which a former reader has `reached` that offset.
+    """
+
+    def __init__(
+        self,
+        connection: Mapping[str, Any],
+        facts: Mapping[str, TopicFacts],
+        after: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
+        self._complaints: ClientErrors | None = connection.get("error_cb")
+        self._consumer = Consumer(
+            {
+                **connection,
+                "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "error",
+            }
+        )
+        self._reached: dict[tuple[str, int], int] = {**(after or {})}
+        self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
+        begin = after or {}
+        self._consumer.assign(
+            [TopicPartition(*place, begin.get(place, OFFSET_BEGINNING)) for place in sorted(self._open)]
+        )
+
+    def to_end(self) -> Iterator[Message]:
+        """Every record there is now, and perhaps some that come meanwhile."""
+        ends = {place: self._end(*place) for place in self._open}
+        while self._open:
+            yield from self.poll(0.1)  # consume waits so long for a thousand records, though the end was reached
+            # Of a partition that is written without a pause, the library never reports the end. One that is empty must
+            # have answered, too: we may have no right to read it.
+            self._open = {place for place in self._open if self._reached.get(place, -1) < ends[place]}
+
+    def _end(self, topic: str, partition: int) -> float:
+        """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""
+        try:
+            return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SOON_SECONDS)[1]
+        except KafkaException:
+            return math.inf
+
+    def next_offset(self, topic: str, partition: int) -> int:
+        """How far a partition was read: the offset of the next record that comes."""
+        return self._reached.get((topic, partition), 0)
+
+    def poll(self, seconds: float) -> Iterator[Message]:
+        """Records that came since; waits at most that long for the first.
+
+        Raises:
+            FatalError: a topic cannot be read, or brokers refuse us by now.
+        """
+        message: Any  # what it says of its place is never None, whatever its types say
+        for message in self._consumer.consume(1000, seconds):
+            error = message.error()
+            place, offset = (message.topic(), message.partition()), message.offset()
+            if error is None:
+                self._reached[place] = offset + 1
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._reached[place] = offset
+                self._open.discard(place)
+            elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                continue  # the library asks for the coordinator of the group that it insists on and nobody joins
+            elif error.fatal() or not error.retriable():
+                kind = ConfigError if error.code() in DENIED else FatalError
+                raise kind(f"cannot read {message.topic()}: {error.str()}")
+        if self._complaints is not None and (refusal := self._complaints.refusal(needed=True)):
+            raise FatalError(f"kafka: {refusal}")
+
+    def close(self) -> None:
+        self._consumer.close()

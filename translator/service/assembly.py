@@ -1,0 +1,117 @@
+"""Parts of the service, built from its settings: translators, codecs, the registry, transactions."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+
+from cdc_core.envelope import schema_text
+from translator import dialects
+from translator.codecs import Codec
+from translator.codecs import build as build_codec
+from translator.codecs.avro import HEADER, confluent_header
+from translator.errors import ConfigError
+from translator.kafka.schema_registry import SchemaRegistry, value_subject
+from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
+from translator.message import Setup
+from translator.service.delivery.base import Delivery
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery
+from translator.service.metadata_wait import FetchSchema
+from translator.service.metrics import Metrics
+from translator.settings import Settings, Source
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.source_order import NativeOrder
+from translator.translation.translate import Translator
+
+log = structlog.get_logger("translator")
+
+
+def build_translators(settings: Settings, catalog: MetadataCatalog) -> dict[str, Translator]:
+    """One translator per source.
+
+    Raises:
+        ConfigError: a dialect or one of its options is not valid.
+    """
+    return {source.name: _translator(source, settings, catalog) for source in settings.sources}
+
+
+def _translator(source: Source, settings: Settings, catalog: MetadataCatalog) -> Translator:
+    limits = settings.limits.limits()
+    tables = tuple(table.declared() for table in source.tables)
+    setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
+    dialect = dialects.build(source.dialect, setup, source.options)
+    order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
+    return Translator(source.name, dialect, limits, order)
+
+
+def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambda _: HEADER) -> dict[str, Codec]:
+    """One codec per topic of events, by topic; the canonical one first.
+
+    Args:
+        avro_header: gives what the Avro values of a topic begin with; asked only for topics that hold some.
+
+    Raises:
+        ConfigError: a codec or one of its options is not valid.
+    """
+    output = settings.output
+    projections = [(projection.topic, projection.codec, projection.options) for projection in settings.projections]
+    wanted: list[tuple[str, str, Mapping[str, Any]]] = [(output.topic, output.codec, {}), *projections]
+    codecs = {}
+    for topic, name, options in wanted:
+        try:
+            codecs[topic] = build_codec(name, options, partial(avro_header, topic))
+        except ConfigError as error:
+            raise ConfigError(f"topic {topic}: {error}") from None
+    return codecs
+
+
+def avro_header(settings: Settings, topic: str) -> bytes:
+    """Names the schema of the topic's values: by its id in the registry; without one, by its fingerprint.
+
+    The id is asked for once. It is in every value from then on, so a registry that goes away later is not missed.
+    """
+    if settings.registry is None:
+        return HEADER
+    registry = SchemaRegistry(settings.registry)
+    subject = value_subject(topic)
+    schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
+    log.info("schema id of the registry", subject=subject, id=schema_id)
+    return confluent_header(schema_id)
+
+
+def open_transactions(
+    settings: Settings, config: Mapping[str, Any], outside: Delivery, metrics: Metrics, note: Callable[[str], str]
+) -> ExactlyOnceDelivery:
+    seconds = settings.timing.delivery
+    name = transactional_id(settings)
+    log.info("transactions", transactional_id=name)
+    config = transactional_config(config, name, seconds, reports=bool(settings.codes("hold_table")))
+    return ExactlyOnceDelivery(
+        TransactionalProducer.from_config(config),
+        outside,
+        metrics.account,
+        note,
+        metrics.transactions.observe,
+        seconds,
+        settings.bounds,
+    )
+
+
+def transactional_id(settings: Settings) -> str:
+    """A name that no other running process has, and that the next process in this place has again.
+
+    So the next one ends at once what a killed one left open. What keeps processes apart on a host is the port of the
+    probes.
+    """
+    return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"
+
+
+def fetch_schema(settings: Settings) -> FetchSchema | None:
+    """What asks the registry for the schemas of writers; None without a registry."""
+    if settings.registry is None:
+        return None
+    return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

@@ -1,0 +1,52 @@
+"""What the running service is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.subscription import Subscribed
+from translator.kafka.topic_reader import TopicReader
+from translator.service.delivery.base import Delivery
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery
+from translator.service.metadata_wait import MetadataWaiter
+from translator.service.metrics import Metrics
+from translator.service.pipeline import Pipeline, Target
+from translator.service.start_offsets import StartOffsets
+from translator.settings import Settings
+from translator.state.contradiction_marks import Contradictions
+from translator.state.hold_journal import TopicJournal
+from translator.state.table_holds import Holds
+from translator.translation.metadata_catalog import MetadataCatalog, Named
+from translator.translation.translate import Translator
+
+
+class Components(Struct):
+    """What the running service is made of."""
+
+    settings: Settings
+    client: Mapping[str, Any]  # connection settings
+    topics: TopicAdmin
+    subscribed: Subscribed
+    catalog: MetadataCatalog
+    translators: dict[str, Translator]  # by source
+    contradictions: Contradictions
+    positions: StartOffsets
+    reader: TopicReader
+    delivery: Delivery
+    metrics: Metrics
+    waiter: MetadataWaiter
+    pipeline: Pipeline
+    outdated: set[Named]
+    """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
+    target: Target
+    holds: Holds
+    journal: TopicJournal
+
+    @property
+    def transactions(self) -> ExactlyOnceDelivery | None:
+        """The delivery, where it writes transactions."""
+        return self.delivery if isinstance(self.delivery, ExactlyOnceDelivery) else None

@@ -1,0 +1,64 @@
+"""What other processes of the group write to the compacted topics, taken in as it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import structlog
+
+from translator.service.components import Components
+from translator.state.contradiction_marks import PREFIX
+from translator.state.metadata_loader import load_document
+from translator.state.metadata_topic import document_record
+
+log = structlog.get_logger("translator")
+
+
+def follow(components: Components, records: Iterable[Any]) -> None:
+    """Take in what came of the compacted topics since the start, to where the reader is.
+
+    Raises:
+        ContradictionError: a record marks one that stands.
+    """
+    for record in records:
+        apply_state_record(components, record, fresh=True)
+    components.journal.follow(components.reader.next_offset(components.settings.output.metadata_topic, 0))
+
+
+def apply_state_record(components: Components, record: Any, *, fresh: bool) -> None:
+    """Take one record of a compacted topic in.
+
+    Args:
+        fresh: it came since the start.
+
+    Raises:
+        ContradictionError: it marks one that stands.
+    """
+    key = (record.key() or b"").decode()
+    if components.holds.apply_state_record(key, record.value(), fresh=fresh) or record.value() is None:
+        return
+    if record.topic() == components.settings.output.schemas_topic:
+        components.catalog.announced(key)
+        return
+    if key.startswith(PREFIX):
+        components.contradictions.check(key, record.value())
+        return
+    loaded = load_document(record, components.translators, components.catalog)
+    if loaded is None:
+        return
+    if loaded.refusal is not None:
+        log.warning("metadata refused", source=loaded.source, id=loaded.key, reason=loaded.refusal.reason)
+        return
+    (components.outdated.discard if loaded.is_newest else components.outdated.add)((loaded.source, loaded.key))
+
+
+async def restore(components: Components) -> None:
+    """Write newest documents that the metadata topic would forget: of a key, compaction keeps the last record.
+
+    Two processes that learn two documents of one id at the same time may write them in either order.
+    """
+    for source, key in sorted(components.outdated):
+        record = document_record(source, key, components.catalog.document(source, key))
+        await components.delivery.confirm(components.settings.output.metadata_topic, record)
+        components.outdated.discard((source, key))
