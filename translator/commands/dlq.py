@@ -167,7 +167,7 @@ def _time(timestamp_ms: int) -> str:
 
 
 def _facts(found: StoredLetter) -> dict[str, Any]:
-    """What is told of a letter: nothing out of the rows of its message."""
+    """Return the line for a letter: nothing out of the rows of its message."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
@@ -176,7 +176,7 @@ def _facts(found: StoredLetter) -> dict[str, Any]:
         "code": letter.code,
         "reason": letter.reason,
         "source": letter.source,
-        "table": found.table,
+        "tables": found.tables,
         "output": letter.output,
         "replayed": found.replayed,
         "version": letter.version,
@@ -194,7 +194,7 @@ def _print_groups(letters: list[StoredLetter]) -> None:
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
-        groups.setdefault((letter.source, letter.code, found.table or "", letter.output or ""), []).append(found)
+        groups.setdefault((letter.source, letter.code, ", ".join(found.tables), letter.output or ""), []).append(found)
     table = Table("source", "code", "table", "only in", "letters", "replayed", "first", "last", "for example")
     for key, group in sorted(groups.items()):
         times = [found.timestamp_ms for found in group]
@@ -218,7 +218,7 @@ def _print_held(held: Mapping[HeldTable, HoldMark]) -> None:
 
 
 def _still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
-    """What the operator is told of the tables that a replay leaves held."""
+    """Give the lines about the tables that a replay leaves held."""
     named = [
         f"{of} (offset {mark.since}, {mark.code})"
         for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)
@@ -239,8 +239,8 @@ def _print_letter(found: StoredLetter) -> None:
     for name, value in letter.ours:
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         click.echo(f"{name}: {text}")
-    if found.table:
-        click.echo(f"table: {found.table}")
+    if found.tables:
+        click.echo(f"table: {', '.join(found.tables)}")
     for name, value in message.headers:
         click.echo(f"header {name}: {'null' if value is None else f'{len(value)} bytes'}")
     for what, body in (("key", message.key), ("value", message.value)):

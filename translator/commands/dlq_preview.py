@@ -1,4 +1,4 @@
-"""What may be shown of a message: its structure and lengths, never a value."""
+"""A preview of a message: its structure and lengths, never a value."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
     *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
 )
-"""What is told of an event: nothing out of a row."""
+"""The fields of an event that are printed: nothing out of a row."""
 
 
 @click.command()

@@ -111,7 +111,7 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
 
 
 def _form(text: bytes) -> Form:
-    """What a line is by its members.
+    """Return the kind of a line, by its members.
 
     Raises:
         ValueError: it is neither.

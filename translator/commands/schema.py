@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # at run time below: help and `translator translate` start wi
 
 @click.group()
 def schema() -> None:
-    """What is known of tables: schemas that events name, and learned metadata."""
+    """Tables: the schemas that events name, and learned metadata."""
 
 
 @schema.command()

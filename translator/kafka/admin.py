@@ -1,4 +1,4 @@
-"""What is asked of brokers: topics, offsets, rights; and the topics that are missing, made at start."""
+"""Questions to brokers: topics, offsets, rights; and the topics that are missing, made at start."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SOON_SECONDS = 5.0
 
 
 class TopicFacts(Struct, frozen=True):
-    """What the broker says about a topic."""
+    """The broker's facts about a topic."""
 
     id: str
     partitions: int
@@ -178,7 +178,7 @@ class TopicAdmin:
         return facts
 
     def check_group(self, group: str) -> None:
-        """Whether our user may be a member of the group. Where nobody can tell yet, joining it will.
+        """Check that our user may be a member of the group. Where nobody can tell yet, joining it will.
 
         Raises:
             ConfigError: it may not.
@@ -221,7 +221,7 @@ class TopicAdmin:
         return found
 
     def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
-        """What a group has committed, of partitions for which it has; open transactions are waited for.
+        """Return the offsets that a group has committed, of partitions for which it has; wait for open transactions.
 
         Raises:
             RetryableError: no broker answers.
@@ -286,7 +286,7 @@ class TopicAdmin:
         return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}
 
     def is_compacted(self, name: str) -> bool:
-        """Whether Kafka may have taken single records out of a topic.
+        """Say whether Kafka may have taken single records out of a topic.
 
         Raises:
             ConfigError: the topic's configuration cannot be read.
@@ -306,7 +306,7 @@ class TopicAdmin:
 
 
 def _answer(what: str, future: Future[Answer]) -> Answer:
-    """What a broker answers to the admin client. A refusal of its own is for the caller to judge.
+    """Return the answer of a broker to the admin client. A refusal of its own is for the caller to judge.
 
     Raises:
         RetryableError: none answers.
@@ -329,7 +329,7 @@ def _check_right(where: str, rights: Collection[AclOperation] | None, right: Acl
 
 
 def _note(place: TopicPartition) -> str:
-    """What was written beside an offset. Of what librdkafka gives, anything may lie behind its end (see positions)."""
+    """Return the note beside an offset. In the text of librdkafka anything may lie behind its end (`start_offsets`)."""
     try:
         return place.metadata or ""
     except UnicodeDecodeError as error:

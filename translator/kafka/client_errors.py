@@ -1,4 +1,4 @@
-"""Why no broker is reached: told by librdkafka beside its answers, and the same for all clients of a process.
+"""The reasons why no broker is reached: librdkafka tells them beside its answers, alike to all clients of a process.
 
 A client that is refused gets the same answer as one whose brokers are away: none. The difference is in what it
 complains of meanwhile. What waiting does not cure is a refusal; what it may cure is only worth saying.
@@ -84,7 +84,7 @@ class ClientErrors:
         return None
 
     def refusal(self, *, needed: bool) -> str | None:
-        """What was refused and what to look at; None while nothing was.
+        """Return the refusal and what to look at; None while nothing was refused.
 
         Args:
             needed: only by brokers of the cluster; a bootstrap address may refuse as long as others answer.
@@ -99,7 +99,7 @@ class ClientErrors:
         return f"{quote(text, 300)[1:-1]}; {advice}"
 
     def _distrust(self, host: str, port: int) -> str | None:
-        """Why a broker's certificate is not trusted, by Python's words: librdkafka only says that it is not."""
+        """Return Python's reason for distrusting a broker's certificate: librdkafka gives none."""
         if self._context is None:
             return None
         try:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin, TopicFacts
-from translator.kafka.topic_reader import TopicReader
+from translator.kafka.topic_reader import TopicReader, next_records
 from translator.message import Message
 from translator.settings import Settings
 
@@ -72,7 +72,7 @@ class Partitions:
         return Range(topic, partition, low, high)
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Where the group would go on; a partition of which it has committed nothing is missing.
+        """Return the offsets at which the group would go on; a partition of which it has committed nothing is missing.
 
         Raises:
             RetryableError: the broker cannot say.
@@ -96,8 +96,7 @@ class Partitions:
         self._consumer.assign([TopicPartition(wanted.topic, wanted.partition, wanted.first)])
         heard = time.monotonic()
         while True:
-            # Short, because the call waits for that many records even when the end of the partition is among them.
-            records: list[Any] = self._consumer.consume(1000, 0.1)  # their offsets are never None, whatever types say
+            records = next_records(self._consumer, 1.0)
             for record in records:
                 error = record.error()
                 if error is None:

@@ -1,4 +1,4 @@
-"""Where all that comes of a raw partition goes: one partition of each topic that is written (docs/design.md §4.3)."""
+"""The partition, of each topic that is written, for all that comes of a raw partition (docs/design.md §4.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which raw topics there are: the names and patterns of the sources, held against what the brokers have."""
+"""The raw topics that there are: the names and patterns of the sources, held against the topics of the brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Subscribed: TypeAlias = dict[str, Source]
 """Raw topics by name, each with its source."""
 
 INTERNAL = "__"
-"""What the names of Kafka's own topics begin with: no pattern means them."""
+"""The beginning of the names of Kafka's own topics: no pattern means them."""
 
 
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:

@@ -1,1 +1,1 @@
-"""What operators run beside the service; none of it joins its consumer group."""
+"""Operations that are run beside the service; none joins its consumer group."""

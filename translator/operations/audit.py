@@ -28,7 +28,7 @@ class AuditFinding(Struct, frozen=True):
 
 
 class AuditFindings(Struct):
-    """How many there are, and the first of them."""
+    """A count, and the first that were counted."""
 
     count: int = 0
     first: list[AuditFinding] = field(default_factory=list)
@@ -40,7 +40,7 @@ class AuditFindings(Struct):
 
 
 class Account(Struct):
-    """What became of the records of one range: records = translated + dead + skipped + learned + lost."""
+    """The account of one range: records = translated + dead + skipped + learned + lost."""
 
     topic: str
     partition: int
@@ -92,7 +92,7 @@ class AuditReport(Struct):
 
 
 class RecordOrigin(Struct, frozen=True):
-    """What a written record says about where it came from. `n` is None for a dead letter."""
+    """The origin that a written record names. `n` is None for a dead letter."""
 
     source: str
     topic: str
@@ -161,7 +161,7 @@ def _ranges(
     end: int | None,
     say: Callable[[str], None],
 ) -> list[Range]:
-    """What is to be checked. An end that is asked for may lie beyond the committed offset."""
+    """Return the ranges to check. An end that is asked for may lie beyond the committed offset."""
     topics = sorted(again.raw_topics) if topic is None else [topic]
     places: list[Place] = []
     for name in topics:
@@ -307,7 +307,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
 
 
 def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
-    """How many of the events are, in one copy or more, not what translating gives now."""
+    """Count the events of which a copy differs from what translating gives now."""
     now = [{digest(record.key, record.value, record.headers)} for record in translation.canonical]
     return sum(n >= len(now) or set(copies) != now[n] for n, copies in events.items())
 

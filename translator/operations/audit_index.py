@@ -1,4 +1,4 @@
-"""What the written topics hold, put in the order of the raw offsets that it came of.
+"""An index of the written topics, in the order of the raw offsets that their records came of.
 
 It lies in a temporary file, not in memory: events of a raw partition come in any order when they were written more than
 once, so nothing can be judged before the last one is read.
@@ -48,7 +48,7 @@ class IndexEntry(Struct):
     events: dict[int, list[bytes]] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     partitions: set[int] = field(default_factory=set)
-    """Where the events lie."""
+    """The canonical partitions of the events."""
 
 
 class AuditIndex:
@@ -77,7 +77,7 @@ class AuditIndex:
         self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
 
     def of(self, raw: int, first: int, end: int) -> Iterator[IndexEntry]:
-        """What came of a range of a raw partition, by rising offsets."""
+        """Give the entries of a range of a raw partition, by rising offsets."""
         query = "SELECT at, n, content, partition FROM entry WHERE raw = ? AND at >= ? AND at < ? ORDER BY at, n"
         for offset, entries in groupby(self._database.execute(query, (raw, first, end)), itemgetter(0)):
             found = IndexEntry(offset)

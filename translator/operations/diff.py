@@ -33,7 +33,7 @@ class Example(Struct, frozen=True, omit_defaults=True):
 
 
 class Difference(Struct):
-    """How many there are, and the first of them."""
+    """A count, and the first that were counted."""
 
     count: int = 0
     first: list[Example] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Difference(Struct):
 
 
 class Comparison(Struct):
-    """What two topics have in common and what not."""
+    """The comparison of two topics."""
 
     a: str
     b: str

@@ -35,7 +35,7 @@ class LearnedMetadata(Struct, frozen=True):
 
 
 class LearnReport(Struct):
-    """What was read of a source, and what it taught."""
+    """The reading of a source: counts, and the metadata that it brought."""
 
     source: str
     topics: list[str]
@@ -101,7 +101,7 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
 def _written(
     reader: TopicReader, catalog: MetadataCatalog, translators: Mapping[str, Translator]
 ) -> dict[Named, bytes]:
-    """What the metadata topic holds of these sources, by its key; the catalog learns it."""
+    """Read the documents of these sources in the metadata topic, by key, into the catalog."""
     written: dict[Named, bytes] = {}
     for record in reader.to_end():
         if loaded := load_document(record, translators, catalog):

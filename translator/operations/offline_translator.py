@@ -81,7 +81,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """What the broker says about a topic, asked once.
+        """Return the broker's facts about a topic, asked once.
 
         Raises:
             ConfigError: it does not exist.
@@ -91,7 +91,7 @@ class OfflineTranslator:
         return self._facts[topic]
 
     def translator(self, topic: str) -> Translator:
-        """Who translates a raw topic.
+        """Return the translator of a raw topic.
 
         Raises:
             ConfigError: no source reads it.
@@ -101,7 +101,7 @@ class OfflineTranslator:
         return self._by_source[self.raw_topics[topic]]
 
     def partition_in(self, written: str, topic: str, partition: int) -> int:
-        """Where all that comes of a raw partition lies in a topic that is written (docs/design.md §4.3)."""
+        """Return the partition of a written topic that has all that comes of a raw partition (docs/design.md §4.3)."""
         return output_partition(topic, partition, self.facts(written).partitions)
 
     def resolver(self, to: OutputTopic) -> Resolver:

@@ -27,7 +27,7 @@ Bury = Callable[[Message, DeadLetter], None]
 
 
 class Selection(Struct, frozen=True):
-    """Which events of which raw records, and where to."""
+    """The events of a range of raw records, and the topic for them."""
 
     topic: str
     partition: int

@@ -111,7 +111,7 @@ def transactional_id(settings: Settings) -> str:
 
 
 def fetch_schema(settings: Settings) -> FetchSchema | None:
-    """What asks the registry for the schemas of writers; None without a registry."""
+    """Return the function that asks the registry for the schemas of writers; None without a registry."""
     if settings.registry is None:
         return None
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

@@ -90,7 +90,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     target = _target(
         settings, version, codecs, {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in facts}
     )
-    reader = TopicReader(client, {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)})
+    compacted = {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)}
+    reader = TopicReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
     waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     confirm = partial(delivery.confirm, output.metadata_topic)

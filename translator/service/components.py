@@ -1,4 +1,4 @@
-"""What the running service is made of."""
+"""The parts of the running service."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from translator.translation.translate import Translator
 
 
 class Components(Struct):
-    """What the running service is made of."""
+    """The parts of the running service."""
 
     settings: Settings
     client: Mapping[str, Any]  # connection settings

@@ -35,7 +35,7 @@ FETCH_WAIT_MS = 50
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """What Faust does not offer: committed records only, short waits for idle partitions, notes beside offsets.
+    """A fetcher with what Faust's lacks: committed records only, short waits for idle partitions, notes beside offsets.
 
     Args:
         note: what to commit beside an offset of a topic.
@@ -72,7 +72,7 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Drain(NamedTuple):
-    """How partitions are given away.
+    """The way in which partitions are given away.
 
     `begin` is called first: what waits for something else than delivery is to be given back (`give_back`). Then there
     are `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
@@ -92,7 +92,7 @@ class BatchConsumer(driver.Consumer):
     drain: Drain
     positions: StartOffsets
     offsets: ExactlyOnceDelivery | None
-    """What commits them instead of us."""
+    """The delivery that commits offsets instead of the consumer."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
@@ -214,7 +214,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def membership(self, message: Any) -> bytes | None:
-        """Who we were in the group when a batch was fetched, for transactions; None: we are somebody else by now."""
+        """Return our membership of the group when a batch was fetched; None: we are another member by now."""
         generation, membership = self._joined
         return membership if message.generation_id == generation else None
 
@@ -273,7 +273,7 @@ class BatchConsumer(driver.Consumer):
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
-        """What was fetched while the flow stood still is fetched again, from where the partitions begin.
+        """Fetch again, from where the partitions begin, what was fetched while the flow stood still.
 
         A fetch that began before a rebalance may end after the partitions were placed, and take their first records.
         Upstream seeks to the committed offsets then, but never to offset 0: the records would be lost.

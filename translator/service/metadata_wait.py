@@ -118,7 +118,7 @@ class MetadataWaiter:
         return None
 
     def _over(self, source: str, key: str, deadline: float) -> bool:
-        """Whether to wait no longer: later messages of that key do not begin to."""
+        """Say whether to wait no longer; then later messages of that key do not begin to."""
         if not self._catalog.is_given_up(source, key):
             if asyncio.get_running_loop().time() < deadline:
                 return False

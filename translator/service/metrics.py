@@ -19,7 +19,7 @@ PARTITION = ("source", "topic", "partition")
 
 
 class BatchAccount(Struct):
-    """What became of the records of one batch; counted when the batch is acknowledged."""
+    """The account of one batch: its records by outcome. Counted when the batch is acknowledged."""
 
     source: str
     topic: str

@@ -49,7 +49,7 @@ class PartitionWorkers(Generic[P, B]):
 
     @property
     def bytes(self) -> int:
-        """What waits or is being processed."""
+        """The bytes that wait or are being processed."""
         return self._bytes
 
     async def put(self, partition: P, batch: B) -> None:

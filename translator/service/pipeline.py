@@ -29,7 +29,7 @@ log = structlog.get_logger("translator")
 
 
 class RawRecord(Protocol):
-    """What is read of a record of the consumer library."""
+    """The part of a record of the consumer library that is read."""
 
     offset: int
     timestamp: int
@@ -60,7 +60,7 @@ class Target(Struct, frozen=True):
 
 
 class MessageContext(Struct, frozen=True, gc=False):
-    """What goes with a message through the pipeline."""
+    """A message with everything that goes with it through the pipeline."""
 
     message: Message
     translator: Translator

@@ -19,7 +19,7 @@ from translator.settings import Settings, Source, Start
 
 
 class TopicPreview(Struct, frozen=True):
-    """What is known of raw topics before they are read."""
+    """Facts and metadata of raw topics, gathered before they are read."""
 
     facts: dict[str, TopicFacts]
     metadata: dict[str, list[Message]]  # by source
@@ -61,7 +61,7 @@ def add_topics(
 
 
 def configured_start(settings: Settings, source: Source) -> Start:
-    """Where the topics of a source begin that are there when the process starts."""
+    """Return where the topics of a source begin that are there when the process starts."""
     return settings.start if source.start is None else source.start
 
 

@@ -34,7 +34,7 @@ class OutputTopic(Struct, frozen=True):
 
 
 class EventOutput(Struct, frozen=True):
-    """Where all events go, and in which form: the canonical topic or a projection."""
+    """A topic of events and its form: the canonical topic or a projection."""
 
     codec: Encoder
     to: OutputTopic
@@ -49,18 +49,18 @@ class Outputs(Struct, frozen=True):
 
 
 Encoded: TypeAlias = Sequence[tuple[OutputTopic, list[Record] | DeadLetter]]
-"""What a message is for each output, the canonical topic first: all its records, or why there are none."""
+"""The records of a message for each output, the canonical topic first; or the dead letter that says why none."""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
 
 class Translation(Struct, frozen=True, gc=False):
-    """What becomes of a message."""
+    """The result for one message: its records for every output, or the reason for having none."""
 
     read: Events | DeadLetter | Skip | Learned
-    """What its dialect makes of it: guards look at this."""
+    """The result of its dialect: guards look at this."""
     outcome: Events | DeadLetter | Skip | Learned
-    """What it counts as: a message that was read may fit no topic."""
+    """The outcome that it counts as: a message that was read may fit no topic."""
     events: Events | None = None
     """Its events, or those that its metadata announce."""
     encoded: Encoded = ()

@@ -1,4 +1,4 @@
-"""Where the reading of a partition begins: where the group left it, and never anywhere else without a word.
+"""The offset at which the reading of a partition begins: where the group left it, and no other without a word.
 
 The client library would jump: from a committed offset that is gone to the earliest there is, and, when a topic was made
 again, to whatever lies at the same number. Here both are a gap (docs/design.md §6), and end the process.
@@ -39,7 +39,7 @@ Partition: TypeAlias = tuple[str, int]
 
 
 def offset_lookup_timeout(settings: Settings) -> float:
-    """How long the places of partitions are asked for.
+    """Return the seconds for which the offsets of partitions are asked for.
 
     While a transaction of a process that is gone is open, its offsets are not known: that ends with its timeout.
     """
@@ -55,7 +55,7 @@ class AddedTopic(Struct, frozen=True):
 
 
 class PartitionOffsets(Struct, frozen=True):
-    """What the broker says of a partition: the group's offset with its note, and the offsets there are."""
+    """The broker's facts about a partition: the group's offset with its note, and the offsets there are."""
 
     committed: Committed | None
     earliest: int
@@ -73,7 +73,7 @@ class Gap(Struct, frozen=True):
     earliest: int
     end: int
     missing: int | None
-    """How many offsets; None where nobody can know."""
+    """Return the number of offsets; None where nobody can know."""
     cause: str
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class GapError(FatalError):
 
 
 class FoundOffsets(Struct, frozen=True):
-    """Where to read on. `new`: those of the offsets that are not committed yet, and must be before reading."""
+    """The offsets at which to read on. `new`: those that are not committed yet, and must be before reading."""
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
@@ -127,7 +127,7 @@ class StartOffsets:
         self._known[topic] = known
 
     def note(self, topic: str) -> str:
-        """What is committed beside an offset: which incarnation of the topic it belongs to."""
+        """Return the note to commit beside an offset: the incarnation of the topic that it belongs to."""
         return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
@@ -151,7 +151,7 @@ class StartOffsets:
         return FoundOffsets({**left, **new}, new)
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
-        """Why a position that was good when it was found is not there any more. It is never accepted while running."""
+        """Return the reason why an offset that was found is not there any more. While running, none is accepted."""
         try:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:
@@ -227,7 +227,7 @@ class StartOffsets:
     def _starts(
         self, partitions: list[Partition], places: Mapping[Partition, PartitionOffsets]
     ) -> dict[Partition, int]:
-        """Where partitions begin that the group never committed."""
+        """Return the offsets of partitions that the group never committed."""
         starts = {}
         for where in partitions:
             known = self._known[where[0]]

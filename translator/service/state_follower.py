@@ -1,4 +1,4 @@
-"""What other processes of the group write to the compacted topics, taken in as it comes."""
+"""The follower of the compacted topics: it takes in what other processes of the group write there."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _LAST_WORDS = 5.0
 
 
 class Watched(Struct, frozen=True):
-    """What must move on.
+    """A number that must change from time to time.
 
     Args:
         seconds: how long it may stand.
@@ -89,7 +89,7 @@ class Watchdog:
         os._exit(1)
 
     def _place(self) -> str:
-        """Where the event loop is: code only, no data."""
+        """Return the place of the event loop: code only, no data."""
         frame = sys._current_frames().get(self._main)
         places: list[str] = []
         while frame is not None and len(places) < 3:

@@ -1,1 +1,1 @@
-"""What the consumer group remembers in compacted topics."""
+"""The memory of the consumer group, in compacted topics."""

@@ -22,7 +22,7 @@ class LoadedDocument(Struct, frozen=True):
     is_newest: bool
     """False: a newer document of this key is known, or this one was refused."""
     refusal: MessageError | None
-    """Why it cannot be read: an earlier release took it. The messages that need it say so."""
+    """The reason why it cannot be read: an earlier release took it. The messages that need it say so."""
 
 
 def load_document(

@@ -9,7 +9,7 @@ from translator.codecs.record import Record
 
 
 class LearnedDocument(NamedTuple):
-    """What a source has learned under a key."""
+    """A document that a source has learned under a key."""
 
     source: str
     key: str
@@ -22,7 +22,7 @@ def document_record(source: str, key: str, document: bytes | None) -> Record:
 
 
 def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:
-    """What a record of the metadata topic teaches these sources; a mark nothing, for no source is named like one."""
+    """Return the document of a record for these sources; None for a mark, for no source is named like one."""
     source, _, key = (record.key() or b"").decode().partition("/")
     document = record.value()
     return LearnedDocument(source, key, document) if document is not None and source in sources else None

@@ -1,4 +1,4 @@
-"""What the service has written down of tables: their schemas, and the metadata that it has learned of them."""
+"""A snapshot of the compacted topics: schemas of tables, and the metadata that were learned of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.state.metadata_topic import document_of
 
 
 class StateSnapshot(Struct, frozen=True):
-    """What the two compacted topics hold, the newest record of each key. Times are those of the records, in ms."""
+    """The newest record of each key of the two compacted topics. Times are those of the records, in milliseconds."""
 
     schemas: dict[str, tuple[int, TableSchema]]
     """By key: source/db/schema/table/schema_id, `/` and `%` in names percent-encoded."""

@@ -42,7 +42,7 @@ Partition: TypeAlias = tuple[str, int]
 
 
 class HeldTable(Struct, frozen=True):
-    """What a hold is on. `table` None: whatever the partition carries."""
+    """The table that is held. `table` None: all that the partition carries."""
 
     topic: str
     topic_id: str
@@ -51,7 +51,7 @@ class HeldTable(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What follows the prefix in the keys of the metadata topic."""
+        """The text behind the prefix in the keys of the metadata topic."""
         named = (self.table.db, self.table.schema, self.table.table) if self.table else None
         return msgspec.json.encode([self.topic, self.topic_id, self.partition, named]).decode()
 
@@ -61,7 +61,7 @@ class HeldTable(Struct, frozen=True):
 
 
 class HoldMark(Struct, frozen=True):
-    """Why a table is held: the document of its record."""
+    """The reason for a hold: the document of its record."""
 
     since: int
     """Offset of the message that could not be translated."""
@@ -79,7 +79,7 @@ class CaughtUp(Struct, frozen=True):
 
 
 class Journal(Protocol):
-    """Where holds are written, and what is asked before a partition is taken over."""
+    """The journal of holds: it writes them, and is asked before a partition is taken over."""
 
     letters_id: str
 
@@ -202,11 +202,11 @@ class Holds:
     # -- messages, in the order of their partition
 
     def __contains__(self, place: Partition) -> bool:
-        """Whether anything is held of a partition."""
+        """Say whether anything of a partition is held."""
         return place in self._mine
 
     def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
-        """What holds a message with rows of these tables, or None. One before the hold is none of its business."""
+        """Return the hold on a message with rows of these tables, or None. One before the hold is not concerned."""
         held = self._mine.get(place, {})
         for table in (None, *sorted(tables, key=text)) if tables else ():
             hold = held.get(table)
@@ -215,14 +215,14 @@ class Holds:
         return None
 
     def blocks(self, place: Partition, table: TableName | None) -> bool:
-        """Whether anything of a table is held, or with None, anything of the partition."""
+        """Say whether anything of a table is held, or with None, anything of the partition."""
         held = self._mine.get(place, {})
         return bool(held) if table is None else None in held or table in held
 
     async def stands_before(
         self, message: Message, tables: Collection[TableName], pause: Callable[[], Awaitable[None]]
     ) -> Hold | None:
-        """What holds a message. While a replay is about to catch up, it is waited for."""
+        """Return the hold on a message; wait while a replay is about to catch up."""
         place = message.topic, message.partition
         while True:
             await self._end_what_is_caught_up(place)
@@ -313,12 +313,12 @@ def apply_mark(marks: dict[HeldTable, HoldMark], key: str, document: bytes | Non
 
 
 def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:
-    """What a replay says of a held table."""
+    """Return the record with which a replay says how far it has come with a held table."""
     return Record((CAUGHT_UP + of.name).encode(), msgspec.json.encode(CaughtUp(letters_id, read)), [])
 
 
 def ended(of: HeldTable) -> list[Record]:
-    """What takes a hold back."""
+    """Return the records that take a hold back."""
     return [Record((prefix + of.name).encode(), None, []) for prefix in (HELD, CAUGHT_UP)]
 
 

@@ -151,7 +151,7 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
 
 
 def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
-    """Whether an update wrote the NULL that its key now holds, as far as the message tells."""
+    """Say whether an update wrote the NULL that its key now holds, as far as the message tells."""
     if change.op != "u":
         return False
     nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]

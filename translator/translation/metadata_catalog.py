@@ -1,4 +1,4 @@
-"""What the process knows beside the messages: schemas already written, metadata already learned."""
+"""The process's knowledge beside the messages: schemas already written, metadata already learned."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class MetadataCatalog:
         remember(self._refused, (source, key), reason)
 
     def refusal(self, source: str, key: str) -> MessageError | None:
-        """Why the document of this key cannot be read; None when it was not refused."""
+        """Return the reason why the document of this key cannot be read; None when it was not refused."""
         return self._refused.get((source, key))
 
 
@@ -123,5 +123,5 @@ def _disagree(known: object, learned: object) -> bool:
 
 
 def _newer(known: object, learned: object) -> bool:
-    """Whether what is known is newer than what came; without versions the last one stands."""
+    """Say whether the known one is newer than the one that came; without versions the last one stands."""
     return isinstance(known, Versioned) and isinstance(learned, Versioned) and known.version > learned.version

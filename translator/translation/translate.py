@@ -50,7 +50,7 @@ METADATA_MISSING = (
     "was not learned in time; replay when its metadata message has arrived; the source must read the topic of such"
     " messages too. Where the task publishes none: untyped: translate, and topics (options of the dialect)"
 )
-"""What is said of metadata that another message has to bring."""
+"""The reason given for metadata that another message has to bring."""
 
 RUN = 32
 """Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
@@ -86,7 +86,7 @@ def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
 
 
 class Encoder(Protocol):
-    """What is asked of a codec here."""
+    """The part of a codec that is used here."""
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
 
@@ -148,7 +148,7 @@ class Translator:
             return self._internal(message, error)
 
     def lesson(self, message: Message) -> Learned | None:
-        """What a message teaches; None for any other message, whatever is wrong with it. Never raises."""
+        """Return the metadata that a message brings; None for any other, whatever is wrong with it. Never raises."""
         outcome = self._decoded(message)
         return outcome if isinstance(outcome, Learned) else None
 
@@ -255,7 +255,7 @@ class Translator:
         )
 
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
-        """What all events of a partition share: the beginning of `id`, and `pos_scope`."""
+        """Return the texts that all events of a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
 
 

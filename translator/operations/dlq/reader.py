@@ -12,25 +12,21 @@ from translator.codecs.record import Record
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
-from translator.message import Message
+from translator.service.assembly import build_translators
 from translator.settings import Settings
-from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark
+from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark, text
 from translator.translation.dead_letter import Letter, read_dead_letter
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.translate import Translator
 
 PREFIX = "!replayed/"
 """Of keys in the metadata topic. No source can be named so that its metadata have it."""
-
-_TABLE_AT: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "canal": (("database",), ("table",)),
-    "shareplex": (("meta", "table"),),
-}
-"""Where the messages of a dialect, as JSON, name their table. Of the others a message alone does not tell."""
 
 Identity: TypeAlias = tuple[str, str, int, int, str | None]
 
 
 class LetterFilter(Struct, frozen=True):
-    """Which dead letters; what is empty or None asks for nothing."""
+    """A filter of dead letters; a member that is empty or None asks for nothing."""
 
     codes: Collection[str] = ()
     sources: Collection[str] = ()
@@ -51,20 +47,20 @@ class StoredLetter(Struct, frozen=True):
     offset: int
     timestamp_ms: int
     letter: Letter
-    table: str | None
-    """As the message names it, where it does."""
+    tables: tuple[str, ...]
+    """`db.schema.table` of each that the message names, where it does."""
     replayed: bool
     wanted: bool = True
 
     @property
     def identity(self) -> Identity:
-        """What is missing where: equal for twins, of which a crash or a second reading of the raw topic wrote one."""
+        """The message and the output that lacks it: equal for twins, of which a crash or a second reading wrote one."""
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
 
 
 class Dead(Struct):
-    """What a look into the topic found."""
+    """The letters that a reading of the topic found."""
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
@@ -80,7 +76,7 @@ class Dead(Struct):
     cut: bool = False
     """There are more letters that are wanted than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
-    """How far each partition of the topic was read."""
+    """The offset of the next letter, by partition of the topic."""
 
     def mark(self, found: StoredLetter, version: str) -> Record:
         """The record for the metadata topic that says: this letter was replayed."""
@@ -112,7 +108,7 @@ def look(
         before: what a former look found: only letters since then, and none of them is known to be replayed.
 
     Raises:
-        ConfigError: there is no such topic.
+        ConfigError: there is no such topic, or an option of a dialect is wrong.
         RetryableError: no broker answered in time.
         FatalError: it cannot be read.
     """
@@ -128,10 +124,10 @@ def look(
     reader = TopicReader(
         client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {}
     )
-    dialects = {source.name: source.dialect for source in settings.sources}
+    translators = build_translators(settings, MetadataCatalog())
     born: dict[str, int] = {}  # id of a raw topic -> time of its first letter
     replayed: set[Identity] = set()
-    for found in _letters(reader, dead, marks, dialects):
+    for found in _letters(reader, dead, marks, translators):
         topic_id = found.letter.message.topic_id
         born[topic_id] = min(born.get(topic_id, found.timestamp_ms), found.timestamp_ms)
         if found.replayed:
@@ -175,7 +171,9 @@ def _marks(reader: TopicReader, dead: Dead) -> set[str]:
     return marks
 
 
-def _letters(reader: TopicReader, dead: Dead, marks: set[str], dialects: Mapping[str, str]) -> Iterator[StoredLetter]:
+def _letters(
+    reader: TopicReader, dead: Dead, marks: set[str], translators: Mapping[str, Translator]
+) -> Iterator[StoredLetter]:
     """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
     record: Any
     for record in reader.to_end():
@@ -186,8 +184,10 @@ def _letters(reader: TopicReader, dead: Dead, marks: set[str], dialects: Mapping
         key = mark_key(dead.topic_id, record.partition(), record.offset())
         replayed = key in marks
         marks.discard(key)
-        table = _table(letter.message, dialects.get(letter.source, ""))
-        yield StoredLetter(record.partition(), record.offset(), record.timestamp()[1], letter, table, replayed)
+        translator = translators.get(letter.source)
+        known = translator.tables(letter.message) if translator is not None else None
+        tables = tuple(sorted(map(text, known or ())))
+        yield StoredLetter(record.partition(), record.offset(), record.timestamp()[1], letter, tables, replayed)
 
 
 def _is_wanted(found: StoredLetter, wanted: LetterFilter) -> bool:
@@ -196,9 +196,10 @@ def _is_wanted(found: StoredLetter, wanted: LetterFilter) -> bool:
         (wanted.codes, letter.code),
         (wanted.sources, letter.source),
         (wanted.topics, letter.message.topic),
-        (wanted.tables, found.table),
     )
     if any(names and name not in names for names, name in named):
+        return False
+    if wanted.tables and not set(wanted.tables).intersection(found.tables):
         return False
     late_enough = wanted.since_ms is None or wanted.since_ms <= found.timestamp_ms
     return late_enough and (wanted.until_ms is None or found.timestamp_ms < wanted.until_ms)
@@ -208,24 +209,3 @@ def _order(found: StoredLetter, born: Mapping[str, int]) -> tuple[Any, ...]:
     message = found.letter.message
     incarnation = born[message.topic_id], message.topic_id
     return message.topic, incarnation, message.partition, message.offset, found.letter.output or "", found.offset
-
-
-def _table(message: Message, dialect: str) -> str | None:
-    """The name of the table, where the message tells it in a fixed place and can be read so far."""
-    places = _TABLE_AT.get(dialect)
-    if places is None or message.value is None:
-        return None
-    try:
-        document = msgspec.json.decode(message.value)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        return None
-    names = [_at(document, path) for path in places]
-    return ".".join(name for name in names if name) or None
-
-
-def _at(document: Any, path: tuple[str, ...]) -> str | None:
-    for name in path:
-        if not isinstance(document, dict):
-            return None
-        document = document.get(name)
-    return document if isinstance(document, str) else None

@@ -84,7 +84,7 @@ class ReplayReport(Struct):
 
 
 class _Raw(Struct):
-    """What a pipeline reads of a record of the consumer library."""
+    """A record as the pipeline reads it."""
 
     offset: int
     timestamp: int
@@ -196,7 +196,7 @@ class _Replay:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Why a letter cannot be replayed whatever the configuration says of its messages."""
+        """Return the reason why a letter cannot be replayed, whatever the configuration says of its messages."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
@@ -283,7 +283,7 @@ class _Replay:
         self._tally = account
 
     def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """What became of a letter, of which everything was delivered."""
+        """Count the outcome of a letter of which everything was delivered."""
         account, group = self._tally, self.report.group(found)
         group.translated += account.translated
         group.events += account.events.total()

@@ -1,4 +1,4 @@
-"""What a replay may not overtake: of a held table, nothing is written before what came earlier.
+"""The order that a replay keeps: of a held table, nothing is written before what came earlier.
 
 The same rules as the service's, for the time of one run: a letter that stays dead under `hold_table`, or that was left
 out, blocks the later letters of its table. Which code blocks, the configuration of the replay says: an operator who
@@ -29,7 +29,7 @@ class ReplayOrder:
         self._holds: dict[str, Holds] = {}  # by id of the raw topic: an older incarnation blocks no newer one
 
     def holds(self, found: StoredLetter) -> Holds | None:
-        """What a letter is replayed under; None where its place is in no order that a hold keeps."""
+        """Return the holds under which a letter is replayed; None where its place is in no order that a hold keeps."""
         message = found.letter.message
         if found.letter.output is not None:
             return None  # the canonical topic has its message

@@ -1,1 +1,1 @@
-"""How records of events reach their topics, and when offsets are committed."""
+"""Deliveries: they bring records to their topics and say when offsets may be committed."""

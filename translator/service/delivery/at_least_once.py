@@ -58,7 +58,7 @@ class _Batch(InFlight):
 
     @property
     def done(self) -> bool:
-        """Whether all of it was delivered.
+        """Say whether all of it was delivered.
 
         Raises:
             FatalError: a record was not.

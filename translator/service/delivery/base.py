@@ -1,4 +1,4 @@
-"""What the pipeline asks of a delivery, and what all deliveries share: batches in flight, acknowledged in order.
+"""The protocol of a delivery, and the part that all deliveries share: batches in flight, acknowledged in order.
 
 `tests/translator/service/delivery/test_contract.py` holds every implementation to the same behaviour.
 """
@@ -123,7 +123,7 @@ class Delivery(Protocol):
 
 
 class InFlight:
-    """What every delivery knows of a batch."""
+    """The part of a batch that every delivery has."""
 
     __slots__ = ("account", "acknowledge", "closed")
 

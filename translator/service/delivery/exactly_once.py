@@ -35,7 +35,7 @@ from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
 TRANSACTION_SECONDS = 0.2
-"""How long a transaction takes records, unless so much is in flight that reading waits for its end."""
+"""The time for which a transaction takes records, unless so much is in flight that reading waits for its end."""
 
 # A commit waits for records, too: whose topic cannot be written is to be said by their own reports, which come first.
 _MORE_SECONDS = 5.0
