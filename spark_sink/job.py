@@ -189,10 +189,10 @@ class Job:
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
         """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
         the next start, and is of the old size."""
-        if any(report.skipped for report in reports):
+        if any(report.counters.skipped for report in reports):
             return  # in part it was done before a crash: what it costs as a whole is not known
         taken = merge_spans(report.extent for report in reports).offsets
-        change = self._pace.after(taken, seconds, max((report.megabytes for report in reports), default=0))
+        change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
             self._resizing.set()

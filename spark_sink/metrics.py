@@ -74,18 +74,19 @@ class Metrics:
         """A batch was applied, and these tables are parked now. A lag that is not known leaves what was told before."""
         for report in reports:
             table = self._label(report.table)
-            self._events.labels(table).inc(report.events)
-            self._commits.labels(table).inc(report.commits)
+            counters = report.counters
+            self._events.labels(table).inc(counters.events)
+            self._commits.labels(table).inc(counters.commits)
             self._parked.inc(report.parked)
-            self._excluded.inc(report.ignored.get(EXCLUDED, 0))
-            for reason, count in report.stale.items():
+            self._excluded.inc(counters.ignored.get(EXCLUDED, 0))
+            for reason, count in counters.stale.items():
                 self._stale.labels(reason).inc(count)
-            for reason, count in report.rejected.items():
+            for reason, count in counters.rejected.items():
                 self._rejected.labels(reason).inc(count)
-            self._latency.add(report.latency)
+            self._latency.add(counters.latency)
         work = {
-            "fold": sum(report.fold_ms for report in reports) / 1000,
-            "write": sum(report.write_ms for report in reports) / 1000,
+            "fold": sum(report.counters.fold_ms for report in reports) / 1000,
+            "write": sum(report.counters.write_ms for report in reports) / 1000,
         }
         for phase, value in {**work, **seconds}.items():
             self._seconds.labels(phase).inc(value)

@@ -1,4 +1,4 @@
-"""What a worker tells the driver about one table's events in a batch."""
+"""The answer of a worker to the driver about one table's events in a batch: an outcome, and counters apart from it."""
 
 from __future__ import annotations
 
@@ -6,44 +6,73 @@ from msgspec import Struct
 
 from spark_sink.events.latency import NONE, Latency
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan
+from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import Step
 from spark_sink.tables.spark_operations import Order
 
 
-class TableReport(Struct):
-    """What became of one table's events in a batch. `step` set: nothing yet, the table must be changed first.
+class Done(Struct, frozen=True, tag=True):
+    """Every event is in the table or in quarantine."""
+
+
+class NeedsDdl(Struct, frozen=True, tag=True):
+    """Nothing was written yet: the driver changes the table, and the task runs again."""
+
+    step: Step
+
+
+class NeedsRecords(Struct, frozen=True, tag=True):
+    """The task goes on when it gets the records as they were read from Kafka."""
+
+
+class NeedsSpark(Struct, frozen=True, tag=True):
+    """The driver carries out the orders; then the task runs again where there is `more` to write."""
+
+    orders: tuple[Order, ...]
+    more: bool = False
+
+
+class Parked(Struct, frozen=True, tag=True):
+    """The table cannot go on: from the event on that it refused, so many events wait (none, where they waited before
+    and were replayed)."""
+
+    refusal: str
+    events: int
+
+
+class Deferred(Struct, frozen=True, tag=True):
+    """The table was parked before the batch; so many further events wait."""
+
+    events: int
+
+
+class Conflict(Struct, frozen=True, tag=True):
+    """The table contradicts the configuration: the operator must change one of them before the sink can go on."""
+
+    message: str
+
+
+# For these the driver must do something.
+Unfinished = NeedsDdl | NeedsRecords | NeedsSpark
+
+Outcome = Done | Unfinished | Parked | Deferred | Conflict
+
+
+class TableCounters(Struct):
+    """Figures of one table in a batch; they decide nothing.
 
     Args:
-        table: its name in the lakehouse; of one whose name another has, or had, the name under which its events wait.
-        source: the table as its source names it, which tells the tables of a route apart; "" where nothing does.
-        engine: and `why`: who writes the table; "" for one that is not there.
-        misconfigured: what the operator must change before the sink can go on.
-        wants_records: the task cannot go on without the records as they came.
-        orders: what the driver has to do; then the task goes on where there is `more`.
-        version: of the table afterwards; where there are orders, the driver tells it.
-        extent: of the whole route, told once.
-        latency: of what the task itself committed.
-        megabytes: what the worker's process held then; 0 where that is not known.
+        skipped: commits that an earlier try of the batch made.
+        stale: events that changed nothing, by reason; `late` ones changed older versions of a history only.
+        rejected: events in quarantine, by reason; `ignored` ones by kind.
+        latency: of the events that the task itself committed.
+        fold_ms: milliseconds of folding; `write_ms` of writing.
+        megabytes: memory of the worker's process (MiB); 0 where it is not known.
     """
 
-    table: str
-    route: str
-    bucket: int
-    events: int
-    source: str = ""
-    step: Step | None = None
-    engine: str = ""
-    why: str = ""
-    wants_records: bool = False
-    orders: list[Order] = []
-    more: bool = False
-    refused: str | None = None
-    parked: int = 0
-    misconfigured: str | None = None
+    events: int = 0
     commits: int = 0
     skipped: int = 0
-    version: int | None = None
-    extent: OffsetSpan = NOWHERE
     rows: int = 0
     deleted: int = 0
     stale: dict[str, int] = {}
@@ -56,12 +85,29 @@ class TableReport(Struct):
     write_ms: float = 0
     megabytes: int = 0
 
-    @property
-    def waits(self) -> bool:
-        """Whether the driver must do something."""
-        return self.step is not None or self.wants_records or bool(self.orders)
+
+class TableReport(Struct, frozen=True):
+    """Outcome and counters of one table's events in a batch.
+
+    Args:
+        table: its name in the lakehouse; of one whose name another has, or had, the name under which its events wait.
+        source: the table as its source names it, which tells the tables of a route apart; "" where nothing does.
+        choice: the engine that writes the table; None where there is no table yet.
+        version: of the table afterwards; after orders the driver fills it in.
+        extent: of the whole route, in the first of its reports only.
+    """
+
+    table: str
+    route: str
+    bucket: int
+    outcome: Outcome
+    counters: TableCounters
+    source: str = ""
+    choice: Choice | None = None
+    version: int | None = None
+    extent: OffsetSpan = NOWHERE
 
     @property
-    def goes_on(self) -> bool:
-        """Whether the task has more to do, once that is done."""
-        return self.step is not None or self.wants_records or self.more
+    def parked(self) -> int:
+        """How many events the batch added to those that wait."""
+        return self.outcome.events if isinstance(self.outcome, Parked | Deferred) else 0

@@ -1,14 +1,77 @@
-"""A batch takes further runs of the task where the driver has to do something in between: their reports together."""
+"""A batch takes further runs of the task where the driver has to do something in between: what that is, and the
+reports of all runs together."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
 
 import msgspec
 
-from spark_sink.errors import FatalError
-from spark_sink.table_report import TableReport
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.schema.evolution import Step
+from spark_sink.table_report import (
+    Conflict,
+    Deferred,
+    Done,
+    NeedsDdl,
+    NeedsRecords,
+    NeedsSpark,
+    Parked,
+    TableReport,
+    Unfinished,
+)
+from spark_sink.tables.spark_operations import Order
+
+
+@dataclass
+class DriverWork:
+    """What a run of the task leaves to the driver.
+
+    Args:
+        steps: changes of structure, each with its table; `orders` of rows by table.
+        carried: routes whose records must travel.
+        again: routes that have more to do afterwards.
+    """
+
+    steps: list[tuple[str, Step]] = field(default_factory=list)
+    orders: dict[str, Sequence[Order]] = field(default_factory=dict)
+    carried: set[str] = field(default_factory=set)
+    again: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, reports: Iterable[TableReport]) -> DriverWork:
+        """Sort the reports of a run by what is to be done.
+
+        Raises:
+            ConfigError: tables contradict the configuration; all of them are named.
+        """
+        work, conflicts = cls(), []
+        for report in reports:
+            match report.outcome:
+                case Done() | Parked() | Deferred():
+                    pass
+                case NeedsDdl(step):
+                    work.steps.append((report.table, step))
+                    work.again.add(report.route)
+                case NeedsRecords():
+                    work.carried.add(report.route)
+                    work.again.add(report.route)
+                case NeedsSpark(orders, more):
+                    work.orders[report.table] = orders
+                    work.again |= {report.route} if more else set()
+                case Conflict(message):
+                    conflicts.append(message)
+                case _:
+                    assert_never(report.outcome)
+        if conflicts:
+            raise ConfigError("; ".join(sorted(conflicts)))
+        return work
+
+    def __bool__(self) -> bool:
+        return bool(self.steps or self.orders or self.carried)
 
 
 class Asked:
@@ -24,8 +87,9 @@ class Asked:
             FatalError: it was asked for before, and done.
         """
         for report in reports:
-            wanted = (report.step, report.wants_records, report.orders)
-            asked = msgspec.msgpack.encode((report.route, report.table, *wanted), order="deterministic")
+            if not isinstance(report.outcome, Unfinished):
+                continue
+            asked = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
             if asked in self._known:
                 raise FatalError(f"the table {report.table} asks for the same change again after it was made")
             self._known.add(asked)
@@ -49,17 +113,23 @@ _ADDED = ("commits", "rows", "deleted", "late", "scope_changes", "fold_ms", "wri
 
 
 def _after(earlier: TableReport, report: TableReport) -> TableReport:
-    added = {name: getattr(earlier, name) + getattr(report, name) for name in _ADDED}
+    # A task that was to change its table first has done nothing yet: what it skips then was done by another start.
+    first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
+    one, two = earlier.counters, report.counters
+    counters = msgspec.structs.replace(
+        two,
+        **{name: getattr(one, name) + getattr(two, name) for name in _ADDED},
+        skipped=first.counters.skipped,
+        stale=dict(Counter(one.stale) + Counter(two.stale)),
+        rejected=dict(Counter(one.rejected) + Counter(two.rejected)),
+        ignored=first.counters.ignored,
+        latency=one.latency + two.latency,
+        megabytes=max(one.megabytes, two.megabytes),
+    )
     return msgspec.structs.replace(
         report,
-        **added,
-        skipped=report.skipped if earlier.step is not None else earlier.skipped,
-        stale=dict(Counter(earlier.stale) + Counter(report.stale)),
-        rejected=dict(Counter(earlier.rejected) + Counter(report.rejected)),
-        ignored=report.ignored if earlier.step is not None else earlier.ignored,
-        refused=report.refused or earlier.refused,
-        parked=max(earlier.parked, report.parked),
+        # A table that one run has parked stays so, however the next one meets it.
+        outcome=earlier.outcome if isinstance(earlier.outcome, Parked | Deferred) else report.outcome,
+        counters=counters,
         version=earlier.version if report.version is None else report.version,
-        latency=earlier.latency + report.latency,
-        megabytes=max(earlier.megabytes, report.megabytes),
     )

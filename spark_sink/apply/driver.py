@@ -8,26 +8,26 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, assert_never
 
 import msgspec
 import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col, expr
 
-from spark_sink.apply.ddl_passes import Asked, merge_reports
+from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
-from spark_sink.errors import ConfigError
 from spark_sink.events.latency import NONE
 from spark_sink.events.source import BUCKETS, decoded
 from spark_sink.lag import Lag
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.evolution import AddColumns, Create, Widen
+from spark_sink.schema.engine_choice import Engine
+from spark_sink.schema.evolution import AddColumns, Create, Step, Widen
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Done, NeedsSpark, Parked, TableReport
 from spark_sink.tables.protocols import TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
 
@@ -44,9 +44,18 @@ class Schemas(Protocol):
 
 
 class Fulfilment(NamedTuple):
-    """Which tables do not take what was ordered, and why; which are there under another spelling than they were to be
-    created; and the seconds of both kinds of work."""
+    """Reports after the driver has done what they asked for.
 
+    Args:
+        reports: all of the run; those whose orders were carried out tell the new version.
+        again: routes whose tasks must run again.
+        refused: tables that do not take what was ordered, and why.
+        spelled: tables that are there under another spelling than they were to be created.
+        ddl: seconds of changes of structure; `spark` of orders.
+    """
+
+    reports: list[TableReport]
+    again: set[str]
     refused: Mapping[str, str]
     spelled: Mapping[str, str]
     ddl: float
@@ -76,7 +85,7 @@ class Applier:
         lag: Lag | None = None,
     ) -> None:
         self._writer = writer
-        self._engines: dict[str, str] = {}
+        self._engines: dict[str, Engine] = {}
         self._schemas = schemas
         self._tables = tables
         self._ddl = ddl
@@ -96,21 +105,22 @@ class Applier:
         started = time.perf_counter()
         task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
-        runs, asked = [self._run(self._decoded(records), task)], Asked()
+        runs, asked, ordered = [self._run(self._decoded(records), task)], Asked(), False
         seconds = {"ddl": 0.0, "spark": 0.0}
-        while waiting := [report for report in runs[-1] if report.waits]:
-            asked.take(waiting)
-            done = self.fulfil_requests(waiting)
+        while work := DriverWork.of(runs[-1]):
+            asked.take(runs[-1])
+            done = self.fulfil(work, runs[-1])
+            ordered = ordered or bool(work.orders)
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
-            self._carried |= {report.route for report in waiting if report.wants_records}
-            routes = {report.route for report in waiting if report.goes_on or report.table in done.refused}
-            runs.append(self._run(self._decoded(records).where(col("route").isin(*routes)), task) if routes else [])
+            runs[-1] = done.reports
+            again = self._decoded(records).where(col("route").isin(*done.again))
+            runs.append(self._run(again, task) if done.again else [])
         reports = merge_reports(runs)
-        if any(report.orders for run in runs for report in run):
+        if ordered:
             self.discard()
         self._log_engines(reports)
-        self._weights = sum((Counter({report.bucket: report.events}) for report in reports), Counter[int]())
+        self._weights = sum((Counter({report.bucket: report.counters.events}) for report in reports), Counter[int]())
         self._books.end(batch, reports)
         seconds |= {"schemas": schemas_read - started, "total": time.perf_counter() - started}
         lag = self._lag.after(batch) if self._lag is not None else None
@@ -133,58 +143,66 @@ class Applier:
         placed = events.repartitionById(tasks, expr(f"element_at(array({bins}), bucket + 1)"))
         ordered = placed.sortWithinPartitions("route", "partition", "offset")
         answers = ordered.mapInArrow(task, "report binary").collect()
-        reports = [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
-        mistakes = [report.misconfigured for report in reports if report.misconfigured is not None]
-        if mistakes:
-            raise ConfigError("; ".join(sorted(mistakes)))
-        return reports
+        return [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
         """Who writes a table, when that is first known, and when it changes."""
         for report in reports:
-            if report.engine and self._engines.get(report.table) != report.engine:
-                self._engines[report.table] = report.engine
-                log.info("engine chosen", table=report.table, engine=report.engine, reason=report.why)
+            if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
+                self._engines[report.table] = report.choice.engine
+                log.info("engine chosen", table=report.table, **report.choice._asdict())
 
-    def fulfil_requests(self, waiting: Sequence[TableReport]) -> Fulfilment:
-        """Do what reports ask for, and note in them what it came to."""
+    def fulfil(self, work: DriverWork, reports: Sequence[TableReport]) -> Fulfilment:
+        """Do what these reports of a run ask for."""
+        self._carried |= work.carried
         started = time.perf_counter()
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            changing = [report for report in waiting if report.step is not None]
-            names = list(pool.map(self._change, changing))  # the list takes every result, and with it every exception
-        spelled = {report.table: name for report, name in zip(changing, names, strict=True) if name != report.table}
+            names = list(pool.map(self._change, work.steps))  # the list takes every result, and with it every exception
+        spelled = {table: name for (table, _), name in zip(work.steps, names, strict=True) if name != table}
         self._spelled |= spelled
         changed = time.perf_counter()
-        ordering = [report for report in waiting if report.orders]
-        refused = self._writer.carry_out({report.table: report.orders for report in ordering})
-        for report in ordering:
-            report.version = self._writer.version(report.table)
-            if report.table in refused:
-                report.commits = report.rows = report.deleted = 0
-        return Fulfilment(refused, spelled, changed - started, time.perf_counter() - changed)
+        refused = self._writer.carry_out(work.orders)
+        after = [self._after(report, refused) for report in reports]
+        again = work.again | {report.route for report in reports if report.table in refused}
+        return Fulfilment(after, again, refused, spelled, changed - started, time.perf_counter() - changed)
+
+    def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
+        """The report when orders of its table were carried out, or refused."""
+        if not isinstance(report.outcome, NeedsSpark):
+            return report
+        counters = report.counters
+        if report.table in refused:
+            counters = msgspec.structs.replace(counters, commits=0, rows=0, deleted=0)
+        ends = not report.outcome.more and report.table not in refused
+        outcome = Done() if ends else report.outcome
+        version = self._writer.version(report.table)
+        return msgspec.structs.replace(report, outcome=outcome, counters=counters, version=version)
 
     def discard(self) -> None:
         """Remove what was staged: all of it was written, or is refused."""
         self._writer.discard()
 
-    def _change(self, report: TableReport) -> str:
-        """Do what a report asks for; the name under which the table is there."""
+    def _change(self, wanted: tuple[str, Step]) -> str:
+        """Change a table; the name under which it is there."""
+        table, step = wanted
         started = time.perf_counter()
-        match report.step:
+        match step:
             case Create(shape):
-                name = self._ddl.create(report.table, shape)
-                if name != report.table:
+                name = self._ddl.create(table, shape)
+                if name != table:
                     return name
-                log.info("table created", table=report.table, columns=len(shape.columns), ms=_ms(started))
+                log.info("table created", table=table, columns=len(shape.columns), ms=_ms(started))
             case AddColumns(columns):
-                self._ddl.add_columns(report.table, columns)
+                self._ddl.add_columns(table, columns)
                 names = [column.name for column in columns]
-                log.info("columns added", table=report.table, columns=names, ms=_ms(started))
+                log.info("columns added", table=table, columns=names, ms=_ms(started))
             case Widen(columns):
-                self._ddl.widen(report.table, columns)
+                self._ddl.widen(table, columns)
                 types = {column.name: column.type for column in columns}
-                log.info("columns widened", table=report.table, columns=types, ms=_ms(started))
-        return report.table
+                log.info("columns widened", table=table, columns=types, ms=_ms(started))
+            case _:
+                assert_never(step)
+        return table
 
 
 def _balanced(weights: Counter[int], tasks: int) -> list[int]:
@@ -200,34 +218,36 @@ def _balanced(weights: Counter[int], tasks: int) -> list[int]:
 
 def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **seconds: float) -> None:
     for report in reports:
-        if report.refused is not None:
+        if isinstance(report.outcome, Parked):
+            refusal, events = report.outcome.refusal, report.outcome.events
             then = f"spark-sink resume {shlex.quote(report.table)}"
-            log.error("table parked", table=report.table, reason=report.refused, events=report.parked, then=then)
-    rejected = sum((Counter(report.rejected) for report in reports), Counter[str]())
-    stale = sum((Counter(report.stale) for report in reports), Counter[str]())
-    ignored = sum((Counter(report.ignored) for report in reports), Counter[str]())
-    latency = sum((report.latency for report in reports), NONE)
+            log.error("table parked", table=report.table, reason=refusal, events=events, then=then)
+    counted = [report.counters for report in reports]
+    rejected = sum((Counter(one.rejected) for one in counted), Counter[str]())
+    stale = sum((Counter(one.stale) for one in counted), Counter[str]())
+    ignored = sum((Counter(one.ignored) for one in counted), Counter[str]())
+    latency = sum((one.latency for one in counted), NONE)
     log.info(
         "batch applied",
         batch=batch,
-        events=sum(report.events for report in reports),
-        tables=sum(1 for report in reports if report.events),
-        commits=sum(report.commits for report in reports),
-        commits_skipped=sum(report.skipped for report in reports),
-        rows=sum(report.rows for report in reports),
-        deleted=sum(report.deleted for report in reports),
+        events=sum(one.events for one in counted),
+        tables=sum(1 for one in counted if one.events),
+        commits=sum(one.commits for one in counted),
+        commits_skipped=sum(one.skipped for one in counted),
+        rows=sum(one.rows for one in counted),
+        deleted=sum(one.deleted for one in counted),
         stale=dict(stale),
-        late=sum(report.late for report in reports),
-        scope_changes=sum(report.scope_changes for report in reports),
+        late=sum(one.late for one in counted),
+        scope_changes=sum(one.scope_changes for one in counted),
         quarantined=dict(rejected),
         parked=sum(report.parked for report in reports),
         ignored=dict(ignored),
         latency_mean_ms=round(1000 * latency.sum / max(latency.count, 1)),
         latency_max_ms=round(1000 * latency.greatest),
         lag=lag,
-        worker_megabytes=max((report.megabytes for report in reports), default=0),
-        fold_ms=round(sum(report.fold_ms for report in reports)),
-        write_ms=round(sum(report.write_ms for report in reports)),
+        worker_megabytes=max((one.megabytes for one in counted), default=0),
+        fold_ms=round(sum(one.fold_ms for one in counted)),
+        write_ms=round(sum(one.write_ms for one in counted)),
         **{name: round(value * 1000) for name, value in seconds.items()},
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import Event
 from spark_sink.schema.table_naming import TableId
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.protocols import Marker, Tables
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
@@ -26,13 +25,14 @@ MAX_SEGMENTS = 4096
 
 @dataclass(frozen=True)
 class RejectedEvents:
-    """Puts aside what one table does not take of a batch, and tells the report.
+    """Puts aside what one table does not take of a batch, and counts it.
 
     Whatever has to be put aside raises NotCarried where its records did not travel; nothing is done then.
 
     Args:
         parking: the parked tables; None: these events are parked already, and replayed.
-        app: pipeline and checkpoint; with the table's name it marks the commits.
+        app: pipeline and checkpoint; with the name it marks the commits.
+        name: of the table in the lakehouse, or the one under which its events wait.
         table: whose events they are; None: nobody can tell.
         records: of which the events were read.
     """
@@ -42,42 +42,34 @@ class RejectedEvents:
     parking: Parking | None
     app: str
     batch: int
-    report: TableReport
+    name: str
     table: TableId | None
     records: pa.Table
+    counters: TableCounters
 
     def marker(self, number: int) -> Marker:
         """Of the commit for a segment of the batch."""
-        return Marker(f"{self.app}/{self.report.table}", self.batch * MAX_SEGMENTS + number)
+        return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
-    def defer_if_parked(self, came: Intake) -> bool:
-        """Whether the table takes none of these events; they wait with those that came before."""
-        if self.table is None or self.parking is None:
-            return False
-        cause = self.parking.held.get(self.report.table)
-        if cause is None and not self.parking.again:
+    def was_parked_by_this_batch(self) -> bool:
+        """Tell whether the batch was begun before, and parked the table then: what it brought until there is in the
+        table, the rest waits."""
+        if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):
             return False
         marker = self.marker(0)
         done = self.tables.parked(marker.app)
-        if done is not None and done >= marker.version:
-            # This batch was begun before: what it brought until the table was parked is in the table, the rest waits.
-            self.report.skipped += 1
-            self._tell_version()
-            return True
-        if cause is not None:
-            self._park(0, Reason(cause.reason), cause.detail, came.events, came.rejected)
-        return cause is not None
+        return done is not None and done >= marker.version
 
-    def _tell_version(self) -> None:
-        """For the manifest, which would not know of what the batch wrote before."""
-        with suppress(Refused):  # as it cannot be opened, it had no commit
-            table = self.tables.open(self.report.table)
-            self.report.version = table.version if table is not None else None
+    def defer_if_parked(self, came: Intake) -> Deferred | None:
+        """Let the events wait if those that came before them do; None: the table is not parked."""
+        cause = self.parking.held.get(self.name) if self.parking is not None and self.table is not None else None
+        if cause is None:
+            return None
+        return Deferred(self._park(0, Reason(cause.reason), cause.detail, came.events, came.rejected))
 
-    def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> None:
+    def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> Parked:
         """The table cannot go on: it is parked with its events from here on, the broken ones among them."""
-        self._park(number, refusal.reason, str(refusal), events, rejected)
-        self.report.refused = str(refusal)
+        return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
     def reject(self, number: int, rejected: Sequence[Rejected]) -> None:
         """To quarantine, before the commit that leaves the events out.
@@ -85,7 +77,7 @@ class RejectedEvents:
         Raises:
             Refused: too many of the table's events are broken.
         """
-        limit, count = self.rules.park_rejected, sum(self.report.rejected.values()) + len(rejected)
+        limit, count = self.rules.park_rejected, sum(self.counters.rejected.values()) + len(rejected)
         if self.table is not None and limit is not None and count > limit:
             raise Refused(
                 Reason.REJECTED_MANY,
@@ -95,23 +87,25 @@ class RejectedEvents:
             ordered = sorted(rejected, key=lambda one: one.event)
             self.tables.quarantine(quarantine.rows(self.records, self.table, ordered), self.marker(number))
             reasons = Counter(one.reason.value for one in rejected)
-            self.report.rejected = dict(Counter(self.report.rejected) + reasons)
+            self.counters.rejected = dict(Counter(self.counters.rejected) + reasons)
 
-    def reject_all(self, came: Intake) -> None:
+    def reject_all(self, came: Intake) -> Done | Parked:
         """Where there is nothing to fold."""
         try:
             self.reject(0, came.rejected)
         except Refused as refusal:
-            self.refuse(0, refusal, came.events, came.rejected)
+            return self.refuse(0, refusal, came.events, came.rejected)
+        return Done()
 
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]
-    ) -> None:
+    ) -> int:
+        """Append the events to those that wait, and return how many there are; replayed ones wait already."""
         if self.parking is None:
-            return
+            return 0
         places = sorted({event.index for event in events} | {one.event for one in rejected})
         if places:
             held = [Rejected(place, reason, detail) for place in places]
-            rows = self.parking.rows(self.records, self.table, self.report.table, self.batch, held)
+            rows = self.parking.rows(self.records, self.table, self.name, self.batch, held)
             self.tables.park(rows, self.marker(number))
-            self.report.parked = len(places)
+        return len(places)

@@ -20,6 +20,7 @@ from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.row import DUPLICATE, Event
 from spark_sink.schema.evolution import Plan
+from spark_sink.table_report import Done, NeedsSpark, Parked
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable
 
 # Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
@@ -30,7 +31,7 @@ DAY = 24 * 60 * 60 * 1_000_000
 
 @dataclass(frozen=True)
 class Commits:
-    """Writes one table, and tells the report.
+    """Writes one table, and counts what it writes.
 
     Args:
         aside: for what the table does not take.
@@ -43,33 +44,30 @@ class Commits:
     aside: RejectedEvents
     tried: str | None
 
-    def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> None:
+    def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
         """Go on where the table's marks say, as far as the worker can."""
-        report, table = self.aside.report, self.table
+        table = self.table
         done = table.applied(self.aside.marker(0).app)
         broken = _by_segment(rejected, segments)
         for number, segment in enumerate(segments):
             if done is not None and done >= self.aside.marker(number).version:
-                report.skipped += 1
+                self.aside.counters.skipped += 1
                 continue
             if self.tried is not None:
-                self._refuse_tried(number, self.tried, segments, broken)
-                break
+                return self._refuse_tried(number, self.tried, segments, broken)
             try:
                 self._commit(number, segment, broken[number])
             except Refused as refusal:
                 rest = (event for later in segments[number:] for event in later)
                 unread = (one for later in broken[number:] for one in later)
-                self.aside.refuse(number, refusal, rest, unread)
-                break
+                return self.aside.refuse(number, refusal, rest, unread)
             if table.orders:
-                report.orders, report.more = list(table.orders), number + 1 < len(segments)
-                break
-        report.version = table.version
+                return NeedsSpark(tuple(table.orders), more=number + 1 < len(segments))
+        return Done()
 
     def _refuse_tried(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
-    ) -> None:
+    ) -> Parked:
         """The driver could not make this commit, and what is broken of it is in quarantine already. What of that stands
         for a gap in its row is parked all the same: without it the row would seem whole after a resume."""
         tried = segments[number]
@@ -77,7 +75,7 @@ class Commits:
         rest = [event for event in tried if not keyless & {event.key, event.key_old}]
         rest += [event for later in segments[number + 1 :] for event in later]
         unread = (one for later in broken[number + 1 :] for one in later)
-        self.aside.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
+        return self.aside.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
 
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
         """What is rejected is in quarantine before, so that no crash can lose it."""
@@ -95,27 +93,27 @@ class Commits:
             self._mirror(number, segment, rejected, table)
 
     def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable) -> None:
-        report, started = self.aside.report, time.perf_counter()
+        counters, started = self.aside.counters, time.perf_counter()
         settled = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
-        report.fold_ms += _ms_since(started)
+        counters.fold_ms += _ms_since(started)
         self.aside.reject(number, [*rejected, *settled.rejected])
         self._count(settled.folded.stale, settled.folded.late, settled.folded.scope_changes)
         if settled.changes:
             started = time.perf_counter()
             table.write(settled.changes, self.aside.marker(number), self._forgotten(segment, table))
             self._written(settled.changes.rows.num_rows, started)
-            report.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
+            counters.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
 
     def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
-        report, started = self.aside.report, time.perf_counter()
+        counters, started = self.aside.counters, time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
-        report.commits += truncate(event, table, self.plan, self.aside.marker(number), all_scopes=scopes, soft=soft)
-        report.write_ms += _ms_since(started)
+        counters.commits += truncate(event, table, self.plan, self.aside.marker(number), all_scopes=scopes, soft=soft)
+        counters.write_ms += _ms_since(started)
 
     def _record(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:
-        report, started = self.aside.report, time.perf_counter()
+        counters, started = self.aside.counters, time.perf_counter()
         recorded = record(events, details(self.aside.records, events), log, self.plan)
-        report.fold_ms += _ms_since(started)
+        counters.fold_ms += _ms_since(started)
         self.aside.reject(0, [*rejected, *recorded.rejected])
         self._count(Counter({DUPLICATE: recorded.duplicates}), 0, 0)
         if recorded.rows.num_rows:
@@ -126,9 +124,9 @@ class Commits:
     def _write_down(
         self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: HistoryTable
     ) -> None:
-        report, started = self.aside.report, time.perf_counter()
+        counters, started = self.aside.counters, time.perf_counter()
         chapter = build_versions(segment, table, self.plan)
-        report.fold_ms += _ms_since(started)
+        counters.fold_ms += _ms_since(started)
         self.aside.reject(number, [*rejected, *chapter.rejected])
         self._count(chapter.stale, chapter.late, chapter.scope_changes)
         if chapter.rows.num_rows:
@@ -137,22 +135,22 @@ class Commits:
             self._written(chapter.rows.num_rows, started)
 
     def _end_versions(self, number: int, event: Event, table: HistoryTable) -> None:
-        report, started = self.aside.report, time.perf_counter()
+        counters, started = self.aside.counters, time.perf_counter()
         marker, scopes = self.aside.marker(number), self.rules.all_scopes
-        report.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
-        report.write_ms += _ms_since(started)
+        counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
+        counters.write_ms += _ms_since(started)
 
     def _count(self, stale: Counter[str], late: int, scope_changes: int) -> None:
-        report = self.aside.report
-        report.stale = dict(Counter(report.stale) + stale)
-        report.late += late
-        report.scope_changes += scope_changes
+        counters = self.aside.counters
+        counters.stale = dict(Counter(counters.stale) + stale)
+        counters.late += late
+        counters.scope_changes += scope_changes
 
     def _written(self, rows: int, started: float) -> None:
-        report = self.aside.report
-        report.commits += 1
-        report.rows += rows
-        report.write_ms += _ms_since(started)
+        counters = self.aside.counters
+        counters.commits += 1
+        counters.rows += rows
+        counters.write_ms += _ms_since(started)
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
         """Once a day, drop what is remembered of rows deleted long ago; the mark of it, for the commit that follows.

@@ -8,8 +8,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -33,12 +34,21 @@ from spark_sink.events.row_keys import with_keys
 from spark_sink.events.shared_tables import SEVERAL, is_same
 from spark_sink.model.row import GAP, Event
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.engine_choice import Engine
+from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.schema.table_spec import Mode, TableSpec
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Conflict, Done, NeedsDdl, NeedsRecords, Outcome, TableCounters, TableReport
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
+
+
+class Applied(NamedTuple):
+    """What became of one table's events, and under which name; the version is that of the table afterwards."""
+
+    outcome: Outcome
+    name: str
+    choice: Choice | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,55 +88,66 @@ class Task:
         extent = OffsetSpan.of(records)
         for place in found:
             events = sum(1 for event in place.came.events if event.op != GAP)
+            counters = TableCounters(events, ignored=dict(place.came.ignored))
             source = "" if place.table is None else str(place.table)
-            report = TableReport(place.name, route, bucket, events, source, extent=extent)
-            report.ignored = dict(place.came.ignored)
-            extent = NOWHERE
             try:
-                task._apply(report, place, records)
+                applied = task._apply(place, records, counters)
             except RawRecordMissing:
-                report.wants_records = True
-            if report.commits and not report.parked and not report.waits:
+                applied = Applied(NeedsRecords(), place.name)
+            if counters.commits and isinstance(applied.outcome, Done):
                 rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
-                report.latency = Latency.of(rows, time.time_ns() // 1000)
-            report.megabytes = worker_memory.megabytes()
-            yield report
+                counters.latency = Latency.of(rows, time.time_ns() // 1000)
+            counters.megabytes = worker_memory.megabytes()
+            yield TableReport(
+                applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version, extent
+            )
+            extent = NOWHERE
 
-    def _apply(self, report: TableReport, place: Destination, records: pa.Table) -> None:
-        """Bring the table up to date, or say in the report why not."""
-        table_id, came = place.table, place.came
+    def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
+        """Bring the table up to date, or say why not."""
+        table_id, came, name = place.table, place.came, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
-            report.table = str(table_id)  # the other may have to wait under the name, too
-        aside = RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, report, table_id, records)
-        if aside.defer_if_parked(came):
-            return
+            name = str(table_id)  # the other may have to wait under the name, too
+        aside = RejectedEvents(
+            self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records, counters
+        )
+        if aside.was_parked_by_this_batch():
+            counters.skipped += 1
+            return Applied(Done(), name, version=self._version(name))
+        deferred = aside.defer_if_parked(came)
+        if deferred is not None:
+            return Applied(deferred, name)
         if table_id is None or not came.events:
-            aside.reject_all(came)
-            return
+            return Applied(aside.reject_all(came), name)
+        choice = None
         try:
             table = self._opened(place, table_id)
             form = self.rules.form(place.name)._replace(shared=table_id.source == SEVERAL)
             if table is not None:
-                report.engine, report.why = table.choice
+                choice = table.choice
                 check_form(place.name, table.shape, form)
             came = self._with_known_schemas(table_id, with_keys(came, form, records, is_new=table is None))
             segments = [came.events] if form.mode == Mode.CHANGELOG else segmented(came.events)
             plan = self._planned(table_id, table, came.events, form)
         except ConfigError as error:
-            report.misconfigured = str(error)
-            return
+            return Applied(Conflict(str(error)), name, choice)
         except Refused as refusal:
             if refusal.reason is Reason.TABLE_CLASH:
-                report.table = str(table_id)
-            aside.refuse(0, refusal, came.events, came.rejected)
-            return
-        report.step = plan.step if plan is not None else None
-        if report.step is not None:
-            return
+                aside = replace(aside, name=str(table_id))
+            return Applied(aside.refuse(0, refusal, came.events, came.rejected), aside.name, choice)
+        if plan is not None and plan.step is not None:
+            return Applied(NeedsDdl(plan.step), name, choice)
         if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
-            aside.reject_all(came)
-        else:
-            Commits(table, plan, self.rules, aside, self.refused.get(report.table)).write(segments, came.rejected)
+            return Applied(aside.reject_all(came), name, choice)
+        outcome = Commits(table, plan, self.rules, aside, self.refused.get(name)).write(segments, came.rejected)
+        return Applied(outcome, name, choice, table.version)
+
+    def _version(self, name: str) -> int | None:
+        """For the manifest, which would not know of what the batch wrote before."""
+        with suppress(Refused):  # as it cannot be opened, it had no commit
+            table = self.tables.open(name)
+            return table.version if table is not None else None
+        return None
 
     def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
         """The table; None when there is none.

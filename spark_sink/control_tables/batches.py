@@ -15,7 +15,7 @@ from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.delta.control_tables import Book, ParkedBook
 from spark_sink.tables.protocols import Marker
 
@@ -141,7 +141,7 @@ class Books:
         parks = any(report.parked for report in reports)
         self.batches.write(batch, reports, self.parked.version() if parks else self._turn)
         for report in reports:
-            if report.refused is not None:
+            if isinstance(report.outcome, Parked):
                 self.changed()
             elif report.parked and self._held is not None:
                 cause = self._held[report.table]

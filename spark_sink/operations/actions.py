@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import structlog
 from pyspark.sql import SparkSession
 
-from spark_sink.apply.driver import Applier, Fulfilment
+from spark_sink.apply.ddl_passes import DriverWork
+from spark_sink.apply.driver import Applier
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
 from spark_sink.tables.protocols import MirrorTable, Tables
 
 log = structlog.get_logger()
@@ -66,7 +67,7 @@ class Actions:
             return self._not_parked(target)
         self._check_sources(target)
         task = self._applier.task(0)
-        came = resume(self._spark, self._books.parked, target, task, self._fulfil, self._limit)
+        came = resume(self._spark, self._books.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
         if came.reports:
             # Before the events go: whoever reads by the manifest must find them in one of the two.
@@ -74,7 +75,7 @@ class Actions:
         if came.through is not None:
             self._books.parked.remove(target, came.through)
         self._changed()
-        self._replayed[target] += sum(report.events for report in came.reports)
+        self._replayed[target] += sum(report.counters.events for report in came.reports)
         told = f"{self._replayed[target]} events replayed"
         if came.left and came.refused is None:
             return RequestAnswer(told, ended=False)
@@ -121,17 +122,16 @@ class Actions:
         if not isinstance(table, MirrorTable):
             raise FatalError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
-        report = TableReport(target, target, 0, 0, orders=list(table.orders), version=table.version)
-        if report.orders:
-            refused = self._fulfil([report]).refused
+        outcome = NeedsSpark(tuple(table.orders)) if table.orders else Done()
+        reports = [TableReport(target, target, 0, outcome, TableCounters(), version=table.version)]
+        if work := DriverWork.of(reports):
+            done = self._applier.fulfil(work, reports)
             self._applier.discard()
-            if target in refused:
-                raise FatalError(f"{target} does not take it: {refused[target]}")
-        self._books.batches.write(None, [report])
+            if target in done.refused:
+                raise FatalError(f"{target} does not take it: {done.refused[target]}")
+            reports = done.reports
+        self._books.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
-
-    def _fulfil(self, reports: Sequence[TableReport]) -> Fulfilment:
-        return self._applier.fulfil_requests(reports)
 
     def _changed(self) -> None:
         self._books.changed()

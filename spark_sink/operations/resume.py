@@ -11,19 +11,18 @@ import structlog
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col
 
-from spark_sink.apply.ddl_passes import Asked, merge_reports
+from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
 from spark_sink.apply.driver import Fulfilment
 from spark_sink.apply.worker import Task
-from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import routes
 from spark_sink.events.parking import Parking
 from spark_sink.events.source import decoded
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Done, Parked, TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 
 log = structlog.get_logger()
 
-Obey = Callable[[Sequence[TableReport]], Fulfilment]
+Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Replay(Task):
             reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
             encoded = [msgspec.msgpack.encode(report) for report in reports]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
-            if any(report.waits or report.refused or report.misconfigured for report in reports):
+            if not all(isinstance(report.outcome, Done) for report in reports):
                 return
 
 
@@ -53,12 +52,12 @@ class Resumed:
     refused: str | None
 
 
-def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obey: Obey, limit: int) -> Resumed:
+def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, fulfil: Fulfil, limit: int) -> Resumed:
     """Replay turns of a table, oldest first; at least one, and about `limit` events.
 
     Args:
         task: what the next batch would be applied with.
-        obey: does what reports ask for.
+        fulfil: does what reports ask for.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -75,17 +74,18 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, obe
         # The last turn that was reached: nearly always of one table.
         ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
         first = int(ends[0].route)
-        refused = next((end.refused for end in ends if end.refused is not None), None)
+        work = DriverWork.of(ends)
+        refused = next((end.outcome.refusal for end in ends if isinstance(end.outcome, Parked)), None)
         if refused is not None:
             # Turns before this one are done with; this one is tried again as a whole.
             reached = merge_reports(runs)
             through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
             return Resumed(reached, through, True, refused)
-        waiting = [end for end in ends if end.waits]
-        if not waiting:
+        if not work:
             break
-        asked.take(waiting)
-        done = obey(waiting)
+        asked.take(ends)
+        done = fulfil(work, ends)
+        runs[-1][-len(ends) :] = done.reports
         replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
     return Resumed(merge_reports(runs), last, left, None)
 
@@ -102,8 +102,4 @@ def _run(
     events = decoded(waiting, replay.pattern.route_sql(), "turn").withColumn("route", col("turn").cast("string"))
     ordered = events.repartition(1).sortWithinPartitions("turn", "partition", "offset")
     answers = ordered.mapInArrow(replay, "report binary").collect()
-    reports = [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
-    for report in reports:
-        if report.misconfigured is not None:
-            raise ConfigError(report.misconfigured)
-    return reports
+    return [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -10,8 +11,9 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.evolution import Create, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Conflict, Done, NeedsDdl, Outcome, Parked, TableCounters, TableReport
 from tests.spark_sink.changes import record, withholds
 from tests.spark_sink.memory import MemoryTables
 
@@ -53,3 +55,30 @@ def reports(
     for schema in schemas:
         catalog.add(schema)
     return list(Task(tables, pattern, catalog, "app", batch, rules).route(records(events, pattern)))
+
+
+DONE = Done()
+
+
+def report(table: str, outcome: Outcome = DONE, *, route: str = "r", bucket: int = 0, **counted: Any) -> TableReport:
+    """What a task would say of a table, with these counters."""
+    return TableReport(table, route, bucket, outcome, TableCounters(**counted))
+
+
+def refusal(found: TableReport) -> str:
+    """Why the table was parked."""
+    assert isinstance(found.outcome, Parked), found.outcome
+    return found.outcome.refusal
+
+
+def conflict(found: TableReport) -> str:
+    """What of the table contradicts the configuration."""
+    assert isinstance(found.outcome, Conflict), found.outcome
+    return found.outcome.message
+
+
+def created(found: TableReport) -> TableShape:
+    """The table that the driver shall create."""
+    assert isinstance(found.outcome, NeedsDdl), found.outcome
+    assert isinstance(found.outcome.step, Create), found.outcome.step
+    return found.outcome.step.shape

@@ -40,7 +40,9 @@ class Timed:
     def __call__(self, records: DataFrame, batch: int) -> list[TableReport]:
         reports = self._apply(records, batch)
         self.reports += reports
-        self._now += sum(report.events for report in reports) * (self._seconds.pop(0) if self._seconds else 0.02)
+        self._now += sum(report.counters.events for report in reports) * (
+            self._seconds.pop(0) if self._seconds else 0.02
+        )
         if self.job is not None and self.applied() >= self.last:
             self.job.stop()
         return reports
@@ -49,7 +51,7 @@ class Timed:
         return self._now
 
     def applied(self) -> int:
-        return sum(report.events for report in self.reports)
+        return sum(report.counters.events for report in self.reports)
 
 
 class Topic:

@@ -19,14 +19,14 @@ from spark_sink.control_tables.requests import State
 from spark_sink.errors import ConfigError
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.evolution import Create, TableColumn, TableShape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Deferred, NeedsDdl, TableReport
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import PATTERN, Lake
 from tests.spark_sink.memory import MemoryTable, MemoryTables
-from tests.spark_sink.records import records
+from tests.spark_sink.records import records, refusal
 
 ORDERS, SHOUTED = "shop/sales//orders", "shop/sales//ORDERS"
 NAME, CUSTOMERS, NEW = "shop_sales.orders", "shop_sales.customers", "shop_sales.orders_2"
@@ -91,7 +91,7 @@ class TestWhoHasTheName:
         truncate = change("t", None, pos=1, table="ORDERS")
         for first, second in ((_orders(1), _shouted(1)), (truncate, _orders(1))):
             found = self._reports(MemoryTables(), [first, second])
-            assert isinstance(found[ORDERS].step, Create)
+            assert isinstance(found[ORDERS].outcome, NeedsDdl)
             assert (SHOUTED, 1) == (found[SHOUTED].table, found[SHOUTED].parked)
 
     def test_who_has_the_table(self) -> None:
@@ -99,12 +99,13 @@ class TestWhoHasTheName:
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         broken = change("c", {"id": None}, {}, pos=8)
         found = self._reports(tables, [_other(1), _orders(1), broken])
-        assert ((OTHER, 1), (NAME, 1)) == ((found[OTHER].table, found[OTHER].parked), (NAME, found[ORDERS].commits))
+        assert ((OTHER, 1), (NAME, 1)) == (
+            (found[OTHER].table, found[OTHER].parked),
+            (NAME, found[ORDERS].counters.commits),
+        )
         assert [(Marker(f"app/{OTHER}", 0), [0], ["TABLE_CLASH"])] == tables.held
         assert [(Marker(f"app/{NAME}", 0), ["KEY_UNKNOWN"])] == tables.rejected
-        assert (f"the source table {OTHER} would be written to {NAME}, the table of {ORDERS}") in str(
-            found[OTHER].refused
-        )
+        assert (f"the source table {OTHER} would be written to {NAME}, the table of {ORDERS}") in refusal(found[OTHER])
 
     def test_who_waits_for_it(self) -> None:
         """While there is no table; what waits for the one is not mixed with what the other brings."""
@@ -120,21 +121,21 @@ class TestWhoHasTheName:
     def test_what_is_declared(self) -> None:
         """A shared table before others, whoever came first."""
         found = self._reports(MemoryTables(), [_other(1), _orders(1)], TableRules(shared={NAME: ("shop/*",)}))
-        assert isinstance(found[f"*///{NAME}"].step, Create)
-        assert "which holds the source tables that tables.shared declares" in str(found[OTHER].refused)
+        assert isinstance(found[f"*///{NAME}"].outcome, NeedsDdl)
+        assert "which holds the source tables that tables.shared declares" in refusal(found[OTHER])
 
     def test_a_truncate_of_the_other(self) -> None:
         """It waits, and empties nothing that is not its own."""
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         found = self._reports(tables, [msgspec.structs.replace(_other(9), op="t", key=None, after=None)])
-        assert (OTHER, 1, 0) == (found[OTHER].table, found[OTHER].parked, found[OTHER].commits)
+        assert (OTHER, 1, 0) == (found[OTHER].table, found[OTHER].parked, found[OTHER].counters.commits)
 
     def test_what_waits_under_an_older_name(self) -> None:
         """Later events follow it there, wherever they go by now: a table may be renamed while it is parked."""
         held = Parking(held={NAME: Cause("COMMAND", "", sources=(OWNER,))})
         tables = MemoryTables()
         found = self._reports(tables, [_orders(2)], parking=held, rename={ORDERS: NEW})
-        assert (NAME, 1, None) == (found[ORDERS].table, found[ORDERS].parked, found[ORDERS].step)
+        assert (NAME, Deferred(1)) == (found[ORDERS].table, found[ORDERS].outcome)
 
 
 def test_rename(lake: Lake) -> None:
@@ -189,8 +190,8 @@ def test_exclude(lake: Lake) -> None:
     lake.use(TableRules(exclude=("shop/*//ORDERS",)))
     reports = lake.apply(1, [_shouted(2), _orders(2), _shouted(3)])
     assert (2, 1) == (
-        sum(report.ignored.get("excluded", 0) for report in reports),
-        sum(report.events for report in reports),
+        sum(report.counters.ignored.get("excluded", 0) for report in reports),
+        sum(report.counters.events for report in reports),
     )
     assert 2.0 == lake.metrics.registry.get_sample_value("cdc_sink_excluded_events_total")
     assert f"`spark-sink discard {SHOUTED}` gives them up" in (lake.command("resume", SHOUTED).error or "")

@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 import yaml
@@ -15,9 +16,9 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
 from spark_sink.schema.table_naming import TableId
-from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker
+from tests.spark_sink.records import report
 
 SHOUTED = TableId("shop", "sales", None, "ORDERS")
 
@@ -63,7 +64,7 @@ def prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 @pytest.fixture
 def after_a_run(prompt: Prompt) -> Prompt:
     prompt.books.create()
-    prompt.books.batches.write(0, [TableReport("shop_sales.orders", "r", 0, 1, version=3)])
+    prompt.books.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
     prompt.park(str(SHOUTED), SHOUTED, "a clash")
     return prompt
 

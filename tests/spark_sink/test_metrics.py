@@ -10,7 +10,8 @@ import pyarrow as pa
 from spark_sink.events.latency import BOUNDS, NONE, Latency
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Parked
+from tests.spark_sink.records import report
 
 
 def _scrape(port: int) -> dict[str, float]:
@@ -25,11 +26,11 @@ def test_a_scrape() -> None:
     metrics = Metrics(tables=1)
     port = metrics.serve(0)
     latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
-    first = TableReport("a", "a", 0, 4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
-    parked = TableReport("b", "b", 1, 3, parked=3, refused="no")
+    first = report("a", events=4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
+    parked = report("b", Parked("no", 3), events=3)
     assert math.isnan(_scrape(port)["cdc_sink_lag_records"])
     metrics.batch([first, parked], {"b": Cause("COMMAND", "", 0, 5)}, {"total": 1.5, "ddl": 0.5}, 7)
-    metrics.batch([TableReport("c", "c", 0, 2, commits=1)], {}, {"total": 1.0}, None)
+    metrics.batch([report("c", events=2, commits=1)], {}, {"total": 1.0}, None)
     found = _scrape(port)
     assert {
         'cdc_sink_events_total{table="a"}': 4,

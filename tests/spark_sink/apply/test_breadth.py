@@ -28,7 +28,7 @@ def test_c21_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
     started = time.perf_counter()
     reports = lake.apply(0, [_event("c", number, id) for number in range(COUNT) for id in (1, 2)])
     seconds = time.perf_counter() - started
-    assert [1] * COUNT == [report.commits for report in reports]
+    assert [1] * COUNT == [report.counters.commits for report in reports]
     for number in range(COUNT):
         assert [1, 2] == [row["id"] for row in lake.rows(_name(number))]
     if "BREADTH" in os.environ:
@@ -37,7 +37,7 @@ def test_c21_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
     for number in range(1, COUNT):
         _break(lake, number)
     (report,) = lake.apply(1000, [_event("d", 0, 1, pos=1000)])
-    assert (_name(0), 1) == (report.table, report.commits)
+    assert (_name(0), 1) == (report.table, report.counters.commits)
 
 
 def _idle(many: Lake, one: Lake) -> None:

@@ -2,65 +2,98 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from spark_sink.apply.ddl_passes import Asked, merge_reports
-from spark_sink.errors import FatalError
+from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.latency import BOUNDS, Latency
 from spark_sink.schema.evolution import AddColumns, TableColumn
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import (
+    Conflict,
+    Deferred,
+    Done,
+    NeedsDdl,
+    NeedsRecords,
+    NeedsSpark,
+    Outcome,
+    Parked,
+)
 from spark_sink.tables.protocols import Marker
-from spark_sink.tables.spark_operations import WriteMarker
+from spark_sink.tables.spark_operations import Order, WriteMarker
+from tests.spark_sink.records import report
 
 STEP = AddColumns((TableColumn("n", "int"),))
 
 
 def test_runs_add_up() -> None:
     """What each run did counts once; what an earlier run did is no replay for a later one, what came before is."""
-    first = TableReport("t", "r", 3, 9, engine="spark", commits=2, skipped=1, rows=4, stale={"duplicate": 1}, more=True)
-    first.megabytes = 90
-    second = TableReport("t", "r", 3, 9, engine="spark", commits=1, skipped=3, rows=2, stale={"duplicate": 2}, late=1)
-    other = TableReport("u", "r", 3, 1, rejected={"KEY_UNKNOWN": 1})
-    (report, rest) = merge_reports([[first, other], [second]])
-    assert (3, 1, 6, 1, {"duplicate": 3}) == (report.commits, report.skipped, report.rows, report.late, report.stale)
-    assert (False, 9, other, 90) == (report.more, report.events, rest, report.megabytes)
+    first = report("t", NeedsSpark((), more=True), commits=2, skipped=1, rows=4, stale={"duplicate": 1}, megabytes=90)
+    second = report("t", events=9, commits=1, skipped=3, rows=2, stale={"duplicate": 2}, late=1)
+    other = report("u", rejected={"KEY_UNKNOWN": 1})
+    (found, rest) = merge_reports([[first, other], [second]])
+    counted = found.counters
+    assert (3, 1, 6, 1, {"duplicate": 3}) == (
+        counted.commits,
+        counted.skipped,
+        counted.rows,
+        counted.late,
+        counted.stale,
+    )
+    assert (Done(), 9, other, 90) == (found.outcome, counted.events, rest, counted.megabytes)
 
 
 def test_a_run_after_a_step_is_the_first() -> None:
     """Before its table was changed a run did nothing: what the next one skips was done by another start."""
-    asks = TableReport("t", "r", 0, 9, step=STEP, ignored={"watermark": 1})
-    (report,) = merge_reports([[asks], [TableReport("t", "r", 0, 9, skipped=2, ignored={"watermark": 1})]])
-    assert (None, 2, {"watermark": 1}) == (report.step, report.skipped, report.ignored)
+    asks = report("t", NeedsDdl(STEP), ignored={"watermark": 1})
+    (found,) = merge_reports([[asks], [report("t", skipped=2, ignored={"watermark": 1})]])
+    assert (Done(), 2, {"watermark": 1}) == (found.outcome, found.counters.skipped, found.counters.ignored)
 
 
 def test_what_one_run_tells_stays() -> None:
     """A table is parked once, however often it is met again, and its latency is that of each commit."""
     latency = Latency((1,) * len(BOUNDS), 1, 0.25, 0.25)
-    first = TableReport("t", "r", 0, 9, refused="a rule", parked=7, version=4, latency=latency)
-    (report,) = merge_reports(
-        [[first], [TableReport("t", "r", 0, 9, parked=7)], [TableReport("t", "r", 0, 9, latency=latency)]]
-    )
-    assert ("a rule", 7, 4, 2, 0.5) == (
-        report.refused,
-        report.parked,
-        report.version,
-        report.latency.count,
-        report.latency.sum,
-    )
+    first = msgspec.structs.replace(report("t", Parked("a rule", 7), latency=latency), version=4)
+    (found,) = merge_reports([[first], [report("t", skipped=1)], [report("t", latency=latency)]])
+    assert (Parked("a rule", 7), 7, 4) == (found.outcome, found.parked, found.version)
+    assert (2, 0.5) == (found.counters.latency.count, found.counters.latency.sum)
+    (found,) = merge_reports([[report("t", Deferred(3))], [report("t", skipped=1)]])
+    assert (Deferred(3), 3) == (found.outcome, found.parked)
+
+
+def test_what_is_left_to_the_driver() -> None:
+    """Each outcome is one kind of work, or none; contradictions end the run, whatever else there is."""
+    orders = (WriteMarker(Marker("a", 1)),)
+    found = [report("t", outcome, route=route) for route, outcome in _by_route(orders)]
+    work = DriverWork.of(found)
+    assert DriverWork([("t", STEP)], {"t": orders}, {"records"}, {"ddl", "records", "spark and more"}) == work
+    assert not DriverWork.of([report("t"), report("t", Parked("", 1)), report("t", Deferred(1))])
+    with pytest.raises(ConfigError, match=r"^one; two$"):
+        DriverWork.of([*found, report("t", Conflict("two")), report("t", Conflict("one"))])
+
+
+def _by_route(orders: tuple[Order, ...]) -> list[tuple[str, Outcome]]:
+    return [
+        ("ddl", NeedsDdl(STEP)),
+        ("records", NeedsRecords()),
+        ("spark", NeedsSpark(orders)),
+        ("spark and more", NeedsSpark(orders, more=True)),
+        ("done", Done()),
+    ]
 
 
 def test_nothing_is_asked_for_twice() -> None:
     """A table that asks again for what was done would do so for ever; another order, or another table or turn, may."""
     asked = Asked()
-    asked.take([TableReport("t", "r", 0, 9, step=STEP), TableReport("u", "r", 0, 9, step=STEP)])
-    asked.take([TableReport("t", "another turn", 0, 9, step=STEP)])
-    asked.take([TableReport("t", "r", 0, 9, wants_records=True)])
-    asked.take([TableReport("t", "r", 0, 9, orders=[WriteMarker(Marker("a", 1))])])
-    asked.take([TableReport("t", "r", 0, 9, orders=[WriteMarker(Marker("a", 2))])])
+    asked.take([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
+    asked.take([report("t", NeedsDdl(STEP), route="another turn")])
+    asked.take([report("t", NeedsRecords(), events=9)])
+    asked.take([report("t", NeedsSpark((WriteMarker(Marker("a", 1)),)))])
+    asked.take([report("t", NeedsSpark((WriteMarker(Marker("a", 2)),)))])
     for again in (
-        TableReport("t", "r", 0, 5, step=STEP),
-        TableReport("t", "r", 0, 5, wants_records=True),
-        TableReport("t", "r", 0, 9, orders=[WriteMarker(Marker("a", 2))]),
+        report("t", NeedsDdl(STEP), events=5),
+        report("t", NeedsRecords(), events=5),
+        report("t", NeedsSpark((WriteMarker(Marker("a", 2)),))),
     ):
         with pytest.raises(FatalError, match="t asks for the same change again"):
             asked.take([again])

@@ -154,7 +154,7 @@ def test_delete_and_stale_events(lake: Lake) -> None:
         ],
     )
     assert [{"id": "2", "a": "x"}] == lake.rows()
-    assert {"duplicate": 2} == report.stale
+    assert {"duplicate": 2} == report.counters.stale
     lake.apply(2, [change("u", {"id": "1"}, {"a": "late"}, pos=3), change("u", {"id": "unknown"}, {}, pos=7)])
     assert [{"id": "2", "a": "x"}] == lake.rows()
 
@@ -199,7 +199,7 @@ def test_truncate_is_a_barrier(lake: Lake) -> None:
     before = lake.version()
     (report,) = lake.apply(2, [batch[0], batch[1]])
     assert ["3"] == [row["id"] for row in lake.rows()]
-    assert ({"truncated": 1}, before) == (report.stale, lake.version())
+    assert ({"truncated": 1}, before) == (report.counters.stale, lake.version())
 
 
 def test_replay_makes_no_commit(lake: Lake) -> None:
@@ -209,7 +209,7 @@ def test_replay_makes_no_commit(lake: Lake) -> None:
     versions = lake.version(), lake.version("_cdc.quarantine")
     (report,) = lake.apply(0, batch)
     assert versions == (lake.version(), lake.version("_cdc.quarantine"))
-    assert 1 == report.skipped
+    assert 1 == report.counters.skipped
     lake.applier = lake.new_applier("checkpoint-2")
     lake.apply(0, [change("c", {"id": "2"}, {"a": "y"}, pos=3)])
     assert ["1", "2"] == [row["id"] for row in lake.rows()]
@@ -231,7 +231,7 @@ def test_crash_between_segments(lake: Lake) -> None:
     before = lake.version()
     (report,) = lake.apply(1, batch)
     assert ["2"] == [row["id"] for row in lake.rows()]
-    assert (2, 1, before + 1) == (report.skipped, report.commits, lake.version())
+    assert (2, 1, before + 1) == (report.counters.skipped, report.counters.commits, lake.version())
 
 
 def test_quarantine_keeps_the_record(lake: Lake) -> None:
@@ -276,7 +276,7 @@ def test_quarantine_keeps_the_record(lake: Lake) -> None:
     stored = DeltaTable(lake.path("_cdc.quarantine")).to_pyarrow_table().to_pylist()
     raw = [one if isinstance(one, bytes) else record(one) for one in batch]  # type: ignore[arg-type]
     assert [raw[offset] for offset in range(1, 14) if offset != 3] == [row["value"] for row in stored]
-    assert {"watermark": 1, "of-a-later-release": 1} == {k: n for r in reports for k, n in r.ignored.items()}
+    assert {"watermark": 1, "of-a-later-release": 1} == {k: n for r in reports for k, n in r.counters.ignored.items()}
 
 
 def test_a_refused_table_does_not_stop_others(lake: Lake) -> None:

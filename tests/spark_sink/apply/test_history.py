@@ -15,7 +15,7 @@ from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryHistory, MemoryTables
-from tests.spark_sink.records import reports
+from tests.spark_sink.records import conflict, reports
 
 RULES = TableRules(modes={"*": Mode.HISTORY})
 SCHEMA = schema_of({"id": "int64", "a": "string", "n": "int8"})
@@ -49,7 +49,7 @@ def test_every_version_of_a_batch_is_kept() -> None:
         change("c", {"id": 1}, {"a": "y", "n": 2}, pos=4, schema=SCHEMA),
     ]
     (report,) = reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
-    assert (4, 1) == (report.rows, report.commits)
+    assert (4, 1) == (report.counters.rows, report.counters.commits)
     assert [
         ("c", "x", 1, "u", False, False),
         ("u", "x", None, "d", False, False),
@@ -66,7 +66,7 @@ def test_a_late_event_goes_to_its_place() -> None:
     sent = [_native("c", 1, {"a": "x", "n": 1}), _native("u", 5, {"a": "z"}), _native("u", 3, {"a": "y", "n": 3})]
     for batch, event in enumerate(sent):
         (report,) = reports(MemoryTables(orders=table), [event], RULES, batch=batch, schemas=[SCHEMA])
-    assert (1, 3) == (report.late, report.rows)
+    assert (1, 3) == (report.counters.late, report.counters.rows)
     assert [
         ("c", "x", 1, "u", False, False),
         ("u", "y", 3, "u", False, False),
@@ -80,7 +80,7 @@ def test_an_event_that_comes_again_writes_nothing() -> None:
     events = [_native("c", 1, {"a": "x"}), _native("u", 2, {"a": "y"}), _native("d", 3)]
     reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
     (report,) = reports(MemoryTables(orders=table), [*events[1:], events[0]], RULES, batch=1, schemas=[SCHEMA])
-    assert (0, {"duplicate": 3}) == (report.commits, report.stale)
+    assert (0, {"duplicate": 3}) == (report.counters.commits, report.counters.stale)
 
 
 def test_an_event_in_quarantine_is_a_gap() -> None:
@@ -142,7 +142,10 @@ def test_an_event_from_before_a_truncate_ends_nothing() -> None:
     reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
     late = [_native("c", 3, {"a": "late"})]
     (report,) = reports(MemoryTables(orders=table), late, RULES, batch=1, schemas=[SCHEMA])
-    assert ({"truncated": 1}, ["new"]) == (report.stale, [row["a"] for row in table.rows.values() if row["id"] == 1])
+    assert ({"truncated": 1}, ["new"]) == (
+        report.counters.stale,
+        [row["a"] for row in table.rows.values() if row["id"] == 1],
+    )
 
 
 def test_an_unannounced_reload_parks_the_table() -> None:
@@ -153,7 +156,7 @@ def test_an_unannounced_reload_parks_the_table() -> None:
     (report,) = reports(tables, [_native("r", 3, {"a": "z"})], RULES, batch=1, schemas=[SCHEMA])
     assert 1 == report.parked
     (report,) = reports(tables, [_native("r", 1, {"a": "x"})], RULES, batch=2, schemas=[SCHEMA])
-    assert {"duplicate": 1} == report.stale
+    assert {"duplicate": 1} == report.counters.stale
 
 
 @pytest.mark.parametrize("wanted", [Mode.MIRROR, Mode.CHANGELOG])
@@ -161,4 +164,4 @@ def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
     """A history is turned into nothing else."""
     event = _native("c", 1, {"a": "x"})
     (report,) = reports(MemoryTables(orders=_table()), [event], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert "was created as history" in (report.misconfigured or "")
+    assert "was created as history" in conflict(report)

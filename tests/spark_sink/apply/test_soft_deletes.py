@@ -62,7 +62,7 @@ def test_a_value_that_does_not_fit_on_its_way_to_a_delete() -> None:
         change("c", {"id": 1}, {"n": 5}, pos=5, schema=narrow),
     ]
     (report,) = reports(MemoryTables(orders=table), events, SOFT, schemas=[narrow])
-    assert {"VALUE_INVALID": 1} == report.rejected
+    assert {"VALUE_INVALID": 1} == report.counters.rejected
     assert [{"id": 1, "n": 5}, {"id": 2, "n": 1}] == list(table.stored.values())
 
 

@@ -9,13 +9,14 @@ from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.config.table_rules import TableRules
-from spark_sink.schema.evolution import Create, TableShape, evolve
+from spark_sink.schema.evolution import TableShape, evolve
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
+from spark_sink.table_report import Done
 from tests.spark_sink.changes import change, schema_of, text
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryHistory, MemoryLog, MemoryTable, MemoryTables
-from tests.spark_sink.records import reports
+from tests.spark_sink.records import created, reports
 
 # Both go to shop_sales.orders.
 ONE, OTHER = "shop/sales//orders", "shop_sales///orders"
@@ -61,16 +62,15 @@ def test_rows_are_those_of_each_source() -> None:
         (report,) = reports(
             MemoryTables(orders=table), EVENTS, TableRules(shared=SHARED), batch=batch, schemas=[HERE, THERE]
         )
-        assert (None, 0, {}) == (report.misconfigured, report.parked, report.rejected)
+        assert (Done(), {}) == (report.outcome, report.counters.rejected)
         assert ROWS == _found(list(table.visible().values()))
 
 
 def test_a_new_table() -> None:
     """It has the columns of all sources that a batch brings, and its key begins with the source."""
     (report,) = reports(MemoryTables(), EVENTS, TableRules(shared=SHARED), schemas=[HERE, THERE])
-    assert isinstance(report.step, Create)
-    assert (POOL, _shape().key) == (report.step.shape.table, report.step.shape.key)
-    assert _shape().types == report.step.shape.types
+    shape = created(report)
+    assert (POOL, _shape().key, _shape().types) == (shape.table, shape.key, shape.types)
 
 
 def test_versions_are_those_of_each_source() -> None:
@@ -89,7 +89,7 @@ def test_events_of_each_source() -> None:
     rules = TableRules(shared=SHARED, modes={"*": Mode.CHANGELOG})
     events = [*EVENTS, _there(change("c", None, {"b": 9}, pos=9, schema=HERE))]
     (report,) = reports(MemoryTables(orders=log), events, rules, schemas=[HERE, THERE])
-    assert (9, {}) == (report.rows, report.rejected)
+    assert (9, {}) == (report.counters.rows, report.counters.rejected)
     assert {ONE: 4, OTHER: 5} == {one: [row[SOURCE] for row in log.rows].count(one) for one in (ONE, OTHER)}
 
 
@@ -100,7 +100,7 @@ def test_declared_keys() -> None:
     keyless = [msgspec.structs.replace(event, key=None, key_old=None) for event in EVENTS]
     keyless[6] = msgspec.structs.replace(keyless[6], before=text({"id": 1, "b": 1}))
     (report,) = reports(MemoryTables(orders=table), keyless, rules, schemas=[HERE, THERE])
-    assert ({}, ROWS) == (report.rejected, _found(list(table.visible().values())))
+    assert ({}, ROWS) == (report.counters.rejected, _found(list(table.visible().values())))
 
 
 def test_in_delta_lake(lake: Lake) -> None:

@@ -25,7 +25,7 @@ from spark_sink.operations.resume import Replay
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import AddColumns, Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Deferred, Done, NeedsDdl, NeedsRecords, NeedsSpark, Outcome, Parked, TableReport
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker, TableChanges
 from spark_sink.tables.spark_operations import WriteMarker
@@ -78,10 +78,11 @@ def test_a_missing_table_is_asked_for() -> None:
     events = [change("c", {"id": "1"}, {"b": "x"}, pos=1), change("c", None, {}, pos=2)]
     tables = MemoryTables()
     (report,) = _reports(tables, events)
-    assert isinstance(report.step, Create)
+    assert isinstance(report.outcome, NeedsDdl)
+    assert isinstance(report.outcome.step, Create)
     tables = MemoryTables(orders=MemoryTable(SHAPE))
     (report,) = _reports(tables, events)
-    assert AddColumns((TableColumn("b", "string"),)) == report.step
+    assert NeedsDdl(AddColumns((TableColumn("b", "string"),))) == report.outcome
     assert ([], []) == (tables.rejected, tables.by_name["shop_sales.orders"].commits)
 
 
@@ -92,7 +93,7 @@ def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
     held = bytearray(b"x") * (200 * 2**20)
     (after,) = _reports(MemoryTables(), [change("t", None, pos=1)])
-    assert 150 < after.megabytes - before.megabytes < 250
+    assert 150 < after.counters.megabytes - before.counters.megabytes < 250
     assert len(held)
     monkeypatch.setattr(worker_memory, "_STATM", tmp_path / "statm")
     assert 0 == worker_memory.megabytes()
@@ -101,7 +102,7 @@ def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_truncate_makes_no_table() -> None:
     """A truncate of a table that is not there asks for nothing."""
     (report,) = _reports(MemoryTables(), [change("t", None, pos=1)])
-    assert (None, None, 0) == (report.step, report.refused, report.commits)
+    assert (Done(), 0) == (report.outcome, report.counters.commits)
 
 
 def test_commits_are_numbered_within_the_batch() -> None:
@@ -118,7 +119,7 @@ def test_more_commits_than_numbers_are_refused() -> None:
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     (report,) = _reports(tables, [change("t", None, pos=pos) for pos in range(MAX_SEGMENTS)])
-    assert report.refused is not None
+    assert MAX_SEGMENTS == report.parked
     assert [] == table.commits
     assert [["TABLE_REFUSED"] * MAX_SEGMENTS] == [reasons for _, _, reasons in tables.held]
 
@@ -132,10 +133,11 @@ def test_records_are_asked_for() -> None:
     whole = _records(events)
     task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES)
     (asks,) = task.route(_bare(whole))
-    assert (True, True, True, 3, {}) == (asks.wants_records, asks.waits, asks.goes_on, asks.commits, asks.rejected)
-    assert ([], 0) == (tables.rejected, asks.latency.count)
+    assert (NeedsRecords(), 3, {}) == (asks.outcome, asks.counters.commits, asks.counters.rejected)
+    assert ([], 0) == (tables.rejected, asks.counters.latency.count)
     (report,) = task.route(whole)
-    assert (False, 2, 0, {"KEY_UNKNOWN": 1}) == (report.waits, report.skipped, report.commits, report.rejected)
+    counted = report.counters
+    assert (Done(), 2, 0, {"KEY_UNKNOWN": 1}) == (report.outcome, counted.skipped, counted.commits, counted.rejected)
     assert [(Marker("app/shop_sales.orders", 2), ["KEY_UNKNOWN"])] == tables.rejected
     assert 2 == len(table.commits)
 
@@ -147,11 +149,7 @@ def test_a_table_to_be_parked_asks_for_its_records() -> None:
     tried = {"shop_sales.orders": "it is read-only"}
     task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES, refused=tried)
     (asks,), (report,) = task.route(_bare(whole)), task.route(whole)
-    assert ((True, None, 0), (False, 1)) == (
-        (asks.wants_records, asks.refused, asks.parked),
-        (report.wants_records, report.parked),
-    )
-    assert report.refused is not None
+    assert (NeedsRecords(), Parked("it is read-only", 1)) == (asks.outcome, report.outcome)
 
 
 def test_rejected_before_written() -> None:
@@ -185,10 +183,10 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     (report,) = _reports(tables, [first, other, truncate, after])
-    assert (1, 2, [2, 3]) == (report.commits, report.parked, tables.held[0][1])
+    assert (1, 2, [2, 3]) == (report.counters.commits, report.parked, tables.held[0][1])
     assert [("1",), ("2",)] == sorted(table.visible())
     (report,) = _reports(tables, [truncate, after, other], batch=1, rules=TableRules(all_scopes=True))
-    assert (None, {"truncated": 1}) == (report.refused, report.stale)
+    assert (Done(), {"truncated": 1}) == (report.outcome, report.counters.stale)
     assert [("3",)] == sorted(table.visible())
     _reports(tables, [change("c", {"id": "2"}, {}, pos=10, scope=OTHER_SCOPE), truncate], batch=2)
     assert [("2",), ("3",)] == sorted(table.visible())
@@ -204,11 +202,11 @@ def test_what_is_left_of_a_refused_table() -> None:
     native = msgspec.structs.replace(native, pos=position(0, 0, native=7))
     (report,) = _reports(tables, [native, change("c", None, {}, pos=2), reloaded])
     assert [(Marker("app/shop_sales.orders", 0), [0, 1, 2], ["RELOAD_UNANNOUNCED"] * 3)] == tables.held
-    assert ([], {}) == (tables.rejected, report.rejected)
+    assert ([], {}) == (tables.rejected, report.counters.rejected)
     truncate = change("t", None, pos=4, scope=OTHER_SCOPE)
     broken = [change("c", None, {}, pos=pos) for pos in (3, 5)]
     (report,) = _reports(tables, [change("c", {"id": "2"}, {}, pos=2), broken[0], truncate, broken[1]], batch=1)
-    assert ({"KEY_UNKNOWN": 2}, [2]) == (report.rejected, tables.held[-1][1])
+    assert ({"KEY_UNKNOWN": 2}, [2]) == (report.counters.rejected, tables.held[-1][1])
 
 
 def test_a_broken_event_marks_its_row() -> None:
@@ -239,7 +237,7 @@ def test_a_parked_table_takes_nothing() -> None:
     held = {"shop_sales.orders": Cause("TRUNCATE_SCOPES", "two scopes")}
     events = [change("c", {"id": "1"}, {}, pos=1), change("c", None, {}, pos=2), change("t", None, pos=3)]
     (report,) = _reports(tables, events, batch=3, parking=Parking(held=held))
-    assert (3, 0, {}, None) == (report.parked, report.commits, report.rejected, report.refused)
+    assert (Deferred(3), 0, {}) == (report.outcome, report.counters.commits, report.counters.rejected)
     assert [(Marker("app/shop_sales.orders", 3 * MAX_SEGMENTS), [0, 1, 2], ["TRUNCATE_SCOPES"] * 3)] == tables.held
     _reports(tables, [change("c", None, {}, pos=4)], batch=4, parking=Parking(held=held))
     assert ([], [], 2) == (table.commits, tables.rejected, len(tables.held))
@@ -260,7 +258,7 @@ def test_a_batch_that_parked_its_table_comes_again() -> None:
     cause = Cause("TRUNCATE_SCOPES", "two scopes")
     for parking in (Parking(held={"shop_sales.orders": cause}, again=True), Parking(again=True)):
         (report,) = _reports(tables, events, batch=1, parking=parking)
-        assert (1, 0, 0) == (report.skipped, report.parked, report.commits)
+        assert (1, 0, 0) == (report.counters.skipped, report.parked, report.counters.commits)
         assert table.version == report.version, "the manifest would not know of the commit before"
     assert ([[2, 3]], [("1",), ("2",)]) == ([places for _, places, _ in tables.held], sorted(table.visible()))
     _reports(tables, [change("c", {"id": "4"}, {}, pos=8)], batch=2, parking=Parking(again=True))
@@ -274,8 +272,8 @@ def test_too_many_broken_events() -> None:
     for events, parked, rejected in (([good, broken[0]], 0, 1), ([good, *broken], 3, 0), (broken, 2, 0)):
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         (report,) = _reports(tables, events, rules=few)
-        assert (parked, rejected) == (report.parked, sum(report.rejected.values()))
-        assert bool(parked) == (report.refused is not None)
+        assert (parked, rejected) == (report.parked, sum(report.counters.rejected.values()))
+        assert bool(parked) == isinstance(report.outcome, Parked)
 
 
 def test_a_task_travels() -> None:
@@ -310,21 +308,18 @@ def test_a_table_that_the_driver_writes() -> None:
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
     events = [msgspec.structs.replace(event, ts_commit_us=1) for event in events]
     other = msgspec.structs.replace(change("c", {"id": "1"}, pos=9, kind="watermark"), ts_commit_us=1)
-    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), [events[0], other])[0].latency.count
+    assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), [events[0], other])[0].counters.latency.count
     (report,) = _reports(tables, events, batch=2)
-    assert NONE == report.latency, "nothing is there yet"
+    assert NONE == report.counters.latency, "nothing is there yet"
     first = 2 * MAX_SEGMENTS
-    assert ([WriteMarker(Marker("app/shop_sales.orders", first))], True, []) == (
-        report.orders,
-        report.more,
-        table.commits,
-    )
+    orders = (WriteMarker(Marker("app/shop_sales.orders", first)),)
+    assert (NeedsSpark(orders, more=True), []) == (report.outcome, table.commits)
     table.obey()
     (report,) = _reports(tables, events, batch=2)
-    assert ([WriteMarker(Marker("app/shop_sales.orders", first + 2))], False) == (report.orders, report.more)
+    assert NeedsSpark((WriteMarker(Marker("app/shop_sales.orders", first + 2)),)) == report.outcome
     table.obey()
     (report,) = _reports(tables, events, batch=2)
-    assert ([], 3, [("2",)]) == (report.orders, report.skipped, sorted(table.visible()))
+    assert (Done(), 3, [("2",)]) == (report.outcome, report.counters.skipped, sorted(table.visible()))
 
 
 def test_a_commit_that_the_driver_could_not_make() -> None:
@@ -341,7 +336,7 @@ def test_a_commit_that_the_driver_could_not_make() -> None:
     ]
     (report,) = _reports(tables, events)
     (report,) = _reports(tables, events, refused={report.table: "a rule"})
-    assert ("a rule", [], {}, 5) == (report.refused, report.orders, report.rejected, report.parked)
+    assert (Parked("a rule", 5), {}) == (report.outcome, report.counters.rejected)
     name = "app/shop_sales.orders"
     assert [(Marker(name, 0), ["KEY_UNKNOWN", "SCHEMA_UNKNOWN"])] == tables.rejected
     assert [(Marker(name, 0), [0, 2, 3, 4, 5], ["TABLE_REFUSED"] * 5)] == tables.held
@@ -360,19 +355,22 @@ def test_parked_turns_that_the_driver_writes() -> None:
     }
     batches = [batch for turn, events in turns.items() for batch in _records(events, turn).to_batches()]
 
-    def run(refused: Mapping[str, str]) -> list[tuple[str, bool, bool, str | None]]:
+    def run(refused: Mapping[str, str]) -> list[tuple[str, Outcome]]:
         answers = [row for batch in replace(replay, refused=refused)(batches) for row in batch.column(0).to_pylist()]
         reports = [msgspec.msgpack.decode(answer, type=TableReport) for answer in answers]
-        return [(report.route, report.waits, report.more, report.refused) for report in reports]
+        return [(report.route, report.outcome) for report in reports]
 
-    assert [("3", True, True, None)] == run({})
+    def order(turn: int, number: int, *, more: bool = False) -> NeedsSpark:
+        return NeedsSpark((WriteMarker(Marker("parked/shop_sales.orders", turn * MAX_SEGMENTS + number)),), more)
+
+    assert [("3", order(3, 0, more=True))] == run({})
     table.obey()
-    assert [("3", True, False, None)] == run({})
+    assert [("3", order(3, 2))] == run({})
     table.obey()
-    assert [("3", False, False, None), ("5", True, False, None)] == run({})
-    assert [("3", False, False, None), ("5", False, False, "a rule")] == run({"shop_sales.orders": "a rule"})
+    assert [("3", Done()), ("5", order(5, 0))] == run({})
+    assert [("3", Done()), ("5", Parked("a rule", 0))] == run({"shop_sales.orders": "a rule"})
     table.obey()
-    assert ("6", True, False, None) == run({})[-1]
+    assert ("6", order(6, 0)) == run({})[-1]
     table.obey()
-    assert [False] * 3 == [waits for _, waits, _, _ in run({})]
+    assert [Done()] * 3 == [outcome for _, outcome in run({})]
     assert ([("2",), ("3",), ("4",)], []) == (sorted(table.visible()), tables.held)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -19,16 +20,17 @@ from spark_sink.events.quarantine import Rejected
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.operations import status
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.delta import control_tables
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker
+from tests.spark_sink.records import report
 
 TABLE = TableId("shop", "sales", None, "orders")
 
 
 def _report(table: str, version: int | None, extent: OffsetSpan) -> TableReport:
-    return TableReport(table, table, 0, 1, version=version, extent=extent)
+    return msgspec.structs.replace(report(table), version=version, extent=extent)
 
 
 def _records(offsets: Sequence[int]) -> pa.Table:
@@ -72,7 +74,7 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
     table that is told twice the last version stands. Rows have an order even when the clock goes back."""
     tables, books = DeltaTables(str(tmp_path)), Books(str(tmp_path), "p", "one", "t")
     books.create()
-    refused = TableReport("a", "a", 0, 1, refused="cause", parked=2)
+    refused = report("a", Parked("cause", 2))
     for batch, reports in enumerate([[_report("a", 1, NOWHERE)], [refused], [_report("b", 1, NOWHERE)]]):
         parking = books.begin(batch)
         if refused in reports:
@@ -157,7 +159,7 @@ def test_what_is_parked(tmp_path: Path) -> None:
         rows = parking.rows(_records([batch, batch + 1]), TABLE, name, batch, [Rejected(1, reason, f"cause {batch}")])
         for _ in range(2):
             tables.park(rows, Marker(f"{app}/{name}", batch))
-        books.end(batch, [TableReport(name, name, 0, 1, refused="cause", parked=1)])
+        books.end(batch, [report(name, Parked("cause", 1))])
     assert sorted(set(turns)) == turns
     assert [(turns[0], 1), (turns[2], 1), (turns[3], 1)] == books.parked.turns("a.b")
     held = books.held()

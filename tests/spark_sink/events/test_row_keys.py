@@ -6,11 +6,11 @@ import msgspec
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
-from spark_sink.schema.evolution import Create, TableColumn, TableShape
+from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import change, schema_of, text
 from tests.spark_sink.memory import MemoryTable, MemoryTables
-from tests.spark_sink.records import reports
+from tests.spark_sink.records import created, reports
 
 KEYLESS = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ())
 DECLARED = TableRules(keys={"shop_sales.orders": ("id", "line")})
@@ -30,8 +30,7 @@ def test_declared_columns_are_the_key() -> None:
     (report,) = reports(
         MemoryTables(), [_event("c", 1, {"id": "x", "line": "1.00", "a": "v"})], DECLARED, schemas=[KEYLESS]
     )
-    assert isinstance(report.step, Create)
-    assert ("id", "line") == report.step.shape.key
+    assert ("id", "line") == created(report).key
     table = MemoryTable(SHAPE)
     events = [
         _event("c", 1, {"id": "x", "line": "1.00", "a": "one"}),
@@ -42,7 +41,7 @@ def test_declared_columns_are_the_key() -> None:
         _event("u", 6, {"id": "z"}, {"id": "y", "line": "12345678901234567890123456789012345.67"}),
     ]
     (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
-    assert {} == report.rejected
+    assert {} == report.counters.rejected
     assert {("x", "1.00"): "patched", ("z", "12345678901234567890123456789012345.67"): "three"} == {
         (key[0], str(key[1])): row["a"] for key, row in table.visible().items()
     }
@@ -57,7 +56,7 @@ def test_an_event_without_the_declared_columns() -> None:
         _event("u", 3, {"a": "b"}),
     ]
     (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
-    assert (1, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+    assert (1, {"KEY_UNKNOWN": 2}) == (report.counters.rows, report.counters.rejected)
 
 
 def test_declared_columns_stand_over_the_key_of_events() -> None:
@@ -70,7 +69,7 @@ def test_declared_columns_stand_over_the_key_of_events() -> None:
         change("d", {"id": "y"}, pos=3, schema=keyed),
     ]
     (report,) = reports(MemoryTables(orders=table), events, TableRules(keys={"*": ("id",)}), schemas=[keyed])
-    assert ({}, [("x",)]) == (report.rejected, list(table.visible()))
+    assert ({}, [("x",)]) == (report.counters.rejected, list(table.visible()))
 
 
 UNIQUE = schema_of({"u": "int64", "a": "string"}, ("u",))
@@ -95,20 +94,19 @@ def test_a_key_that_becomes_null() -> None:
     ]
     (report,) = reports(MemoryTables(orders=table), events, TableRules(), schemas=[UNIQUE])
     assert {(6,): "six"} == {key: row["a"] for key, row in table.visible().items()}
-    assert (2, {"KEY_UNKNOWN": 2}) == (report.rows, report.rejected)
+    assert (2, {"KEY_UNKNOWN": 2}) == (report.counters.rows, report.counters.rejected)
     (report,) = reports(
         MemoryTables(orders=table), [_of_unique("u", 5, key=7, a="seven")], TableRules(), batch=1, schemas=[UNIQUE]
     )
     assert {(6,): "six", (7,): "seven"} == {key: row["a"] for key, row in table.visible().items()}
-    assert {} == report.rejected
+    assert {} == report.counters.rejected
 
 
 def test_a_key_that_becomes_null_before_there_is_a_table() -> None:
     """What it had names the key columns, so the table is made."""
     tables = MemoryTables()
     (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], TableRules(), schemas=[UNIQUE])
-    assert isinstance(report.step, Create)
-    assert ("u",) == report.step.shape.key
+    assert ("u",) == created(report).key
 
 
 def test_a_declared_key_that_is_null() -> None:
@@ -120,8 +118,8 @@ def test_a_declared_key_that_is_null() -> None:
         _event("u", 2, {**unnamed, "a": "two"}, named),
     ]
     (report,) = reports(MemoryTables(orders=table), events, DECLARED, schemas=[KEYLESS])
-    assert ({}, {"KEY_UNKNOWN": 1}) == (table.visible(), report.rejected)
+    assert ({}, {"KEY_UNKNOWN": 1}) == (table.visible(), report.counters.rejected)
     again = [_event("u", 3, {**named, "a": "three"}, unnamed), _event("c", 4, {**unnamed, "a": "four"})]
     (report,) = reports(MemoryTables(orders=table), again, DECLARED, batch=1, schemas=[KEYLESS])
     assert ["three"] == [row["a"] for row in table.visible().values()]
-    assert {"KEY_UNKNOWN": 1} == report.rejected
+    assert {"KEY_UNKNOWN": 1} == report.counters.rejected

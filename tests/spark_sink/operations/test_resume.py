@@ -77,7 +77,7 @@ def test_c20_a_table_is_broken_for_long(lake: Lake, tmp_path: Path) -> None:
         started = time.perf_counter()
         reports = lake.apply(number, [*batches[number], _customer(number)])
         seconds = time.perf_counter() - started
-        assert 1 == next(report.commits for report in reports if report.table == CUSTOMERS)
+        assert 1 == next(report.counters.commits for report in reports if report.table == CUSTOMERS)
         return seconds
 
     if "BROKEN" in os.environ:

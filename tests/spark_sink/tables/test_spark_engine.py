@@ -45,11 +45,11 @@ def test_both_engines_give_one_table(lake: Lake) -> None:
     ]
     for number, batch in enumerate(batches):
         reports = lake.apply(number, both(batch))
-        assert TABLES == {r.table.split(".")[1]: r.engine for r in reports}
+        assert TABLES == {r.table.split(".")[1]: r.choice.engine for r in reports if r.choice}
         assert stored(lake, "orders") == stored(lake, "merged")
     versions = lake.version("shop_sales.merged")
     again = lake.apply(2, both(batches[2]))
-    assert [3, 3] == [report.skipped for report in again]
+    assert [3, 3] == [report.counters.skipped for report in again]
     assert versions == lake.version("shop_sales.merged")
     reasons = [reason for reason, _, _ in lake.quarantine()]
     assert ["VALUE_INVALID"] * 2 == reasons
@@ -108,7 +108,7 @@ def test_killed_around_a_merge(lake: Lake) -> None:
     assert ["y"] == [row["a"] for row in stored(lake, "merged")]
     lake.applier = lake.new_applier("checkpoint-1")
     (report,) = lake.apply(1, changed)
-    assert (1, 0, version) == (report.skipped, report.commits, lake.version("shop_sales.merged"))
+    assert (1, 0, version) == (report.counters.skipped, report.counters.commits, lake.version("shop_sales.merged"))
     assert 1 == len(lake.quarantine())
     lake.apply(2, [change("d", {"id": "1"}, pos=4, table="merged")])
     assert ([], []) == (lake.rows("shop_sales.merged"), list(lake.warehouse.glob("_cdc/staging/*/*")))
@@ -126,7 +126,7 @@ def test_features_that_deltalake_does_not_write(lake: Lake) -> None:
         lake.spark.sql(f"ALTER TABLE delta.`{lake.path()}` SET TBLPROPERTIES ({FOREIGN})")
         lake.apply(1, [change("u", {"id": 1}, {"n": 10}, pos=4), change("d", {"id": 2}, pos=5)])
         (report,) = lake.apply(2, [change("u", {"id": 1}, {"n": 0}, pos=3), change("u", {"id": 2}, {"n": 0}, pos=4)])
-    assert {"duplicate": 2} == report.stale
+    assert {"duplicate": 2} == report.counters.stale
     assert {1: {"n": 10}, 3: {"n": 3}} == present(lake, "orders")
     chosen = [(line["engine"], line["reason"]) for line in logs if line["event"] == "engine chosen"]
     assert [("fused", "spark"), "deltalake does not write: columnMapping, deletionVectors"] == [
@@ -151,7 +151,7 @@ def test_a_rule_that_somebody_gave_the_table(lake: Lake) -> None:
     ]
     with structlog.testing.capture_logs() as logs:
         reports = lake.apply(1, broken)
-    assert {"orders": 1, "merged": 0} == {report.table.split(".")[1]: report.commits for report in reports}
+    assert {"orders": 1, "merged": 0} == {report.table.split(".")[1]: report.counters.commits for report in reports}
     assert [{"id": "1", "a": "x"}] == lake.rows()
     assert [("VALUE_INVALID", 1)] == [row[:2] for row in lake.quarantine()]
     assert [("TABLE_REFUSED", offset) for offset in (0, 1, 2)] == lake.parked()
