@@ -37,6 +37,7 @@ from dev.broker import Broker
 from dev.jars import spark_jars
 from spark_sink import spark_session
 from spark_sink.apply.driver import Applier
+from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Input, Settings, Spark, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.control_tables.batches import Books
@@ -187,7 +188,7 @@ class SinkBench:
         books = Books(str(self._warehouse), "bench", "1", TOPIC)
         books.create()
         schemas, metrics = _Announced(self._schemas), Metrics(tables=0)
-        applier = Applier(schemas, tables, ddl, pattern, app, rules, books, metrics, merges)
+        applier = Applier(schemas, tables, ddl, pattern, app, rules, books, metrics, SparkRunner(self._spark), merges)
         found: list[Used] = []
 
         def measured(records: DataFrame, batch: int) -> None:

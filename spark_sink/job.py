@@ -21,6 +21,7 @@ from cdc_core.kafka_settings import librdkafka_options
 from spark_sink import signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
+from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.batch_sizing import Pace
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import Books
@@ -91,11 +92,11 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         metrics = Metrics(settings.metrics.max_tables)
         if settings.metrics.port is not None:
             metrics.serve(settings.metrics.port)
-        writer = DeltaWriter(spark, tables.staging)
+        runner, writer = SparkRunner(spark), DeltaWriter(spark, tables.staging)
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
-        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, writer, lag)
-        actions = Actions(spark, apply, tables, books, metrics, settings.batches.max_offsets)
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
+        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets)
         requests = Requests(books.requests, actions.by_name())
         Job(spark, settings, apply, requests, starting, available_now=available_now).run()
     finally:
@@ -110,7 +111,7 @@ class Job:
         self,
         spark: SparkSession,
         settings: Settings,
-        apply: Applier,
+        apply: Applier[DataFrame],
         requests: Requests,
         starting: str,
         *,

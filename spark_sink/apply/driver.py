@@ -5,22 +5,19 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple, Protocol, assert_never
+from typing import Generic, NamedTuple, Protocol, TypeVar, assert_never
 
 import msgspec
 import structlog
-from pyspark.sql import DataFrame
-from pyspark.sql.functions import col, expr
 
 from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.events.latency import NONE
-from spark_sink.events.source import BUCKETS, decoded
 from spark_sink.lag import Lag
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
@@ -28,6 +25,7 @@ from spark_sink.schema.engine_choice import Engine
 from spark_sink.schema.evolution import AddColumns, Create, Step, Widen
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Done, NeedsSpark, Parked, TableReport
+from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.protocols import TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
 
@@ -36,11 +34,37 @@ log = structlog.get_logger()
 # Changing a table waits for storage most of its time.
 DDL_THREADS = 8
 
+Records = TypeVar("Records", contravariant=True)
+
 
 class Schemas(Protocol):
     """Where the catalog comes from: in production the schemas topic."""
 
     def refresh(self) -> SchemaCatalog: ...
+
+
+class TaskRunner(Protocol[Records]):
+    """Runs the task of a table wherever workers are; `Records` is what a batch comes in there."""
+
+    def batch(
+        self,
+        records: Records,
+        task: Task,
+        carried: Collection[str],
+        weights: Mapping[int, int],
+        only: Collection[str] | None = None,
+    ) -> list[TableReport]:
+        """Run the task over the records of a batch, those of each table together.
+
+        Args:
+            carried: routes whose records travel with their events.
+            weights: events by bucket in the batch before, by which tables may be spread.
+            only: routes to run; None: all.
+        """
+
+    def turns(self, parked: ParkedBook, target: str, first: int, last: int, task: Task) -> list[TableReport]:
+        """Run the task over the parked turns of a name, in order, up to the first that does not end; the reports are of
+        the turns that were reached."""
 
 
 class Fulfilment(NamedTuple):
@@ -62,11 +86,12 @@ class Fulfilment(NamedTuple):
     spark: float
 
 
-class Applier:
+class Applier(Generic[Records]):
     """Applies micro-batches to tables, one after the other.
 
     Args:
         app: pipeline and checkpoint, for the markers of the commits.
+        runner: of tasks.
         writer: of the tables that Spark writes.
         lag: of the topic that batches come from, where they come from one.
     """
@@ -81,9 +106,11 @@ class Applier:
         rules: TableRules,
         books: Books,
         metrics: Metrics,
+        runner: TaskRunner[Records],
         writer: OrderRunner,
         lag: Lag | None = None,
     ) -> None:
+        self.runner = runner
         self._writer = writer
         self._engines: dict[str, Engine] = {}
         self._schemas = schemas
@@ -100,12 +127,13 @@ class Applier:
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
-    def __call__(self, records: DataFrame, batch: int) -> list[TableReport]:
+    def __call__(self, records: Records, batch: int) -> list[TableReport]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
         started = time.perf_counter()
         task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
-        runs, asked, ordered = [self._run(self._decoded(records), task)], Asked(), False
+        runs = [self.runner.batch(records, task, self._carried, self._weights)]
+        asked, ordered = Asked(), False
         seconds = {"ddl": 0.0, "spark": 0.0}
         while work := DriverWork.of(runs[-1]):
             asked.take(runs[-1])
@@ -114,8 +142,8 @@ class Applier:
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
             runs[-1] = done.reports
-            again = self._decoded(records).where(col("route").isin(*done.again))
-            runs.append(self._run(again, task) if done.again else [])
+            again = done.again
+            runs.append(self.runner.batch(records, task, self._carried, self._weights, again) if again else [])
         reports = merge_reports(runs)
         if ordered:
             self.discard()
@@ -132,18 +160,6 @@ class Applier:
         """The work on a batch, with the schemas that are known now."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled)
-
-    def _decoded(self, records: DataFrame) -> DataFrame:
-        return decoded(records, self.pattern.route_sql(), carried=self._carried)
-
-    def _run(self, events: DataFrame, task: Task) -> list[TableReport]:
-        """Each table in one task, tables spread by the events that they had in the batch before."""
-        tasks = 2 * events.sparkSession.sparkContext.defaultParallelism
-        bins = ",".join(map(str, _balanced(self._weights, tasks)))
-        placed = events.repartitionById(tasks, expr(f"element_at(array({bins}), bucket + 1)"))
-        ordered = placed.sortWithinPartitions("route", "partition", "offset")
-        answers = ordered.mapInArrow(task, "report binary").collect()
-        return [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
         """Who writes a table, when that is first known, and when it changes."""
@@ -203,17 +219,6 @@ class Applier:
             case _:
                 assert_never(step)
         return table
-
-
-def _balanced(weights: Counter[int], tasks: int) -> list[int]:
-    """A task for every bucket: the heaviest first, each to the task that has least; buckets without events in turn."""
-    load = [0] * tasks
-    placed = [bucket % tasks for bucket in range(BUCKETS)]
-    for bucket, weight in weights.most_common():
-        lightest = load.index(min(load))
-        placed[bucket] = lightest
-        load[lightest] += weight
-    return placed
 
 
 def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **seconds: float) -> None:

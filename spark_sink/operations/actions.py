@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 import structlog
-from pyspark.sql import SparkSession
 
 from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
@@ -32,14 +32,12 @@ class Actions:
 
     def __init__(
         self,
-        spark: SparkSession,
-        applier: Applier,
+        applier: Applier[Any],
         tables: Tables,
         books: Books,
         metrics: Metrics,
         limit: int,
     ) -> None:
-        self._spark = spark
         self._applier = applier
         self._tables = tables
         self._rules = applier.rules
@@ -67,7 +65,7 @@ class Actions:
             return self._not_parked(target)
         self._check_sources(target)
         task = self._applier.task(0)
-        came = resume(self._spark, self._books.parked, target, task, self._applier.fulfil, self._limit)
+        came = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
         if came.reports:
             # Before the events go: whoever reads by the manifest must find them in one of the two.

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import structlog
-from pyspark.sql import SparkSession
-from pyspark.sql.functions import col
 
 from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
-from spark_sink.apply.driver import Fulfilment
+from spark_sink.apply.driver import Fulfilment, TaskRunner
 from spark_sink.apply.worker import Task
 from spark_sink.events.grouping import routes
 from spark_sink.events.parking import Parking
-from spark_sink.events.source import decoded
 from spark_sink.table_report import Done, Parked, TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 
@@ -52,7 +50,7 @@ class Resumed:
     refused: str | None
 
 
-def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, fulfil: Fulfil, limit: int) -> Resumed:
+def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task, fulfil: Fulfil, limit: int) -> Resumed:
     """Replay turns of a table, oldest first; at least one, and about `limit` events.
 
     Args:
@@ -70,7 +68,7 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, ful
     runs: list[list[TableReport]] = []
     asked = Asked()
     while events:
-        runs.append(_run(spark, parked, target, (first, last), replay))
+        runs.append(runner.turns(parked, target, first, last, replay))
         # The last turn that was reached: nearly always of one table.
         ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
         first = int(ends[0].route)
@@ -88,18 +86,3 @@ def resume(spark: SparkSession, parked: ParkedBook, target: str, task: Task, ful
         runs[-1][-len(ends) :] = done.reports
         replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
     return Resumed(merge_reports(runs), last, left, None)
-
-
-def _run(
-    spark: SparkSession, parked: ParkedBook, target: str, turns: tuple[int, int], replay: Replay
-) -> list[TableReport]:
-    """A report for each of the turns, the first and the last of which are given, that was reached."""
-    rows = spark.read.format("delta").load(parked.path)
-    mine = (col("pipeline") == parked.pipeline) & (col("target") == target) & col("turn").between(*turns)
-    waiting = rows.where(mine & col("kafka_offset").isNotNull()).select(
-        "turn", "value", col("kafka_partition").alias("partition"), col("kafka_offset").alias("offset")
-    )
-    events = decoded(waiting, replay.pattern.route_sql(), "turn").withColumn("route", col("turn").cast("string"))
-    ordered = events.repartition(1).sortWithinPartitions("turn", "partition", "offset")
-    answers = ordered.mapInArrow(replay, "report binary").collect()
-    return [msgspec.msgpack.decode(row.report, type=TableReport) for row in answers]

@@ -1,8 +1,9 @@
-"""One Spark session for all tests of the sink, and tables in a folder of each test."""
+"""A sink without Spark for each test, or with it: one Spark session for all, and tables in a folder of each test."""
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
 from spark_sink import spark_session
 from spark_sink.config.settings import Spark
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import Lake, SparkLake
 
 
 @pytest.fixture(scope="session")
@@ -30,17 +31,45 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     running.stop()
 
 
+# Runs of these are measurements, or are about the engine: they take Spark wherever a test would do without.
+ON_SPARK = frozenset({"BREADTH", "BROKEN", "DELTA_ENGINE"})
+
+
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    """A warehouse of its own, and the batches written to it."""
-    yield Lake(spark, tmp_path / "warehouse")
+def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """A warehouse of its own, and the batches written to it without Spark."""
+    if ON_SPARK & os.environ.keys():
+        found: Lake = request.getfixturevalue("spark_lake")
+        return found
+    return Lake(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def spark_lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    """A warehouse of its own, and the batches written to it on Spark."""
+    yield SparkLake(spark, tmp_path / "warehouse")
     # PySpark leaves the sockets of results to the garbage collector: not in somebody else's test.
     gc.collect()
+
+
+_ON_SPARK = "on Spark"
+
+
+@pytest.fixture(params=["without Spark", _ON_SPARK])
+def each_lake(request: pytest.FixtureRequest) -> Lake:
+    """One without Spark, and one on Spark: for the tests that hold the two together."""
+    found: Lake = request.getfixturevalue("spark_lake" if request.param == _ON_SPARK else "lake")
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark does not close the sockets through which results come."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        of_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
+        if of_spark or (isinstance(item, pytest.Function) and _ON_SPARK in _params(item).values()):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             item.add_marker(pytest.mark.integration)
+
+
+def _params(item: pytest.Function) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}

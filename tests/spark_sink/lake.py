@@ -12,7 +12,8 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from spark_sink.apply.driver import Applier
+from spark_sink.apply.driver import Applier, TaskRunner
+from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Request, Requests
@@ -24,7 +25,10 @@ from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import TableDdl
+from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
+from tests.spark_sink.local import LocalDdl, LocalRunner, NoOrders
 
 PATTERN = "{source}_{db}_{schema}.{table}"
 
@@ -40,24 +44,48 @@ class FixedSchemas:
 
 
 class Lake:
-    def __init__(self, spark: SparkSession, warehouse: Path) -> None:
+    """The sink in this process, without Spark."""
+
+    def __init__(self, warehouse: Path) -> None:
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
-        self.spark = spark
         self.warehouse = warehouse
         self.schemas = FixedSchemas()
-        self.ddl = DeltaDdl(spark, str(warehouse))
+        self.ddl = self._ddl()
         self.ddl.create_quarantine()
         self.applier = self.new_applier("checkpoint-1")
         self.books.create()
 
-    def new_applier(self, checkpoint: str) -> Applier:
+    def new_applier(self, checkpoint: str) -> Applier[Any]:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
         self.tables = DeltaTables(str(self.warehouse), app, self.rules.engines)
         self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
-        writer = DeltaWriter(self.spark, self.tables.staging)
-        return Applier(self.schemas, self.tables, self.ddl, pattern, app, self.rules, self.books, self.metrics, writer)
+        return Applier(
+            self.schemas,
+            self.tables,
+            self.ddl,
+            pattern,
+            app,
+            self.rules,
+            self.books,
+            self.metrics,
+            self._runner(),
+            self._writer(),
+        )
+
+    def _ddl(self) -> TableDdl:
+        return LocalDdl(str(self.warehouse))
+
+    def _runner(self) -> TaskRunner[Any]:
+        return LocalRunner()
+
+    def _writer(self) -> OrderRunner:
+        return NoOrders()
+
+    def beside(self, warehouse: Path) -> Lake:
+        """Another one like this."""
+        return Lake(warehouse)
 
     def use(self, rules: TableRules, rename: Mapping[str, str] | None = None) -> None:
         """From now on by these rules, and names of single tables."""
@@ -66,7 +94,7 @@ class Lake:
 
     def requests(self, limit: int = 1_000_000) -> Requests:
         """What executes commands, replaying about so many events at a time."""
-        actions = Actions(self.spark, self.applier, self.tables, self.books, Metrics(0), limit)
+        actions = Actions(self.applier, self.tables, self.books, Metrics(0), limit)
         return Requests(self.books.requests, actions.by_name())
 
     def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:
@@ -82,7 +110,7 @@ class Lake:
     def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[TableReport]:
         return self.applier(self.records(events), batch)
 
-    def records(self, events: Sequence[ChangeEvent | bytes]) -> DataFrame:
+    def records(self, events: Sequence[ChangeEvent | bytes]) -> Any:
         """Events, or raw values, as the Kafka source gives them: partition 0, offsets from 0."""
         values = [event if isinstance(event, bytes) else record(event) for event in events]
         columns = {
@@ -92,7 +120,11 @@ class Lake:
         }
         # Scrambled: what orders events is their offset.
         order = sorted(range(len(values)), key=lambda i: (i * 7919) % 104729)
-        return self.spark.createDataFrame(pa.table(columns).take(order))
+        return self.frame(pa.table(columns).take(order))
+
+    def frame(self, records: pa.Table) -> Any:
+        """Records as a batch has them here."""
+        return records
 
     def path(self, table: str = "shop_sales.orders") -> str:
         return str(self.warehouse.joinpath(*table.split(".")))
@@ -118,3 +150,26 @@ class Lake:
         read = DeltaTable(self.path("_cdc.parked")).to_pyarrow_table()
         rows = sorted(read.to_pylist(), key=lambda row: (row["turn"], row["kafka_offset"] or 0))
         return [(row["reason"], row["kafka_offset"]) for row in rows]
+
+
+class SparkLake(Lake):
+    """The sink on real Spark."""
+
+    def __init__(self, spark: SparkSession, warehouse: Path) -> None:
+        self.spark = spark
+        super().__init__(warehouse)
+
+    def _ddl(self) -> TableDdl:
+        return DeltaDdl(self.spark, str(self.warehouse))
+
+    def _runner(self) -> TaskRunner[Any]:
+        return SparkRunner(self.spark)
+
+    def _writer(self) -> OrderRunner:
+        return DeltaWriter(self.spark, self.tables.staging)
+
+    def frame(self, records: pa.Table) -> DataFrame:
+        return self.spark.createDataFrame(records)
+
+    def beside(self, warehouse: Path) -> SparkLake:
+        return SparkLake(self.spark, warehouse)

@@ -21,7 +21,7 @@ from spark_sink.lag import Lag, offset_entry
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.table_report import TableReport
 from tests.spark_sink.changes import change, record
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import SparkLake
 
 PARTITIONS = 2
 
@@ -29,8 +29,8 @@ PARTITIONS = 2
 class Timed:
     """Applies batches, and is itself the clock: a record takes as long as it is told, whatever the machine."""
 
-    def __init__(self, lake: Lake, seconds: list[float]) -> None:
-        self._apply = lake.applier
+    def __init__(self, spark_lake: SparkLake, seconds: list[float]) -> None:
+        self._apply = spark_lake.applier
         self._seconds = seconds
         self._now = 0.0
         self.reports: list[TableReport] = []
@@ -79,20 +79,22 @@ class Topic:
         self._producer.abort_transaction()
 
 
-def _run(lake: Lake, topic: Topic, folder: Path, timed: Timed, batches: Batches, last: int | None) -> list[Any]:
+def _run(
+    spark_lake: SparkLake, topic: Topic, folder: Path, timed: Timed, batches: Batches, last: int | None
+) -> list[Any]:
     """Run to the end of the topic, or until `last` records are applied; the log."""
     settings = Settings(
         pipeline="test",
         kafka=SparkKafka(bootstrap_servers=topic.options["bootstrap.servers"]),
         input=Input(topic=topic.name),
-        tables=TablesSettings(warehouse=str(lake.warehouse)),
+        tables=TablesSettings(warehouse=str(spark_lake.warehouse)),
         checkpoint=str(folder / "checkpoint"),
         batches=batches,
     )
     schemas = SchemaReader(topic.options, "none")
-    planned = partial(offset_entry, lake.spark, settings.checkpoint)
-    lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
-    job = Job(lake.spark, settings, timed, lake.requests(), "earliest", available_now=last is None)  # type: ignore[arg-type]
+    planned = partial(offset_entry, spark_lake.spark, settings.checkpoint)
+    spark_lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
+    job = Job(spark_lake.spark, settings, timed, spark_lake.requests(), "earliest", available_now=last is None)  # type: ignore[arg-type]
     if last is not None:
         timed.job, timed.last = job, last
     try:
@@ -107,16 +109,16 @@ def _told(log: list[Any], event: str) -> list[Any]:
     return [line for line in log if line["event"] == event]
 
 
-def _once(lake: Lake, timed: Timed, count: int) -> None:
+def _once(spark_lake: SparkLake, timed: Timed, count: int) -> None:
     """Every row is there, and was written once, in one commit of each batch."""
-    assert [str(id) for id in range(count)] == sorted((row["id"] for row in lake.rows()), key=int)
+    assert [str(id) for id in range(count)] == sorted((row["id"] for row in spark_lake.rows()), key=int)
     written, skipped = (sum(getattr(report, name) for report in timed.reports) for name in ("rows", "skipped"))
     assert (count, count, 0) == (timed.applied(), written, skipped)
 
 
 def test_slow_records_are_taken_in_smaller_batches(
     broker: Broker,
-    lake: Lake,
+    spark_lake: SparkLake,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -127,11 +129,11 @@ def test_slow_records_are_taken_in_smaller_batches(
     topic, count = Topic(broker, "sink-pace-backlog"), 7_000
     topic.send(range(count))
     topic.send(range(count, count + 10), commit=False)
-    timed = Timed(lake, [0.04] * 2 + [0.001] * 10)
+    timed = Timed(spark_lake, [0.04] * 2 + [0.001] * 10)
     monkeypatch.setattr("spark_sink.job.perf_counter", timed.clock)
-    log = _run(lake, topic, tmp_path, timed, Batches(max_offsets=2000, worker_megabytes=10**6), None)
+    log = _run(spark_lake, topic, tmp_path, timed, Batches(max_offsets=2000, worker_megabytes=10**6), None)
     topic.abort()
-    _once(lake, timed, count)
+    _once(spark_lake, timed, count)
     assert [] == caplog.records
     changes = [(line["from"], line["to"]) for line in _told(log, "batch size changed")]
     assert [(2000, 1000), (1000, 2000)] == changes
@@ -144,15 +146,15 @@ def test_slow_records_are_taken_in_smaller_batches(
 
 
 def test_a_service_changes_between_batches(
-    broker: Broker, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, spark_lake: SparkLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A service that waits for its next trigger does not wait with the new size, and no batch is planned in vain."""
     topic = Topic(broker, "sink-pace-service")
     topic.send(range(4000))
-    timed = Timed(lake, [0.04])
+    timed = Timed(spark_lake, [0.04])
     monkeypatch.setattr("spark_sink.job.perf_counter", timed.clock)
     batches = Batches(max_offsets=2000, trigger_seconds=600, worker_megabytes=10**6)
-    log = _run(lake, topic, tmp_path, timed, batches, 2500)
+    log = _run(spark_lake, topic, tmp_path, timed, batches, 2500)
     assert [2, 1] == [round(line["events"] / 1000) for line in _told(log, "batch applied")]
     assert (1, []) == (len(_told(log, "batch size changed")), _told(log, "query restarted"))
-    _once(lake, timed, timed.applied())
+    _once(spark_lake, timed, timed.applied())

@@ -34,26 +34,13 @@ class DeltaDdl:
         present = self._spelled(name)
         if present is not None and present != name:
             return present
-        # The key first: filters on it are what statistics help.
-        by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
-        useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
-        own = OWN_COLUMNS[shape.mode]
-        if shape.mode == Mode.CHANGELOG:
-            useful.insert(0, POS)  # by which events are looked up
-        properties = {
-            TABLE_PROPERTY: json.dumps(shape.table),
-            KEY_PROPERTY: json.dumps(shape.key),
-            **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
-            **_sources(shape.columns),
-            "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(own)),
-        }
-        self._create(name, {**shape.types, **own}, properties)
+        self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
         return name
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
         # Before the columns: a column of which the table does not tell the source would be another column.
-        properties = _sources(columns)
+        properties = source_properties(columns)
         if any(column.type == "timestamp_ntz" for column in columns):
             # Spark switches the feature on by itself when it creates a table, not when it adds a column.
             properties["delta.feature.timestampNtz"] = "supported"
@@ -68,16 +55,13 @@ class DeltaDdl:
             self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}")
 
     def create_quarantine(self) -> None:
-        statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
-        self._create(quarantine.NAME, quarantine.COLUMNS, {"delta.dataSkippingStatsColumns": statistics})
+        self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
 
     def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
-        # Deletion vectors could not be read back where rows are looked up.
-        stated = {**properties, "delta.enableDeletionVectors": "false"}
         self._spark.sql(
             f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared}) USING delta "
-            f"TBLPROPERTIES ({_listed(stated)})"
+            f"TBLPROPERTIES ({_listed(properties)})"
         )
 
     def _quoted(self, name: str) -> str:
@@ -99,7 +83,35 @@ class DeltaDdl:
         return name if name in tables else next(iter(tables), None)
 
 
-def _sources(columns: Sequence[TableColumn]) -> dict[str, str]:
+# Deletion vectors could not be read back where rows are looked up.
+_FIXED = {"delta.enableDeletionVectors": "false"}
+
+
+def table_properties(shape: TableShape) -> dict[str, str]:
+    """Return the properties of a new table: what it is, and which of its columns get statistics."""
+    # The key first: filters on it are what statistics help.
+    by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
+    useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
+    if shape.mode == Mode.CHANGELOG:
+        useful.insert(0, POS)  # by which events are looked up
+    return {
+        TABLE_PROPERTY: json.dumps(shape.table),
+        KEY_PROPERTY: json.dumps(shape.key),
+        **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
+        **source_properties(shape.columns),
+        "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),
+        **_FIXED,
+    }
+
+
+def quarantine_properties() -> dict[str, str]:
+    """Return the properties of the quarantine table."""
+    statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
+    return {"delta.dataSkippingStatsColumns": statistics, **_FIXED}
+
+
+def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
+    """Return the properties that tell what the source calls columns which are named otherwise."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 

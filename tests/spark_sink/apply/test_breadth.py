@@ -33,7 +33,7 @@ def test_c21_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
         assert [1, 2] == [row["id"] for row in lake.rows(_name(number))]
     if "BREADTH" in os.environ:
         print(f"\n{COUNT} tables in one batch: {seconds:.1f} s, {1000 * seconds / COUNT:.0f} ms a table; {_memory()}")
-        _idle(lake, Lake(lake.spark, tmp_path / "one table"))
+        _idle(lake, lake.beside(tmp_path / "one table"))
     for number in range(1, COUNT):
         _break(lake, number)
     (report,) = lake.apply(1000, [_event("d", 0, 1, pos=1000)])

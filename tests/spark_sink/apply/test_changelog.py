@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
@@ -137,9 +138,9 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
     assert "tables.name" in conflict(report)
 
 
-def test_in_delta_lake(lake: Lake) -> None:
-    """Through Spark and Delta Lake: batches with duplicates, a crash after the commit, a new checkpoint, events that
-    come late, and a column that comes later."""
+def test_in_delta_lake(lake: Lake, spark: SparkSession) -> None:
+    """Into Delta Lake, where Spark reads it: batches with duplicates, a crash after the commit, a new checkpoint,
+    events that come late, and a column that comes later."""
     lake.use(TableRules(modes={"shop_sales.orders": Mode.CHANGELOG}))
     lake.announce(SCHEMA)
     lake.apply(0, [*EVENTS[:3], EVENTS[1]])
@@ -155,7 +156,7 @@ def test_in_delta_lake(lake: Lake) -> None:
     stored = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
     assert Counter([*_ids(EVENTS), *_ids(late), *_ids(more[1:])]) == Counter(row["_cdc_id"] for row in stored)
     assert [] == lake.quarantine()
-    table = lake.spark.read.format("delta").load(lake.path())
+    table = spark.read.format("delta").load(lake.path())
     patched = table.where("array_contains(_cdc_set, 'm')").collect()
     assert ["1.0000000001"] == [str(row.m) for row in patched]
 

@@ -146,9 +146,9 @@ CASES: dict[str, Case] = {
 
 
 @pytest.fixture(scope="module")
-def delivered(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+def delivered(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """All cases, each in its own table."""
-    lake = Lake(spark, tmp_path_factory.mktemp("correctness") / "warehouse")
+    lake = Lake(tmp_path_factory.mktemp("correctness") / "warehouse")
     for number in range(len(CASES)):
         lake.announce(schema_of(COLUMNS, table=_table(number)))
     for batch, parts in enumerate(zip_longest(*(case.batches for case in CASES.values()), fillvalue=())):
@@ -208,7 +208,7 @@ def _markers(lake: Lake, since: int) -> list[tuple[str, int]]:
     return found
 
 
-def test_c19_maintenance_between_batches(lake: Lake) -> None:
+def test_c19_maintenance_between_batches(lake: Lake, spark: SparkSession) -> None:
     """Files are put together and old ones removed between batches, by deltalake and by Spark; markers and positions
     survive, and the next batches find what they need."""
     lake.announce(schema_of(COLUMNS))
@@ -223,7 +223,7 @@ def test_c19_maintenance_between_batches(lake: Lake) -> None:
             table.optimize.compact()
             table.vacuum(0, dry_run=False, enforce_retention_duration=False)
         else:
-            lake.spark.sql(f"OPTIMIZE delta.`{lake.path()}`")
+            spark.sql(f"OPTIMIZE delta.`{lake.path()}`")
         again = lake.apply(batch, history[start : start + 3])
         assert [0] == [report.counters.commits for report in again]
     assert oracle(history) == {row["id"]: row for row in lake.rows()}

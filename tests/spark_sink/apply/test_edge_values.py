@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Mode
@@ -94,11 +95,11 @@ def test_values_at_the_edge(lake: Lake, mode: Mode) -> None:
         assert {Decimal(1), Decimal(9)} == flagged
 
 
-def test_spark_reads_the_same(lake: Lake) -> None:
+def test_spark_reads_the_same(lake: Lake, spark: SparkSession) -> None:
     """Spark finds the rows by their values, and sees the values that were sent."""
     schema = lake.announce(schema_of(COLUMNS))
     lake.apply(0, [change("c", {"id": row["id"]}, row, pos=n, schema=schema) for n, row in enumerate(FITS)])
-    table = lake.spark.read.format("delta").load(lake.path())
+    table = spark.read.format("delta").load(lake.path())
     assert 1 == table.where(f"id = {2**64 - 1}BD AND whole = {'9' * 38}BD").count()
     assert 1 == table.where(f"big = {2**53 + 1}L").count()
     assert 1 == table.where("isnan(double) AND isnan(real)").count()

@@ -76,7 +76,7 @@ def test_they_stay() -> None:
 
 
 def test_in_delta_lake(lake: Lake) -> None:
-    """Through Spark and Delta Lake: a stored row, one that came and went in a batch, a truncate, and a row that comes
+    """Into Delta Lake: a stored row, one that came and went in a batch, a truncate, and a row that comes
     again without what it was."""
     lake.use(SOFT)
     lake.announce(SCHEMA)

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
-from pyspark.sql import DataFrame
 
 from spark_sink.commands import cli
 from spark_sink.config.table_rules import TableRules
@@ -75,7 +74,7 @@ class Source:
         self.send(0, "c", "orders", new, a=None, b="in its place")
         self.send(0, "d", "orders", new + 1)
 
-    def batch(self) -> DataFrame:
+    def batch(self) -> Any:
         """What the sink has not read yet."""
         rows = [
             (partition, offset, value)
@@ -86,7 +85,7 @@ class Source:
         self._read = [len(values) for values in self.partitions]
         types = {"partition": pa.int32(), "offset": pa.int64(), "value": pa.binary()}
         columns = zip(types.items(), zip(*rows, strict=True), strict=True)
-        return self._lake.spark.createDataFrame(pa.table({name: pa.array(c, type) for (name, type), c in columns}))
+        return self._lake.frame(pa.table({name: pa.array(c, type) for (name, type), c in columns}))
 
     def _balance(self, op: str, table: str, id: int) -> None:
         partition = 1 if table == "left" else 2

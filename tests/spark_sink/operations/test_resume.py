@@ -1,4 +1,4 @@
-"""Parked tables on real Spark and Delta tables: what waits, what comes back, and what commands answer."""
+"""Parked tables in Delta Lake: what waits, what comes back, and what commands answer."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_c20_a_table_is_broken_for_long(lake: Lake, tmp_path: Path) -> None:
         return seconds
 
     if "BROKEN" in os.environ:
-        _print_pace(apply, Lake(lake.spark, tmp_path / "beside"))
+        _print_pace(apply, lake.beside(tmp_path / "beside"))
     else:
         for number in range(BROKEN + 1):
             apply(number)
@@ -165,30 +165,30 @@ def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     assert 2 == len(lake.rows())
 
 
-def test_parked_by_command(lake: Lake) -> None:
+def test_parked_by_command(each_lake: Lake) -> None:
     """A table that the operator parks keeps its rows and takes none, even new columns; resumed, it takes them."""
-    lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
-    assert ["parked", "it was parked already"] == [lake.command("park").result for _ in range(2)]
-    lake.use(TableRules())  # a restart
-    before = lake.version(ORDERS)
-    lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2), change("c", {"id": 3}, {"b": "y"}, pos=3)])
-    lake.apply(2, [change("d", {"id": 1}, pos=4)])
-    assert before == lake.version(ORDERS)
-    assert State.DONE == lake.command("resume").state
-    assert [{"id": "2", "a": "x", "b": None}, {"id": "3", "a": None, "b": "y"}] == lake.rows()
+    each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
+    assert ["parked", "it was parked already"] == [each_lake.command("park").result for _ in range(2)]
+    each_lake.use(TableRules())  # a restart
+    before = each_lake.version(ORDERS)
+    each_lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2), change("c", {"id": 3}, {"b": "y"}, pos=3)])
+    each_lake.apply(2, [change("d", {"id": 1}, pos=4)])
+    assert before == each_lake.version(ORDERS)
+    assert State.DONE == each_lake.command("resume").state
+    assert [{"id": "2", "a": "x", "b": None}, {"id": "3", "a": None, "b": "y"}] == each_lake.rows()
 
 
-def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
+def test_a_later_turn_cannot_be_replayed(each_lake: Lake) -> None:
     """What was replayed before it is in the table, no longer waits, and is told in the manifest."""
-    lake.use(TableRules(park_rejected=0))
-    lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
-    lake.command("park")
-    lake.apply(1, [change("c", {"id": 2}, {}, pos=2)])
-    lake.apply(2, [change("c", {"id": None}, {}, pos=3), change("c", {"id": 3}, {}, pos=4)])
-    assert "its events in one batch cannot be applied" in (lake.command("resume").error or "")
-    assert (["1", "2"], 2) == ([row["id"] for row in lake.rows()], len(lake.parked()))
-    (told,) = (row for row in lake.books.batches.rows() if row.batch is None)
-    assert {ORDERS: lake.version(ORDERS)} == told.versions
+    each_lake.use(TableRules(park_rejected=0))
+    each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
+    each_lake.command("park")
+    each_lake.apply(1, [change("c", {"id": 2}, {}, pos=2)])
+    each_lake.apply(2, [change("c", {"id": None}, {}, pos=3), change("c", {"id": 3}, {}, pos=4)])
+    assert "its events in one batch cannot be applied" in (each_lake.command("resume").error or "")
+    assert (["1", "2"], 2) == ([row["id"] for row in each_lake.rows()], len(each_lake.parked()))
+    (told,) = (row for row in each_lake.books.batches.rows() if row.batch is None)
+    assert {ORDERS: each_lake.version(ORDERS)} == told.versions
 
 
 def test_commands_that_cannot_be(lake: Lake) -> None:
@@ -214,18 +214,20 @@ def test_a_lost_checkpoint_keeps_the_order(lake: Lake) -> None:
     assert [{"id": "1", "a": "z"}] == lake.rows()
 
 
-def test_sweep_after_a_reload(lake: Lake) -> None:
+def test_sweep_after_a_reload(each_lake: Lake) -> None:
     """Rows that were not written since a time are deleted and remembered: nothing from before brings them back, what
     comes after does. Of a parked table nothing is swept."""
     first = [change("c", {"id": n}, {"a": "old"}, pos=n) for n in (1, 2, 4)]
-    lake.apply(0, [*first, change("c", {"id": 3}, {"a": "old"}, pos=1, scope=OTHER_SCOPE)])
-    loaded = datetime.fromtimestamp(DeltaTable(lake.path()).history(1)[0]["timestamp"] / 1000, UTC)
-    lake.apply(1, [change("r", {"id": 1}, {"a": "new"}, pos=10)])
+    each_lake.apply(0, [*first, change("c", {"id": 3}, {"a": "old"}, pos=1, scope=OTHER_SCOPE)])
+    loaded = datetime.fromtimestamp(DeltaTable(each_lake.path()).history(1)[0]["timestamp"] / 1000, UTC)
+    each_lake.apply(1, [change("r", {"id": 1}, {"a": "new"}, pos=10)])
     beginning = (loaded - timedelta(days=1)).isoformat()
-    told = [lake.command("sweep", argument=before).result for before in (beginning, loaded.isoformat()) for _ in "ab"]
+    told = [
+        each_lake.command("sweep", argument=before).result for before in (beginning, loaded.isoformat()) for _ in "ab"
+    ]
     assert ["0 rows deleted", "0 rows deleted", "3 rows deleted", "0 rows deleted"] == told
-    assert [{"id": "1", "a": "new"}] == lake.rows()
-    lake.apply(2, [*first, change("u", {"id": 2}, {"a": "back"}, pos=11)])
-    assert [{"id": "1", "a": "new"}, {"id": "2", "a": "back"}] == lake.rows()
-    lake.command("park")
-    assert "is parked" in (lake.command("sweep", argument=loaded.isoformat()).error or "")
+    assert [{"id": "1", "a": "new"}] == each_lake.rows()
+    each_lake.apply(2, [*first, change("u", {"id": 2}, {"a": "back"}, pos=11)])
+    assert [{"id": "1", "a": "new"}, {"id": "2", "a": "back"}] == each_lake.rows()
+    each_lake.command("park")
+    assert "is parked" in (each_lake.command("sweep", argument=loaded.isoformat()).error or "")

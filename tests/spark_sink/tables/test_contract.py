@@ -17,7 +17,7 @@ from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import META_COLUMNS, Marker, MirrorTable, TableChanges
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import SparkLake
 
 COLUMNS = (
     TableColumn("id", "string"),
@@ -35,10 +35,10 @@ Stored = dict[str, Any]
 class Tables:
     """The tables of one engine: `done` brings a table to where a worker next reads it."""
 
-    def __init__(self, lake: Lake, engine: Engine) -> None:
-        self._tables = DeltaTables(str(lake.warehouse), "app", EngineRules({"*": engine}))
-        self._writer = DeltaWriter(lake.spark, self._tables.staging)
-        lake.ddl.create(NAME, SHAPE)
+    def __init__(self, spark_lake: SparkLake, engine: Engine) -> None:
+        self._tables = DeltaTables(str(spark_lake.warehouse), "app", EngineRules({"*": engine}))
+        self._writer = DeltaWriter(spark_lake.spark, self._tables.staging)
+        spark_lake.ddl.create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:
         table = self._tables.open(NAME)
@@ -51,8 +51,8 @@ class Tables:
 
 
 @pytest.fixture(params=list(Engine))
-def tables(lake: Lake, request: pytest.FixtureRequest) -> Tables:
-    return Tables(lake, request.param)
+def tables(spark_lake: SparkLake, request: pytest.FixtureRequest) -> Tables:
+    return Tables(spark_lake, request.param)
 
 
 def _changes(

@@ -13,7 +13,7 @@ from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker, TableChanges
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import Lake, SparkLake
 
 SHAPE = TableShape(TableId("s", "d", None, "t"), (TableColumn("Id", "bigint"), TableColumn("it's", "string")), ("Id",))
 NAME = "s_d.t"
@@ -40,17 +40,17 @@ def test_a_table_is_what_was_created(lake: Lake) -> None:
     assert 0 == lake.version(NAME)
 
 
-def test_a_strangers_table_is_refused(lake: Lake) -> None:
+def test_a_strangers_table_is_refused(spark_lake: SparkLake) -> None:
     """Tables that the sink did not make, and those with features that nobody knows to write, are refused at once."""
-    tables = DeltaTables(str(lake.warehouse))
-    DeltaTable.create(lake.path("s_d.other"), pa.schema([("Id", pa.int64())]))
+    tables = DeltaTables(str(spark_lake.warehouse))
+    DeltaTable.create(spark_lake.path("s_d.other"), pa.schema([("Id", pa.int64())]))
     with pytest.raises(Refused, match="not created by this sink"):
         tables.open("s_d.other")
-    lake.ddl.create(NAME, SHAPE)
+    spark_lake.ddl.create(NAME, SHAPE)
     unknown = "'delta.feature.variantType' = 'supported'"
-    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` SET TBLPROPERTIES ({unknown})")
+    spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path(NAME)}` SET TBLPROPERTIES ({unknown})")
     assert tables.open(NAME) is not None
-    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` ADD COLUMNS (extra variant)")
+    spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path(NAME)}` ADD COLUMNS (extra variant)")
     with pytest.raises(Refused, match="variantType"):
         tables.open(NAME)
 
@@ -62,11 +62,11 @@ def test_a_name_that_differs_by_case(lake: Lake) -> None:
     assert ["t"] == [path.name for path in lake.warehouse.glob("[sS]_[dD]/[tT]")]
 
 
-def test_columns_of_others_are_left_alone(lake: Lake) -> None:
+def test_columns_of_others_are_left_alone(spark_lake: SparkLake) -> None:
     """A column that somebody added is no target when no event can write its type, and rows are still written."""
-    lake.ddl.create(NAME, SHAPE)
-    lake.spark.sql(f"ALTER TABLE delta.`{lake.path(NAME)}` ADD COLUMNS (extra map<string,string>)")
-    opened = DeltaTables(str(lake.warehouse)).open(NAME)
+    spark_lake.ddl.create(NAME, SHAPE)
+    spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path(NAME)}` ADD COLUMNS (extra map<string,string>)")
+    opened = DeltaTables(str(spark_lake.warehouse)).open(NAME)
     assert isinstance(opened, DeltaMirror)
     assert ["Id", "it's"] == list(opened.shape.types)
     opened.write(_rows([1, 2]), Marker("app", 1))
