@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
@@ -23,6 +22,7 @@ from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.batch_sizing import Pace
+from spark_sink.checkpoint import checkpoint_id, has_progress, offset_entry
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Requests
@@ -30,7 +30,7 @@ from spark_sink.errors import FatalError
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
 from spark_sink.events.starting_offsets import starting_offsets
-from spark_sink.lag import PATIENCE_SECONDS, Lag, offset_entry
+from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.schema.catalog import SchemaReader
@@ -45,11 +45,6 @@ log = structlog.get_logger()
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
-
-# Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
-# must not be skipped for what an old one has done.
-ID_FILE = "_sink_id"
-
 
 # It writes a stack trace for a batch that shall not begin, and one for the fault that follows when it is begun again.
 _COMPLAINS = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
@@ -240,33 +235,6 @@ class Job:
             raise FatalError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
         # One that ended by itself is at the end of the topic.
         return self._stopping.is_set() or not stopped
-
-
-def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
-    files, folder = spark_session.hadoop_folder(spark, checkpoint)
-    path = folder.suffix(f"/{ID_FILE}")
-    if files.exists(path) and not has_progress(spark, checkpoint):
-        files.delete(path, False)
-    if not files.exists(path):
-        # Written beside and renamed: a crash leaves no half of an id.
-        fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
-        out = files.create(fresh)
-        out.writeUTF(uuid.uuid4().hex)
-        out.close()
-        files.rename(fresh, path)
-    stored = files.open(path)
-    try:
-        return str(stored.readUTF())
-    finally:
-        stored.close()
-
-
-def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
-    files, folder = spark_session.hadoop_folder(spark, checkpoint)
-    offsets = folder.suffix("/offsets")
-    return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 
 
 def _is_metrics_fault(query: StreamingQuery) -> bool:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import structlog
-from pyspark.sql import SparkSession
 
-from spark_sink.spark_session import hadoop_folder
+from spark_sink.checkpoint import planned_offsets
 
 log = structlog.get_logger()
 
@@ -43,27 +40,3 @@ class Lag:
             log.warning("lag not known", batch=batch, reason=str(error).strip().partition("\n")[0])
             return None
         return sum(max(0, end - planned.get(partition, 0)) for partition, end in ends.items()) if ends else None
-
-
-def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
-    """A batch in the log of offsets of a checkpoint folder."""
-    files, folder = hadoop_folder(spark, checkpoint)
-    stored = files.open(folder.suffix(f"/offsets/{batch}"))
-    try:
-        jvm: Any = spark._jvm
-        return str(jvm.org.apache.commons.io.IOUtils.toString(stored, "UTF-8"))
-    finally:
-        stored.close()
-
-
-def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """By partition, the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
-
-    Raises:
-        ValueError: it is of another version.
-    """
-    version, *_, last = text.splitlines()
-    if version != "v1":
-        raise ValueError(f"an offset log of version {version}, not v1")
-    offsets: Mapping[str, int] = json.loads(last)[topic]
-    return {int(partition): offset for partition, offset in offsets.items()}

@@ -15,9 +15,13 @@ from prometheus_client.registry import Collector
 
 from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import EXCLUDED
-from spark_sink.events.latency import BOUNDS, NONE, Latency
 from spark_sink.events.parking import Cause
-from spark_sink.table_report import TableReport
+from spark_sink.table_report import (
+    BOUNDS,
+    NO_LATENCY,
+    Latency,
+    TableReport,
+)
 
 # Stands for all tables beyond the cap.
 OTHER = "other"
@@ -119,7 +123,7 @@ class _LatencyHistogram(Collector):
     """Prometheus' own histogram takes values one at a time; workers have counted them by bucket."""
 
     def __init__(self) -> None:
-        self._total = NONE
+        self._total = NO_LATENCY
 
     def add(self, latency: Latency) -> None:
         self._total += latency

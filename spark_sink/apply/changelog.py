@@ -12,9 +12,25 @@ from spark_sink.events.envelope_fields import Details
 from spark_sink.events.images import ImageReader
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.typed_events import entries
-from spark_sink.model.row import GAP, Event
+from spark_sink.model.event import (
+    GAP,
+    Event,
+)
 from spark_sink.schema.evolution import Plan
-from spark_sink.tables.protocols import COMMIT_TS, ID, KEY_OLD, OP, POS, SCOPE, SET, TS, ChangelogTable, Identity
+from spark_sink.tables.meta_columns import (
+    COMMIT_TS,
+    ID,
+    KEY_OLD,
+    OP,
+    POS,
+    SCOPE,
+    SET,
+    TS,
+)
+from spark_sink.tables.protocols import (
+    ChangelogTable,
+    Identity,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,19 @@ from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
-from spark_sink.events.latency import NONE
 from spark_sink.lag import Lag
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Engine
 from spark_sink.schema.evolution import AddColumns, Create, Step, Widen
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.table_report import Done, NeedsSpark, Parked, TableReport
+from spark_sink.table_report import (
+    NO_LATENCY,
+    Done,
+    NeedsSpark,
+    Parked,
+    TableReport,
+)
 from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.protocols import TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
@@ -231,7 +236,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
     rejected = sum((Counter(one.rejected) for one in counted), Counter[str]())
     stale = sum((Counter(one.stale) for one in counted), Counter[str]())
     ignored = sum((Counter(one.ignored) for one in counted), Counter[str]())
-    latency = sum((one.latency for one in counted), NONE)
+    latency = sum((one.latency for one in counted), NO_LATENCY)
     log.info(
         "batch applied",
         batch=batch,

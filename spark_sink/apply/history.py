@@ -16,13 +16,18 @@ from spark_sink.events.images import ImageReader
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.shared_tables import of_one_table
 from spark_sink.events.typed_events import entries
+from spark_sink.model.event import (
+    GAP,
+    Event,
+    Key,
+    in_order,
+)
 from spark_sink.model.fold import check_epoch
-from spark_sink.model.row import GAP, Event, Key, in_order
 from spark_sink.model.version_timeline import Timeline, Truncate, Values, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.schema.table_spec import SOURCE
-from spark_sink.tables.protocols import (
+from spark_sink.tables.meta_columns import (
     CURRENT,
     END_OP,
     END_POS,
@@ -35,6 +40,8 @@ from spark_sink.tables.protocols import (
     SET,
     START_TS,
     TURN,
+)
+from spark_sink.tables.protocols import (
     HistoryTable,
     Marker,
 )

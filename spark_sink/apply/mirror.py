@@ -16,12 +16,33 @@ from spark_sink.events.arrow_values import column, fits
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
+from spark_sink.model.event import (
+    GAP,
+    Event,
+    Key,
+)
 from spark_sink.model.fold import Folded, fold
 from spark_sink.model.fold_in_order import quick_fold
-from spark_sink.model.row import GAP, NOTHING, Content, Event, FoldedRow, Key, Row, RowMark
+from spark_sink.model.row import (
+    NOTHING,
+    Content,
+    FoldedRow,
+    Row,
+    RowMark,
+)
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
-from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, MirrorTable, TableChanges
+from spark_sink.tables.meta_columns import (
+    DELETED_AT,
+    INCOMPLETE,
+    POS,
+    SCOPE,
+    STATE,
+)
+from spark_sink.tables.protocols import (
+    MirrorTable,
+    TableChanges,
+)
 
 # What a timestamp of every reader can be: years 1 to 9999.
 _EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999

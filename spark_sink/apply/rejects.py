@@ -14,7 +14,9 @@ from spark_sink.events import quarantine
 from spark_sink.events.grouping import Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.row import Event
+from spark_sink.model.event import (
+    Event,
+)
 from spark_sink.schema.table_naming import TableId
 from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.protocols import Marker, Tables
@@ -27,7 +29,7 @@ MAX_SEGMENTS = 4096
 class RejectedEvents:
     """Puts aside what one table does not take of a batch, and counts it.
 
-    Whatever has to be put aside raises NotCarried where its records did not travel; nothing is done then.
+    Whatever has to be put aside raises RawRecordMissing where its records did not travel; nothing is done then.
 
     Args:
         parking: the parked tables; None: these events are parked already, and replayed.

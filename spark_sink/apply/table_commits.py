@@ -18,7 +18,10 @@ from spark_sink.errors import Reason, Refused
 from spark_sink.events.envelope_fields import details
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.row import DUPLICATE, Event
+from spark_sink.model.event import (
+    DUPLICATE,
+    Event,
+)
 from spark_sink.schema.evolution import Plan
 from spark_sink.table_report import Done, NeedsSpark, Parked
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable

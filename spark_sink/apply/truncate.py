@@ -8,8 +8,11 @@ from spark_sink.apply.mirror import changes, readable
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.images import ImageReader
 from spark_sink.events.shared_tables import of_one_table
+from spark_sink.model.event import (
+    Event,
+    in_order,
+)
 from spark_sink.model.fold import fold
-from spark_sink.model.row import Event, in_order
 from spark_sink.schema.evolution import Plan
 from spark_sink.schema.table_spec import SOURCE
 from spark_sink.tables.protocols import Marker, MirrorTable

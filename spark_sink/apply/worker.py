@@ -6,17 +6,18 @@ A table lies wholly in one task, so its segments are applied in order, and nobod
 from __future__ import annotations
 
 import gc
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.apply import worker_memory
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form
 from spark_sink.apply.mirror import gap
@@ -25,21 +26,37 @@ from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
-from spark_sink.events.latency import Latency
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.events.parking import NOTHING_PARKED, Parking
 from spark_sink.events.quarantine import Rejected
-from spark_sink.events.record_bytes import RawRecordMissing
 from spark_sink.events.row_keys import with_keys
 from spark_sink.events.shared_tables import SEVERAL, is_same
-from spark_sink.model.row import GAP, Event
+from spark_sink.events.wire_format import (
+    RawRecordMissing,
+)
+from spark_sink.model.event import (
+    GAP,
+    Event,
+)
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.schema.table_spec import Mode, TableSpec
-from spark_sink.table_report import Conflict, Done, NeedsDdl, NeedsRecords, Outcome, TableCounters, TableReport
+from spark_sink.table_report import (
+    Conflict,
+    Done,
+    Latency,
+    NeedsDdl,
+    NeedsRecords,
+    Outcome,
+    TableCounters,
+    TableReport,
+)
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
+
+# The memory of this process, as Linux tells it.
+_STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
@@ -97,7 +114,7 @@ class Task:
             if counters.commits and isinstance(applied.outcome, Done):
                 rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
                 counters.latency = Latency.of(rows, time.time_ns() // 1000)
-            counters.megabytes = worker_memory.megabytes()
+            counters.megabytes = _resident_megabytes()
             yield TableReport(
                 applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version, extent
             )
@@ -204,3 +221,12 @@ def _gc_paused() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _resident_megabytes() -> int:
+    """What this process holds in memory now, in MiB; 0 where that is not told."""
+    try:
+        pages = int(_STATM.read_bytes().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20

@@ -10,9 +10,15 @@ import fastavro
 import msgspec
 import pyarrow as pa
 
-from spark_sink.events.record_bytes import record_bytes
-from spark_sink.events.wire_format import WRITER_SCHEMA, datum, reader_schema
-from spark_sink.model.row import Event
+from spark_sink.events.wire_format import (
+    WRITER_SCHEMA,
+    datum,
+    reader_schema,
+    record_bytes,
+)
+from spark_sink.model.event import (
+    Event,
+)
 
 _SCHEMA = reader_schema("id", "ts_commit_us", "before")
 
@@ -32,7 +38,7 @@ def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
     """Of each of the events.
 
     Raises:
-        NotCarried: their records did not travel.
+        RawRecordMissing: their records did not travel.
     """
     return [_read(value) for value in record_bytes(records, [event.index for event in events])]
 

@@ -13,7 +13,11 @@ from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, image
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.wire_format import PLAIN_FIELDS
-from spark_sink.model.row import GAP, Event, Key
+from spark_sink.model.event import (
+    GAP,
+    Event,
+    Key,
+)
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import TableId
 

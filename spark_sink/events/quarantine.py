@@ -10,8 +10,11 @@ import fastavro
 import pyarrow as pa
 
 from spark_sink.errors import Reason
-from spark_sink.events.record_bytes import record_bytes
-from spark_sink.events.wire_format import WRITER_SCHEMA, datum
+from spark_sink.events.wire_format import (
+    WRITER_SCHEMA,
+    datum,
+    record_bytes,
+)
 from spark_sink.schema.table_naming import RESERVED, TableId
 
 NAME = f"{RESERVED}.quarantine"
@@ -52,7 +55,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
     """Rows of the quarantine table for the rejected ones among `records`.
 
     Raises:
-        NotCarried: the records did not travel.
+        RawRecordMissing: the records did not travel.
     """
     places = [one.event for one in rejected]
     values = record_bytes(records, places)

@@ -11,7 +11,10 @@ from spark_sink.errors import Reason
 from spark_sink.events.envelope_fields import details, image_columns, with_full_after_image
 from spark_sink.events.grouping import Intake
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.row import GAP, Event
+from spark_sink.model.event import (
+    GAP,
+    Event,
+)
 from spark_sink.schema.evolution import KEY_ADVICE, no_key
 from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
 

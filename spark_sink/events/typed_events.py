@@ -11,7 +11,9 @@ from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, fits
 from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.row import Event
+from spark_sink.model.event import (
+    Event,
+)
 
 
 class Entries(NamedTuple):

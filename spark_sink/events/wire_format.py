@@ -9,9 +9,11 @@ newer record is read without its new fields, and an older one ends too early, wh
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
 from fastavro.types import Schema
 
 from cdc_core.envelope import avro_schema
@@ -67,3 +69,23 @@ def writer_schema_text() -> str:
 def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
     """The part of the envelope that has these fields."""
     return json.dumps({**_FULL, "fields": [field for field in _FULL["fields"] if field["name"] in fields]})
+
+
+# Records are half of what would travel to the workers, and few tables need them: so they travel for those tables only
+# that have asked.
+class RawRecordMissing(Exception):
+    """A table needs records that did not travel with their events: the driver runs its task again with them."""
+
+
+def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]:
+    """The records at these places; None for one without a value.
+
+    Raises:
+        RawRecordMissing: they did not travel.
+    """
+    taken = records.select(["kind", "value"]).take(pa.array(places, pa.int64()))
+    values = taken.column("value")
+    # What does not decode always travels: its kind is null.
+    if pc.any(pc.and_(pc.is_valid(taken.column("kind")), pc.is_null(values)), min_count=0).as_py():
+        raise RawRecordMissing
+    return list(values.to_pylist())

@@ -8,7 +8,20 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from spark_sink.errors import Reason, Refused
-from spark_sink.model.row import DUPLICATE, GAP, TRUNCATED, Event, FoldedRow, Key, Row, RowMark, epoch, is_loaded
+from spark_sink.model.event import (
+    DUPLICATE,
+    GAP,
+    TRUNCATED,
+    Event,
+    Key,
+    epoch,
+    is_loaded,
+)
+from spark_sink.model.row import (
+    FoldedRow,
+    Row,
+    RowMark,
+)
 
 R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
 

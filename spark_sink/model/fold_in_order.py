@@ -10,8 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from spark_sink.model.event import (
+    DUPLICATE,
+    GAP,
+    RESETS,
+    TRUNCATED,
+    Event,
+    Key,
+    in_order,
+)
 from spark_sink.model.fold import Folded
-from spark_sink.model.row import DUPLICATE, GAP, NOTHING, RESETS, TRUNCATED, Content, Event, Key, RowMark, in_order
+from spark_sink.model.row import (
+    NOTHING,
+    Content,
+    RowMark,
+)
 
 
 class QuickRow:

@@ -17,51 +17,14 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-# The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
-Key = tuple[Any, ...]
-
-RESETS = frozenset({"c", "r"})
-
-# Not an operation of the envelope: what is left in its place of an event that went to quarantine.
-GAP = "gap"
-
-# Why an event changes nothing: the closed list of the log's `stale`.
-DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
-
-
-class Event(Struct, frozen=True, gc=False):
-    """A row event, with what the sink needs of it.
-
-    `index` leads back to its record, `ts` is `ts_origin_us`; a key that is not known is empty. `withholds`: there is a
-    column that it may have changed, and whose new value it does not tell (read.WITHHOLDS_SQL). `after` is JSON in
-    UTF-8: as a text it took 0.5 us an event more, as one beyond ASCII is coded twice on its way to the JSON decoder
-    (33 000 images of bench.sink, CPU, best of seven).
-    """
-
-    index: int
-    op: str
-    key: str
-    key_old: str | None
-    scope: str
-    pos: str
-    after: bytes | None
-    full: bool
-    withholds: bool
-    schema_id: str | None
-    ts: int
-
-    @property
-    def resets(self) -> bool:
-        """Whether it fixes the whole row."""
-        return self.op in RESETS or (self.op == "u" and self.full)
-
-    @property
-    def leaves_gaps(self) -> bool:
-        """Whether it leaves a column unknown: one that it withholds; of a new row also one of its schema.
-
-        A full image lacks none; an issue beside it is one of the image before.
-        """
-        return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
+from spark_sink.model.event import (
+    DUPLICATE,
+    SUPERSEDED,
+    Event,
+    Key,
+    in_order,
+    is_loaded,
+)
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
@@ -122,25 +85,6 @@ class FoldedRow(Protocol):
     def keeps(self, name: str) -> bool: ...
 
     def mark(self, columns: Mapping[str, str]) -> RowMark: ...
-
-
-# The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.
-_EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
-_NO_NATIVE = "0" * 38
-
-
-def epoch(pos: str) -> str:
-    return pos[_EPOCH]
-
-
-def is_loaded(scope: str, pos: str) -> bool:
-    """Whether, under native order, it is the position of a snapshot row, which has no native part."""
-    return not in_order(scope) and pos[_NATIVE] == _NO_NATIVE
-
-
-def in_order(scope: str) -> bool:
-    """Whether a scope brings the events of a row in order: `native:<source>/<task>` does not (docs/design.md §4.4)."""
-    return not scope.startswith("native:")
 
 
 @dataclass(slots=True)

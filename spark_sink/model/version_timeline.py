@@ -14,7 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from spark_sink.model.row import DUPLICATE, SUPERSEDED, TRUNCATED, Event, in_order
+from spark_sink.model.event import (
+    DUPLICATE,
+    SUPERSEDED,
+    TRUNCATED,
+    Event,
+    in_order,
+)
 
 Values = Mapping[str, Any]
 

@@ -15,8 +15,12 @@ from cdc_core.envelope import position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
+from spark_sink.model.event import (
+    Event,
+    Key,
+    epoch,
+)
 from spark_sink.model.fold import fold
-from spark_sink.model.row import Event, Key, epoch
 from spark_sink.schema.evolution import DEFAULTS, evolve
 from spark_sink.tables.protocols import MirrorTable
 

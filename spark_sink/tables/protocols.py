@@ -8,70 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from spark_sink.model.row import Key, RowMark
+from spark_sink.model.event import (
+    Key,
+)
+from spark_sink.model.row import (
+    RowMark,
+)
 from spark_sink.model.version_timeline import Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_spec import Mode
 
 if TYPE_CHECKING:
     from spark_sink.tables.spark_operations import Order
-
-# The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
-SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
-INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
-META_COLUMNS: Mapping[str, str] = {
-    SCOPE: "string",
-    POS: "string",
-    STATE: "string",
-    INCOMPLETE: "boolean",
-    DELETED_AT: "timestamp",
-}
-
-# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because nothing was told.
-ID, OP, KEY_OLD, SET, TS, COMMIT_TS = (
-    "_cdc_id",
-    "_cdc_op",
-    "_cdc_key_old",
-    "_cdc_set",
-    "_cdc_ts",
-    "_cdc_commit_ts",
-)
-LOG_COLUMNS: Mapping[str, str] = {
-    ID: "string",
-    OP: "string",
-    SCOPE: "string",
-    POS: "string",
-    KEY_OLD: "string",
-    SET: "array<string>",
-    TS: "timestamp",
-    COMMIT_TS: "timestamp",
-}
-
-# Of a history: the event that began a version, as in a changelog (SET is NULL where it fixed the whole row), and what
-# ended it.
-TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
-END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
-HISTORY_COLUMNS: Mapping[str, str] = {
-    SCOPE: "string",
-    POS: "string",
-    TURN: "int",
-    OP: "string",
-    SET: "array<string>",
-    START_TS: "timestamp",
-    END_OP: "string",
-    END_SCOPE: "string",
-    END_POS: "string",
-    END_TS: "timestamp",
-    CURRENT: "boolean",
-    INCOMPLETE: "boolean",
-}
-
-OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
-    Mode.MIRROR: META_COLUMNS,
-    Mode.CHANGELOG: LOG_COLUMNS,
-    Mode.HISTORY: HISTORY_COLUMNS,
-}
 
 
 class Identity(NamedTuple):

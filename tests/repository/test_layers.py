@@ -20,7 +20,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("kafka", "state", "service", "operations", "commands", "__main__"),
     ),
     "spark_sink": (
-        *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session"),
+        *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),
         *("events", "tables", "table_report", "control_tables", "metrics", "lag", "apply"),
         *("operations", "batch_sizing", "job", "logs", "commands", "__main__"),
     ),

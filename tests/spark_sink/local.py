@@ -27,8 +27,12 @@ from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.delta.ddl import quarantine_properties, source_properties, table_properties
-from spark_sink.tables.delta.mirror import location
-from spark_sink.tables.protocols import OWN_COLUMNS
+from spark_sink.tables.delta.open_table import (
+    location,
+)
+from spark_sink.tables.meta_columns import (
+    OWN_COLUMNS,
+)
 from spark_sink.tables.spark_operations import Order
 
 # Spark refuses a column of a Delta table that has one of them in its name.

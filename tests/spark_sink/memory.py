@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from spark_sink.model.row import NOTHING, Key, Memory, RowMark
+from spark_sink.model.event import (
+    Key,
+)
+from spark_sink.model.row import (
+    NOTHING,
+    Memory,
+    RowMark,
+)
 from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from spark_sink.model.row import Event
+from spark_sink.model.event import (
+    Event,
+)
 
 Rows = dict[int, dict[str, Any]]
 

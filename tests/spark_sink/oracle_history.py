@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sink.model.row import Event
+from spark_sink.model.event import (
+    Event,
+)
 
 
 @dataclass

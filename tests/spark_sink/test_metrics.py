@@ -7,10 +7,14 @@ import urllib.request
 
 import pyarrow as pa
 
-from spark_sink.events.latency import BOUNDS, NONE, Latency
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
-from spark_sink.table_report import Parked
+from spark_sink.table_report import (
+    BOUNDS,
+    NO_LATENCY,
+    Latency,
+    Parked,
+)
 from tests.spark_sink.records import report
 
 
@@ -58,5 +62,5 @@ def test_latencies_add_up() -> None:
     together = Latency.of(pa.chunked_array([*one.chunks, *other.chunks]), now)
     assert together == Latency.of(one, now) + Latency.of(other, now)
     assert (len(BOUNDS), 4) == (len(together.within), together.count)
-    assert NONE == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
+    assert NO_LATENCY == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
     assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest

@@ -19,8 +19,11 @@ from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
 from spark_sink.schema.table_naming import TableId
-from spark_sink.tables.delta.mirror import location
-from spark_sink.tables.delta.opened import commit, literal
+from spark_sink.tables.delta.open_table import (
+    commit,
+    literal,
+    location,
+)
 from spark_sink.tables.protocols import Marker
 
 # So many commits make so many files, which every later commit has to list.

@@ -13,8 +13,17 @@ from spark_sink.schema.column_types import has_statistics
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.spark_session import hadoop_folder
-from spark_sink.tables.delta.mirror import KEY_PROPERTY, MODE_PROPERTY, SOURCE_PROPERTY, TABLE_PROPERTY, location
-from spark_sink.tables.protocols import OWN_COLUMNS, POS
+from spark_sink.tables.delta.open_table import (
+    KEY_PROPERTY,
+    MODE_PROPERTY,
+    SOURCE_PROPERTY,
+    TABLE_PROPERTY,
+    location,
+)
+from spark_sink.tables.meta_columns import (
+    OWN_COLUMNS,
+    POS,
+)
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32

@@ -12,13 +12,19 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.model.row import Key
+from spark_sink.model.event import (
+    Key,
+)
 from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.delta.opened import DeltaOpened, commit, literal
-from spark_sink.tables.protocols import (
+from spark_sink.tables.delta.open_table import (
+    DeltaOpened,
+    commit,
+    literal,
+)
+from spark_sink.tables.meta_columns import (
     CURRENT,
     END_OP,
     END_POS,
@@ -31,6 +37,8 @@ from spark_sink.tables.protocols import (
     SET,
     START_TS,
     TURN,
+)
+from spark_sink.tables.protocols import (
     Marker,
 )
 

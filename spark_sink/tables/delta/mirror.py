@@ -9,36 +9,37 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 
-from spark_sink.errors import Reason, Refused
-from spark_sink.model.row import NOTHING, Key, Memory, RowMark
-from spark_sink.schema.column_types import arrow_type, has_statistics, is_known, sql_type_of_delta
-from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
-from spark_sink.schema.table_spec import SOURCE, Mode
-from spark_sink.tables.delta.opened import DeltaOpened, commit, literal
-from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, OWN_COLUMNS, POS, SCOPE, STATE, Marker, TableChanges
+from spark_sink.model.event import (
+    Key,
+)
+from spark_sink.model.row import (
+    NOTHING,
+    Memory,
+    RowMark,
+)
+from spark_sink.schema.column_types import arrow_type, has_statistics
+from spark_sink.tables.delta.open_table import (
+    FLOORS_PROPERTY,
+    DeltaOpened,
+    commit,
+    literal,
+)
+from spark_sink.tables.meta_columns import (
+    DELETED_AT,
+    INCOMPLETE,
+    POS,
+    SCOPE,
+    STATE,
+)
+from spark_sink.tables.protocols import (
+    Marker,
+    TableChanges,
+)
 from spark_sink.tables.spark_operations import WRITTEN, merged
 
-# Table properties that say what a table is a mirror of.
-KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
-
-# What its rows are; a mirror does not say so.
-MODE_PROPERTY = "cdc.mode"
-
-# What the source calls a column that is named otherwise, by column.
-SOURCE_PROPERTY = "cdc.source."
-
-# The position of the last truncate, by scope.
-FLOORS_PROPERTY = "cdc.floors"
-
 _MEMORY = msgspec.json.Decoder(Memory)
-
-
-def location(warehouse: str, name: str) -> str:
-    """Where a table lies: the dots of its name are folders."""
-    return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 
 class DeltaMirror(DeltaOpened):
@@ -185,23 +186,6 @@ class DeltaMirror(DeltaOpened):
 
 def _memory(state: object) -> Memory:
     return _MEMORY.decode(str(state)) if state else NOTHING
-
-
-def shape_of(table: DeltaTable) -> TableShape:
-    properties = table.metadata().configuration
-    fields = table.schema().fields
-    own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
-    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
-    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
-        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
-    columns = []
-    for field in fields:
-        sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
-        # Columns of other types were added by somebody else; no event writes them.
-        if field.name not in own and is_known(sql):
-            columns.append(TableColumn(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
-    source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
 
 
 def _instant(time: int) -> str:

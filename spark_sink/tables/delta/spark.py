@@ -16,9 +16,21 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.spark_session import hadoop_folder, sibling
 from spark_sink.tables.delta.ddl import literal, quoted
-from spark_sink.tables.delta.mirror import FLOORS_PROPERTY, location
+from spark_sink.tables.delta.open_table import (
+    FLOORS_PROPERTY,
+    location,
+)
 from spark_sink.tables.delta.staged import Staging
-from spark_sink.tables.protocols import DELETED_AT, INCOMPLETE, POS, SCOPE, STATE, Marker
+from spark_sink.tables.meta_columns import (
+    DELETED_AT,
+    INCOMPLETE,
+    POS,
+    SCOPE,
+    STATE,
+)
+from spark_sink.tables.protocols import (
+    Marker,
+)
 from spark_sink.tables.spark_operations import (
     WRITTEN,
     Clear,

@@ -19,14 +19,25 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from spark_sink.model.row import Key
+from spark_sink.model.event import (
+    Key,
+)
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.protocols import DELETED_AT, META_COLUMNS, POS, SCOPE, Marker, TableChanges
+from spark_sink.tables.meta_columns import (
+    DELETED_AT,
+    META_COLUMNS,
+    POS,
+    SCOPE,
+)
+from spark_sink.tables.protocols import (
+    Marker,
+    TableChanges,
+)
 from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire, WriteMarker
 
 

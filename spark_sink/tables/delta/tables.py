@@ -16,8 +16,14 @@ from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
-from spark_sink.tables.delta.mirror import DeltaMirror, location, shape_of
-from spark_sink.tables.delta.opened import commit
+from spark_sink.tables.delta.mirror import (
+    DeltaMirror,
+)
+from spark_sink.tables.delta.open_table import (
+    commit,
+    location,
+    shape_of,
+)
 from spark_sink.tables.delta.staged import StagedMirror, Staging
 from spark_sink.tables.protocols import Marker
 

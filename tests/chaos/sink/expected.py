@@ -11,7 +11,9 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from spark_sink.model.row import Event
+from spark_sink.model.event import (
+    Event,
+)
 from tests.spark_sink.oracle import table_after
 
 Rows = Mapping[Any, Mapping[str, Any]]

@@ -7,12 +7,13 @@ import pytest
 
 from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.events.latency import BOUNDS, Latency
 from spark_sink.schema.evolution import AddColumns, TableColumn
 from spark_sink.table_report import (
+    BOUNDS,
     Conflict,
     Deferred,
     Done,
+    Latency,
     NeedsDdl,
     NeedsRecords,
     NeedsSpark,

@@ -14,18 +14,27 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.envelope import ChangeEvent, position
-from spark_sink.apply import worker_memory
+from spark_sink.apply import worker
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.table_commits import DAY
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
-from spark_sink.events.latency import NONE
 from spark_sink.events.parking import NOTHING_PARKED, Cause, Parking
 from spark_sink.operations.resume import Replay
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import AddColumns, Create, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
-from spark_sink.table_report import Deferred, Done, NeedsDdl, NeedsRecords, NeedsSpark, Outcome, Parked, TableReport
+from spark_sink.table_report import (
+    NO_LATENCY,
+    Deferred,
+    Done,
+    NeedsDdl,
+    NeedsRecords,
+    NeedsSpark,
+    Outcome,
+    Parked,
+    TableReport,
+)
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker, TableChanges
 from spark_sink.tables.spark_operations import WriteMarker
@@ -95,8 +104,8 @@ def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     (after,) = _reports(MemoryTables(), [change("t", None, pos=1)])
     assert 150 < after.counters.megabytes - before.counters.megabytes < 250
     assert len(held)
-    monkeypatch.setattr(worker_memory, "_STATM", tmp_path / "statm")
-    assert 0 == worker_memory.megabytes()
+    monkeypatch.setattr(worker, "_STATM", tmp_path / "statm")
+    assert 0 == worker._resident_megabytes()
 
 
 def test_a_truncate_makes_no_table() -> None:
@@ -310,7 +319,7 @@ def test_a_table_that_the_driver_writes() -> None:
     other = msgspec.structs.replace(change("c", {"id": "1"}, pos=9, kind="watermark"), ts_commit_us=1)
     assert 1 == _reports(MemoryTables(orders=MemoryTable(SHAPE)), [events[0], other])[0].counters.latency.count
     (report,) = _reports(tables, events, batch=2)
-    assert NONE == report.counters.latency, "nothing is there yet"
+    assert NO_LATENCY == report.counters.latency, "nothing is there yet"
     first = 2 * MAX_SEGMENTS
     orders = (WriteMarker(Marker("app/shop_sales.orders", first)),)
     assert (NeedsSpark(orders, more=True), []) == (report.outcome, table.commits)

@@ -9,9 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from spark_sink.model.event import (
+    GAP,
+    Event,
+    Key,
+)
 from spark_sink.model.fold import Folded, fold
 from spark_sink.model.fold_in_order import quick_fold
-from spark_sink.model.row import GAP, Event, FoldedRow, Key, Memory, RowMark
+from spark_sink.model.row import (
+    FoldedRow,
+    Memory,
+    RowMark,
+)
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE
 from tests.spark_sink.histories import History, history
 

@@ -19,10 +19,24 @@ from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
-from spark_sink.tables.delta.mirror import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY, DeltaMirror
+from spark_sink.tables.delta.mirror import (
+    DeltaMirror,
+)
+from spark_sink.tables.delta.open_table import (
+    KEY_PROPERTY,
+    MODE_PROPERTY,
+    TABLE_PROPERTY,
+)
 from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import META_COLUMNS, OWN_COLUMNS, Marker, TableChanges
+from spark_sink.tables.meta_columns import (
+    META_COLUMNS,
+    OWN_COLUMNS,
+)
+from spark_sink.tables.protocols import (
+    Marker,
+    TableChanges,
+)
 from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire, WriteMarker
 
 NAME = "s_d.t"

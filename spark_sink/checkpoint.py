@@ -1,0 +1,67 @@
+"""The checkpoint folder of the query: the id that the sink gives it, and what Spark's log of offsets says."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from spark_sink.spark_session import hadoop_folder
+
+# Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
+# must not be skipped for what an old one has done.
+ID_FILE = "_sink_id"
+
+
+def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
+    """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
+    files, folder = hadoop_folder(spark, checkpoint)
+    path = folder.suffix(f"/{ID_FILE}")
+    if files.exists(path) and not has_progress(spark, checkpoint):
+        files.delete(path, False)
+    if not files.exists(path):
+        # Written beside and renamed: a crash leaves no half of an id.
+        fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
+        out = files.create(fresh)
+        out.writeUTF(uuid.uuid4().hex)
+        out.close()
+        files.rename(fresh, path)
+    stored = files.open(path)
+    try:
+        return str(stored.readUTF())
+    finally:
+        stored.close()
+
+
+def has_progress(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
+    files, folder = hadoop_folder(spark, checkpoint)
+    offsets = folder.suffix("/offsets")
+    return bool(files.exists(offsets) and len(files.listStatus(offsets)))
+
+
+def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
+    """A batch in the log of offsets of a checkpoint folder."""
+    files, folder = hadoop_folder(spark, checkpoint)
+    stored = files.open(folder.suffix(f"/offsets/{batch}"))
+    try:
+        jvm: Any = spark._jvm
+        return str(jvm.org.apache.commons.io.IOUtils.toString(stored, "UTF-8"))
+    finally:
+        stored.close()
+
+
+def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
+    """By partition, the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
+
+    Raises:
+        ValueError: it is of another version.
+    """
+    version, *_, last = text.splitlines()
+    if version != "v1":
+        raise ValueError(f"an offset log of version {version}, not v1")
+    offsets: Mapping[str, int] = json.loads(last)[topic]
+    return {int(partition): offset for partition, offset in offsets.items()}

@@ -1,0 +1,85 @@
+"""What the Delta tables of all modes have in common: where they lie, the properties that say what they are, and what
+commits and conditions of deltalake are made of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from deltalake import CommitProperties, DeltaTable, Transaction
+
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.column_types import is_known, sql_type_of_delta
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import SOURCE, Mode
+from spark_sink.tables.meta_columns import (
+    OWN_COLUMNS,
+)
+from spark_sink.tables.protocols import Marker
+from spark_sink.tables.spark_operations import Order
+
+# Table properties that say what a table is a mirror of.
+KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
+
+# What its rows are; a mirror does not say so.
+MODE_PROPERTY = "cdc.mode"
+
+# What the source calls a column that is named otherwise, by column.
+SOURCE_PROPERTY = "cdc.source."
+
+# The position of the last truncate, by scope.
+FLOORS_PROPERTY = "cdc.floors"
+
+
+def location(warehouse: str, name: str) -> str:
+    """Where a table lies: the dots of its name are folders."""
+    return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
+
+
+def shape_of(table: DeltaTable) -> TableShape:
+    properties = table.metadata().configuration
+    fields = table.schema().fields
+    own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
+    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
+        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
+    columns = []
+    for field in fields:
+        sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
+        # Columns of other types were added by somebody else; no event writes them.
+        if field.name not in own and is_known(sql):
+            columns.append(TableColumn(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
+    source = TableId(*json.loads(properties[TABLE_PROPERTY]))
+    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
+
+
+class DeltaOpened:
+    """A table of ours that was opened."""
+
+    orders: Sequence[Order] = ()
+
+    def __init__(self, table: DeltaTable, shape: TableShape, choice: Choice) -> None:
+        self._table = table
+        self.shape = shape
+        self.choice = choice
+
+    @property
+    def version(self) -> int:
+        return self._table.version()
+
+    def applied(self, app: str) -> int | None:
+        return self._table.transaction_version(app)
+
+
+def commit(*markers: Marker, told: Mapping[str, str] | None = None) -> CommitProperties:
+    """Properties of a commit; what is `told` stands in the table's log."""
+    stated = dict(told) if told is not None else None
+    return CommitProperties(custom_metadata=stated, app_transactions=[Transaction(*marker) for marker in markers])
+
+
+def literal(text: str) -> str:
+    """A text in deltalake's SQL; Spark's quotes otherwise."""
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"
