@@ -1,1 +1,1 @@
-"""From the canonical topic to lakehouse tables (docs/sink-design.md; docs/sink.md)."""
+"""The sink: it writes the canonical topic to lakehouse tables (docs/sink-design.md; docs/sink.md)."""

@@ -1,4 +1,5 @@
-"""How many records the next batch may take: fewer after one that cost too much, more after one that cost little.
+"""The number of records that the next batch may take: fewer after one that cost too much, more after one that cost
+little.
 
 A change costs a restart of the query, so it is by factors, and between "too much" and "little" there is room: halved,
 no cost that was too much is little; doubled, none that was little is too much. So for a constant cost it settles.
@@ -29,7 +30,7 @@ _HELPED = 0.75
 
 
 class LimitChange(NamedTuple):
-    """Of the limit, for people too."""
+    """A change of the limit, with its reason for the log."""
 
     before: int
     after: int
@@ -38,13 +39,14 @@ class LimitChange(NamedTuple):
 
 @dataclass
 class _Bound:
-    """What a batch may cost, and what the one cost for which batches were made smaller last."""
+    """The cost that a batch may have, and that of the one for which batches were made smaller last."""
 
     most: float
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Whether smaller batches are called for. Not if that was tried, and the cost is about the same."""
+        """Tell whether smaller batches are called for. They are not if that was tried, and the cost is about the
+        same."""
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -69,7 +71,7 @@ class Pace:
         self._megabytes = _Bound(megabytes)
 
     def after(self, taken: int, seconds: float, megabytes: float) -> LimitChange | None:
-        """What becomes of the limit after a batch, if anything.
+        """Return the change of the limit after a batch; None for no change.
 
         Args:
             taken: how many records the batch took. Only the time of one that took all it might says something about

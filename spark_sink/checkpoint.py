@@ -37,7 +37,7 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
+    """Tell whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
@@ -55,7 +55,7 @@ def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """By partition, the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
+    """Return by partition the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
 
     Raises:
         ValueError: it is of another version.

@@ -1,4 +1,4 @@
-"""What can go wrong, and who decides: the class of an error or the reason of a quarantined event is the decision.
+"""The errors of the sink: the class of an error, or the reason of a quarantined event, decides what goes on.
 
 FatalError       going on would lose or invent something: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
@@ -28,7 +28,8 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """Why an event is in quarantine, or parked: a closed list, the column `reason` of those tables."""
+    """The reason of an event in quarantine, or of a parked table: a closed list, the column `reason` of those
+    tables."""
 
     UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event that names no table

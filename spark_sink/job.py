@@ -133,7 +133,7 @@ class Job:
         self._first = True
 
     def run(self) -> None:
-        """Until the end, a stop, or a failure."""
+        """Run until the end, a stop, or a failure."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
             # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
@@ -205,7 +205,7 @@ class Job:
         self._looked = time.monotonic()
 
     def _obey_when_idle(self) -> None:
-        """As no batch comes to a topic that is at rest."""
+        """Execute commands while no batch comes to a topic that is at rest."""
         if time.monotonic() - self._looked >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
             with self._writing:
                 self._run_requests()

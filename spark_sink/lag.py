@@ -1,4 +1,4 @@
-"""How far the tables are behind the topic when a batch has ended."""
+"""The lag of the tables behind the topic when a batch has ended."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Lag:
         self._ends = ends
 
     def after(self, batch: int) -> int | None:
-        """How many records are to come after a batch; None when that cannot be said now."""
+        """Return how many records are to come after a batch; None when that cannot be said now."""
         try:
             planned = planned_offsets(self._entry(batch), self._topic)
             ends = self._ends()

@@ -23,7 +23,7 @@ def end_at_once() -> None:
 
 @contextmanager
 def handled(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, tell the name of the signal instead."""
+    """Call the handler with the name of the signal instead, within the block."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         on_signal(signal.Signals(number).name)

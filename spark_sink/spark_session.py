@@ -117,7 +117,7 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 
 def log_level(spark: SparkSession, logger: str, level: str) -> None:
-    """What one of Spark's own loggers says from now on: `OFF`, `ERROR`."""
+    """Set the level of one of Spark's own loggers: `OFF`, `ERROR`."""
     log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
 

@@ -17,7 +17,7 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class NeedsDdl(Struct, frozen=True, tag=True):
-    """Nothing was written yet: the driver changes the table, and the task runs again."""
+    """The table must be changed by the driver before anything is written; then the task runs again."""
 
     step: Step
 
@@ -64,7 +64,8 @@ BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 216
 
 
 class Latency(Struct, frozen=True):
-    """Of some events: how many took at most each of BOUNDS, how many there were, their sum and greatest in seconds."""
+    """Seconds that events took: how many at most each of LATENCY_BOUNDS, how many there were, their sum and the
+    greatest."""
 
     within: tuple[int, ...] = (0,) * len(BOUNDS)
     count: int = 0
@@ -73,7 +74,7 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Of events that the source committed then, visible now; both in microseconds.
+        """Return the latency of events that the source committed then, visible now; both in microseconds.
 
         Clocks of other machines may be ahead: no event takes less than no time.
         """
@@ -144,5 +145,5 @@ class TableReport(Struct, frozen=True):
 
     @property
     def parked(self) -> int:
-        """How many events the batch added to those that wait."""
+        """The number of events that the batch added to those that wait."""
         return self.outcome.events if isinstance(self.outcome, Parked | Deferred) else 0

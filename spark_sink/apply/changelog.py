@@ -35,7 +35,7 @@ from spark_sink.tables.protocols import (
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a batch adds to a changelog."""
+    """The rows that a batch adds to a changelog, and the events that it does not."""
 
     rows: pa.Table
     greatest: dict[str, str]

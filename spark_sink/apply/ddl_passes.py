@@ -28,7 +28,7 @@ from spark_sink.tables.spark_operations import Order
 
 @dataclass
 class DriverWork:
-    """What a run of the task leaves to the driver.
+    """The work that a run of the task leaves to the driver.
 
     Args:
         steps: changes of structure, each with its table; `orders` of rows by table.
@@ -75,7 +75,7 @@ class DriverWork:
 
 
 class Asked:
-    """What tables have asked of the driver in a batch: each thing once, or it would go on for ever."""
+    """Remembers the requests of tables in a batch: a table that repeats one would do so without end."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()

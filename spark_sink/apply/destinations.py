@@ -28,7 +28,7 @@ from spark_sink.tables.protocols import Tables
 
 
 class Destination(NamedTuple):
-    """Where events of one table go.
+    """The place to which the events of one source table go.
 
     Args:
         table: None: they name none, or one that is left out.
@@ -44,9 +44,11 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True)
 class Destinations:
-    """Args:
-    parking: None: what came waits already, and is replayed.
-    spelled: names of tables that are there under another spelling.
+    """Sorts the events of one route by where they go.
+
+    Args:
+        parking: None: the events wait already, and are replayed.
+        spelled: names of tables that are there under another spelling.
     """
 
     tables: Tables
@@ -89,7 +91,7 @@ class Destinations:
         return name if name is not None and name.lower() != self._name(table).lower() else None
 
     def _owners(self, names: Mapping[TableId, str], taken: Mapping[TableId | None, Intake]) -> dict[TableId, TableId]:
-        """By table the one that has its name: itself, as far as that is known without opening its own table."""
+        """Return by table the one that has its name: itself, as far as that is known without opening its own table."""
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
             by_name.setdefault(name.lower(), []).append(table)
@@ -110,7 +112,7 @@ class Destinations:
 
 
 def _first(several: Sequence[TableId], waiting: Sequence[TableId], taken: Mapping[TableId | None, Intake]) -> TableId:
-    """Of tables that have one name, while there is no table."""
+    """Return the owner of a name that several tables have, while there is no table."""
     declared = (table for table in several if table.source == SEVERAL)
     # Truncates alone make no table.
     makers = (table for table in several if any(event.op not in ("t", GAP) for event in taken[table].events))
@@ -118,7 +120,7 @@ def _first(several: Sequence[TableId], waiting: Sequence[TableId], taken: Mappin
 
 
 def clash(owner: TableId, table: TableId, name: str) -> Refused:
-    """For a source table whose name in the lakehouse another one has."""
+    """Return the refusal of a source table whose name in the lakehouse another one has."""
     if owner.source == SEVERAL:
         whose, out = "which holds the source tables that tables.shared declares", "declare it there, too, or give it"
     else:

@@ -43,7 +43,7 @@ Records = TypeVar("Records", contravariant=True)
 
 
 class Schemas(Protocol):
-    """Where the catalog comes from: in production the schemas topic."""
+    """A source of the catalog: in production the schemas topic."""
 
     def refresh(self) -> SchemaCatalog: ...
 
@@ -167,7 +167,7 @@ class Applier(Generic[Records]):
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Who writes a table, when that is first known, and when it changes."""
+        """Log the engine that writes a table, when it is first known, and when it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine

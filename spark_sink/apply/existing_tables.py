@@ -22,7 +22,7 @@ class Shapes(Protocol):
     """Tables of a warehouse, of which only the shape is asked."""
 
     def shape(self, name: str) -> TableShape | None:
-        """None when there is no table.
+        """Return the shape of a table; None when there is no table.
 
         Raises:
             Refused: it is none of ours.

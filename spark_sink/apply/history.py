@@ -49,7 +49,7 @@ from spark_sink.tables.protocols import (
 
 @dataclass(slots=True)
 class HistoryChanges:
-    """What a segment adds to a history: `rows` are versions, new and changed ones."""
+    """The versions that a segment adds to a history: `rows` are new and changed ones."""
 
     rows: pa.Table
     adds_only: bool
@@ -99,7 +99,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
 def _after_images(
     events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]
 ) -> dict[int, Values]:
-    """What each event told, by its index."""
+    """Return the values that each event carried, by its index."""
     plain = {name: array.to_pylist() for name, array in columns.items()}
     return {
         event.index: {name: plain[name][number] for name in names}

@@ -50,7 +50,7 @@ _EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999
 
 @dataclass(frozen=True, slots=True)
 class MirrorChanges:
-    """What a segment comes to."""
+    """The rows that a segment changes in a mirror, and the events that it does not take."""
 
     changes: TableChanges
     rejected: list[Rejected]
@@ -108,7 +108,7 @@ def _last(rows: Mapping[Key, Row]) -> dict[Key, FoldedRow]:
 
 
 def gap(event: Event) -> Event:
-    """What stands in the place of an event that went to quarantine."""
+    """Return the event that stands in the place of one that went to quarantine."""
     return msgspec.structs.replace(event, op=GAP, after=None, schema_id=None)
 
 

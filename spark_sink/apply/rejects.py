@@ -1,4 +1,4 @@
-"""What a table does not take: events that go to quarantine one by one, and tables that are parked with their events."""
+"""Events that a table does not take: single ones go to quarantine, or the table is parked with all from there on."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class RejectedEvents:
     counters: TableCounters
 
     def marker(self, number: int) -> Marker:
-        """Of the commit for a segment of the batch."""
+        """Return the marker of the commit for a segment of the batch."""
         return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
     def was_parked_by_this_batch(self) -> bool:
@@ -74,7 +74,7 @@ class RejectedEvents:
         return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
     def reject(self, number: int, rejected: Sequence[Rejected]) -> None:
-        """To quarantine, before the commit that leaves the events out.
+        """Append events to the quarantine, before the commit that leaves them out.
 
         Raises:
             Refused: too many of the table's events are broken.
@@ -92,7 +92,7 @@ class RejectedEvents:
             self.counters.rejected = dict(Counter(self.counters.rejected) + reasons)
 
     def reject_all(self, came: Intake) -> Done | Parked:
-        """Where there is nothing to fold."""
+        """Reject what is broken of a batch that has nothing to fold."""
         try:
             self.reject(0, came.rejected)
         except Refused as refusal:

@@ -81,7 +81,7 @@ class Commits:
         return self.aside.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
 
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
-        """What is rejected is in quarantine before, so that no crash can lose it."""
+        """Write one segment; its rejected events are in quarantine before, so that no crash can lose them."""
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
         if isinstance(table, ChangelogTable):
             self._record(segment, rejected, table)
@@ -156,7 +156,8 @@ class Commits:
         counters.write_ms += _ms_since(started)
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
-        """Once a day, drop what is remembered of rows deleted long ago; the mark of it, for the commit that follows.
+        """Drop, once a day, what is remembered of rows deleted long ago, and return the mark for the commit that
+        follows.
 
         The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.
         """
@@ -190,7 +191,8 @@ def segmented(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
-    """What is broken goes to quarantine with the segment in which it came, or with the one before a truncate."""
+    """Split broken events by segment: each goes with the segment in which it arrived, or with the one before a
+    truncate."""
     parts: list[list[Rejected]] = [[] for _ in segments]
     numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op != "t"]
     starts = [segments[number][0].index for number in numbers[1:]]

@@ -1,4 +1,4 @@
-"""What happens in a worker: the events of each table are folded and written there. Reads like docs/sink-design.md.
+"""The work of a worker: it folds the events of each table and writes them. The steps are those of docs/sink-design.md.
 
 A table lies wholly in one task, so its segments are applied in order, and nobody else writes it.
 """
@@ -60,7 +60,8 @@ _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """What became of one table's events, and under which name; the version is that of the table afterwards."""
+    """The outcome of one table's events, and the name that it is reported under; the version is that of the table
+    afterwards."""
 
     outcome: Outcome
     name: str
@@ -160,7 +161,7 @@ class Task:
         return Applied(outcome, name, choice, table.version)
 
     def _version(self, name: str) -> int | None:
-        """For the manifest, which would not know of what the batch wrote before."""
+        """Return the version of the table for the manifest, which would not know of what the batch wrote before."""
         with suppress(Refused):  # as it cannot be opened, it had no commit
             table = self.tables.open(name)
             return table.version if table is not None else None
@@ -214,7 +215,7 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Without the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
+    """Pause the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
     to free, as they are in no circles."""
     gc.disable()
     try:
@@ -224,7 +225,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 def _resident_megabytes() -> int:
-    """What this process holds in memory now, in MiB; 0 where that is not told."""
+    """Return the memory that this process holds now (MiB); 0 where the system does not tell it."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except OSError:

@@ -17,7 +17,7 @@ from spark_sink.config import settings
 @config
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(config: Path, as_json: bool) -> None:
-    """Which tables there are, which are parked and why, and the newest batch."""
+    """Show the tables, which of them are parked and why, and the newest batch."""
     loaded = settings.load(config)
     from spark_sink.operations import status
 
@@ -71,7 +71,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 
 @click.group()
 def quarantine() -> None:
-    """What could not be applied."""
+    """Show what could not be applied."""
 
 
 @quarantine.command()

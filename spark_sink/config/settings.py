@@ -34,7 +34,7 @@ class _Section(BaseModel):
 
 
 class Input(_Section):
-    """What is read."""
+    """The topics that are read."""
 
     topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
     schemas_topic: TopicName | None = Field(default=None, description="`<topic>.schemas` when not set.")
@@ -53,7 +53,7 @@ class Input(_Section):
 
 
 class TablesSettings(_Section):
-    """What is written."""
+    """The tables that are written."""
 
     warehouse: str = Field(description="Folder or object store URL of the tables.")
     name: str = Field(
@@ -148,7 +148,7 @@ class TablesSettings(_Section):
 
 
 class Batches(_Section):
-    """How much is taken at a time, and how often."""
+    """The size of batches, and how often they begin."""
 
     trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
     max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
@@ -159,7 +159,7 @@ class Batches(_Section):
 
 
 class MetricsSettings(_Section):
-    """What is told to Prometheus."""
+    """The metrics for Prometheus."""
 
     port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
     max_tables: int = Field(default=100, ge=0, description="Tables with a label of their own; the rest is `other`.")

@@ -1,4 +1,5 @@
-"""How to reach the brokers, once for both clients: Spark reads with Java's, schemas are read with librdkafka."""
+"""The options to reach the brokers, given once for both clients: Spark reads with Java's, schemas are read with
+librdkafka."""
 
 from __future__ import annotations
 

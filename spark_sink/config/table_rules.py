@@ -1,4 +1,4 @@
-"""What the configuration says about all tables, as it travels to the workers."""
+"""The rules of the configuration for all tables, as they travel to the workers."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class TableRules:
     engines: EngineRules = field(default_factory=EngineRules)
 
     def form(self, target: str) -> TableSpec:
-        """What the table of this name is to be."""
+        """Return the specification of the table of this name."""
         mode = match_rule(target, self.modes) or Mode.MIRROR
         return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None)
 
     def shares(self, target: str, source: str) -> bool:
-        """Whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
+        """Tell whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
         nothing: names that differ by nothing else are what makes tables meet."""
         patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 
     def excludes(self, table: TableId) -> bool:
-        """Whether the events of a source table are left out."""
+        """Tell whether the events of a source table are left out."""
         return any(table.fits(pattern) for pattern in self.exclude)

@@ -1,4 +1,5 @@
-"""What the driver keeps beside the tables: which of them are parked, and what every batch came to."""
+"""The tables that the driver keeps beside those of the lakehouse: which of them are parked, and the result of every
+batch."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class BatchBook(Book):
         self.tidy()
 
     def _now(self) -> int:
-        """Later than every row that is there, whatever clocks say: rows have no other order."""
+        """Return a time later than that of every row that is there, whatever clocks say: rows have no other order."""
         if self._ended_at is None:
             told = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
             self._ended_at = pc.max(told).as_py() or 0
@@ -80,7 +81,8 @@ class BatchBook(Book):
         return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
-        """By partition, the offset after the last that any batch of this pipeline, under any checkpoint, has ended."""
+        """Return by partition the offset after the last that any batch of this pipeline, under any checkpoint, has
+        ended."""
         reached: dict[int, int] = {}
         for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
             for partition, offset in offsets:
@@ -95,7 +97,7 @@ class BatchBook(Book):
         return names - {parking.NAME}
 
     def rows(self) -> list[ManifestRow]:
-        """What a cut is folded from, in no order."""
+        """Return the rows that a cut is folded from, in no order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
@@ -114,7 +116,7 @@ class Books:
         self._turn = 0
 
     def create(self) -> None:
-        """Those that are not there."""
+        """Create those that are not there."""
         for book in (self.parked, self.requests, self.batches):
             book.create()
 

@@ -15,7 +15,7 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """What a cut needs of a row of the manifest; `batch` is None between batches."""
+    """The fields of a row of the manifest that a cut needs; `batch` is None between batches."""
 
     checkpoint: str
     batch: int | None

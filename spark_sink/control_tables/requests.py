@@ -32,7 +32,7 @@ ARROW = pa.schema(
 
 
 class State(StrEnum):
-    """Of a command; the last of its rows, in this order, tells how it stands."""
+    """The state of a command: that of the last of its rows, in this order."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -67,7 +67,7 @@ class RequestBook(Book):
         super().__init__(warehouse, NAME, pipeline, ARROW)
 
     def check(self) -> None:
-        """Whether anybody will execute commands.
+        """Make sure that somebody will execute commands.
 
         Raises:
             FatalError: no sink has run.
@@ -99,7 +99,7 @@ class RequestBook(Book):
 
 @dataclass(frozen=True)
 class RequestAnswer:
-    """What a command came to. Not `ended`: there is more to do, after the next batch."""
+    """The result of a command. Not `ended`: there is more to do, after the next batch."""
 
     result: str
     ended: bool = True
@@ -132,7 +132,7 @@ class Requests:
         return bool(waiting)
 
     def _execute(self, request: Request) -> bool:
-        """Whether it has ended."""
+        """Execute a command, and tell whether it has ended."""
         told = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:

@@ -1,1 +1,1 @@
-"""From Kafka records to the typed events of one table."""
+"""The way from Kafka records to the typed events of one table."""

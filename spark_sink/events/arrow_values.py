@@ -53,7 +53,7 @@ def column(values: Values, sql: str) -> pa.Array:
 
 
 def fits(value: Any, sql: str) -> bool:
-    """Whether one value fits."""
+    """Tell whether one value fits."""
     try:
         column([value], sql)
     except ValueError:

@@ -1,4 +1,5 @@
-"""What few tables need of an event: read again from its record, so that all others do not pay for it."""
+"""Fields of an event that few tables need: they are read again from its record, so that all others do not pay for
+it."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ class Details(NamedTuple):
 
 
 def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
-    """Of each of the events.
+    """Return the fields of each of the events.
 
     Raises:
         RawRecordMissing: their records did not travel.

@@ -34,7 +34,8 @@ EXCLUDED = "excluded"
 
 @dataclass(slots=True)
 class Intake:
-    """Of one table: events in canonical order, what cannot be one, and how many of other kinds passed by."""
+    """The records of one table: events in canonical order, what cannot be one, and how many of other kinds there
+    were."""
 
     events: list[Event] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -70,7 +71,7 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
 
 
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """What `intake` gives for any records, event by event; test_grouping.py holds the two together."""
+    """Return the same as `intake` for any records, event by event; test_grouping.py holds the two together."""
     tables: dict[TableId | None, Intake] = {}
     columns = (column.to_pylist() for column in _fields(records).values())
     for index, values in enumerate(zip(*columns, strict=True)):
@@ -118,7 +119,7 @@ def _sound(records: pa.Table) -> list[Event]:
 
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """What an event is made of, by name."""
+    """Return the columns that an event is made of, by name."""
     fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 

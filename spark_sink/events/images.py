@@ -1,4 +1,4 @@
-"""After images of events -> values by column of the table, each read with the event's own schema."""
+"""After images of events become values by column of the table; each is read with the event's own schema."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ImageReader:
         return values
 
     def examined(self, event: Event) -> Rejected | None:
-        """What is wrong with the image of an event, value by value."""
+        """Return the reason why the image of an event cannot be written, value by value; None if it can."""
         if event.after is None or event.op == "d":
             return None
         try:

@@ -1,4 +1,4 @@
-"""How far a batch reaches: in the topic, and in each scope."""
+"""The reach of a batch: offsets of the topic, and positions of each scope."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """Of some records: by partition the first offset and the one after the last, by scope the greatest position."""
+    """The reach of some records: by partition the first offset and the one after the last, by scope the greatest
+    position."""
 
     begin: Mapping[int, int] = {}
     end: Mapping[int, int] = {}
@@ -18,12 +19,12 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """How many there are between the first and the last, over all partitions."""
+        """Return how many offsets lie between the first and the last, over all partitions."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod
     def of(cls, records: pa.Table) -> OffsetSpan:
-        """Of records that have partition and offset, and of row events among them pos and pos_scope."""
+        """Return the reach of records that have partition and offset, and row events among them pos and pos_scope."""
         offsets = records.select(["partition", "offset"]).group_by("partition")
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
@@ -36,7 +37,7 @@ class OffsetSpan(Struct, frozen=True):
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
-    """Of all their records."""
+    """Return the reach of all their records."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     positions: dict[str, str] = {}

@@ -36,8 +36,8 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """Why a table is parked: `errors.Reason` and a sentence without row data; since when, how many events wait, and of
-    which source tables."""
+    """The cause why a table is parked: `errors.Reason` and a sentence without row data; since when, how many events
+    wait, and of which source tables."""
 
     reason: str
     detail: str
@@ -48,7 +48,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """What a batch must know of parked tables; it travels to the workers.
+    """The state of parked tables that a batch must know; it travels to the workers.
 
     Args:
         turn: of what this batch parks.

@@ -1,4 +1,4 @@
-"""What names the row of each event: its own key, or the columns that `tables.keys` declares."""
+"""The name of the row of each event: its own key, or the columns that `tables.keys` declares."""
 
 from __future__ import annotations
 

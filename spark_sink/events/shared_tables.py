@@ -64,7 +64,7 @@ def pooled(
 
 
 def is_same(table: TableId, other: TableId) -> bool:
-    """Whether two owners are one."""
+    """Tell whether two owners are one."""
     return table == other or (table.source == other.source == SEVERAL and table.table.lower() == other.table.lower())
 
 
@@ -89,5 +89,5 @@ def _with_source(key: str, source: str) -> str:
 
 
 def of_one_table(scope: str, other: str) -> bool:
-    """Whether two scopes of a shared table bring events of one source table."""
+    """Tell whether two scopes of a shared table bring events of one source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

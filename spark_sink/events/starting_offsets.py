@@ -1,4 +1,5 @@
-"""Where a checkpoint that is new begins to read: behind what its pipeline has done before, else where it is told to."""
+"""The offsets where a new checkpoint begins to read: behind what its pipeline has done before, else those of the
+settings."""
 
 from __future__ import annotations
 

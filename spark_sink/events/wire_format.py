@@ -1,4 +1,4 @@
-"""How a record of the canonical topic begins, and the Avro schemas to read it with.
+"""The first bytes of a record of the canonical topic, and the Avro schemas to read it with.
 
 It begins with the header of Avro's single-object encoding, which holds the fingerprint of the schema, or with that of
 Confluent, which holds the id of the schema in a registry. The sink asks no registry: whatever the id, the datum is an
@@ -48,7 +48,7 @@ NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us"}.uni
 
 
 def datum(value: bytes) -> bytes | None:
-    """What DATUM_SQL gives, without Spark."""
+    """Return what DATUM_SQL gives, without Spark."""
     if value.startswith(_SINGLE_OBJECT):
         return value[len(_SINGLE_OBJECT) :]
     if value.startswith(_CONFLUENT) and value.startswith(_V1, _CONFLUENT_SIZE):
@@ -57,7 +57,7 @@ def datum(value: bytes) -> bytes | None:
 
 
 def reader_schema(*fields: str) -> Schema:
-    """For fastavro: these fields of the envelope, times as numbers."""
+    """Return a schema for fastavro: these fields of the envelope, times as numbers."""
     whole = avro_schema(logical=False)
     return fastavro.parse_schema({**whole, "fields": [field for field in whole["fields"] if field["name"] in fields]})
 

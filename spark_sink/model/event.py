@@ -41,12 +41,12 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def resets(self) -> bool:
-        """Whether it fixes the whole row."""
+        """Tell whether it fixes the whole row."""
         return self.op in RESETS or (self.op == "u" and self.full)
 
     @property
     def leaves_gaps(self) -> bool:
-        """Whether it leaves a column unknown: one that it withholds; of a new row also one of its schema.
+        """Tell whether it leaves a column unknown: one that it withholds; of a new row also one of its schema.
 
         A full image lacks none; an issue beside it is one of the image before.
         """
@@ -63,10 +63,10 @@ def epoch(pos: str) -> str:
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Whether, under native order, it is the position of a snapshot row, which has no native part."""
+    """Tell whether, under native order, it is the position of a snapshot row, which has no native part."""
     return not in_order(scope) and pos[_NATIVE] == _NO_NATIVE
 
 
 def in_order(scope: str) -> bool:
-    """Whether a scope brings the events of a row in order: `native:<source>/<task>` does not (docs/design.md §4.4)."""
+    """Tell whether a scope orders the events of a row: `native:<source>/<task>` does not (docs/design.md §4.4)."""
     return not scope.startswith("native:")

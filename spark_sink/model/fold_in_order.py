@@ -28,7 +28,7 @@ from spark_sink.model.row import (
 
 
 class QuickRow:
-    """As `Row`, of one scope in order."""
+    """A `Row` whose events are of one scope and in order."""
 
     __slots__ = ("deleted_at", "events", "exists", "incomplete", "pos", "scope", "stored", "touched")
 
@@ -43,7 +43,7 @@ class QuickRow:
         self.touched = False
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """As `Row.content`."""
+        """See `Row.content`."""
         if len(self.events) == 1:
             return Content(read(self.events[0]), {})
         sent: dict[str, Any] = {}
@@ -52,18 +52,18 @@ class QuickRow:
         return Content(sent, {})
 
     def keeps(self, name: str) -> bool:
-        """As `Row.keeps`."""
+        """See `Row.keeps`."""
         return self.stored is not None
 
     def mark(self, columns: Mapping[str, str]) -> RowMark:
-        """As `Row.mark`."""
+        """See `Row.mark`."""
         return RowMark(self.scope, self.pos, self.incomplete, not self.exists)
 
 
 def quick_fold(
     events: Iterable[Event], keys: Mapping[str, Key], marks: Mapping[Key, RowMark], floors: Mapping[str, str]
 ) -> Folded[QuickRow] | None:
-    """What `fold` gives for the same; None where it takes more than this."""
+    """Return what `fold` gives for the same events; None where that takes more than this."""
     rows: dict[Key, QuickRow] = {}
     if not all(map(in_order, {event.scope for event in events})):
         return None

@@ -1,4 +1,4 @@
-"""What is known of one row: the join of its events by position (docs/sink-design.md). Pure: no Spark, no table.
+"""The state of one row: the join of its events by position (docs/sink-design.md). Pure: no Spark, no table.
 
 A row has a reset (the last event that fixed all of it: an insert, a full update, a delete) and patches beyond it, each
 column with the position that wrote it; the later position wins. So inside a scope the order of arrival does not matter.
@@ -28,7 +28,7 @@ from spark_sink.model.event import (
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """What is remembered of few rows only; the column `_cdc_state` as JSON, NULL when there is nothing.
+    """The memory that few rows have; the column `_cdc_state` as JSON, NULL when there is nothing.
 
     Args:
         reset: the position of the last reset, where patches lie beyond it; "" when there was none.
@@ -49,7 +49,7 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """What is stored of a row beside its columns: the scope that wrote it last, and its position there."""
+    """The sink's own columns of a stored row: the scope that wrote it last, and its position there."""
 
     scope: str
     pos: str
@@ -74,7 +74,7 @@ class Content(NamedTuple):
 
 
 class FoldedRow(Protocol):
-    """What a batch makes of a row: see `Row`."""
+    """A row as a batch leaves it: see `Row`."""
 
     exists: bool
     stored: Key | None
@@ -139,7 +139,7 @@ class Row:
         )
 
     def stale(self, event: Event) -> str | None:
-        """Why the event changes nothing; None if it may."""
+        """Return the reason why the event changes nothing; None if it may."""
         last = self.positions.get(event.scope, "")
         if event.pos > last:
             return None
@@ -220,7 +220,8 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """What the images say: later ones over earlier ones, and none over a stored column of a later position."""
+        """Return the columns that the images carry: later ones over earlier ones, and none over a stored column of a
+        later position."""
         sent: dict[str, Any] = {}
         columns: dict[str, str] = {}
         ordered = self.scope is None or in_order(self.scope)
@@ -236,11 +237,11 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Whether a column that is not sent stays as it is stored."""
+        """Tell whether a column that is not sent stays as it is stored."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str]) -> RowMark:
-        """What to store beside the columns."""
+        """Return the sink's own columns to store."""
         scope = self.scope or ""
         pos = self.positions[scope]
         native = not in_order(scope)

@@ -34,12 +34,12 @@ class Truncate(Struct, frozen=True):
     floors: dict[str, str]
 
     def covers(self, scope: str, pos: str) -> bool:
-        """Whether what happened there came before."""
+        """Tell whether what happened there was before."""
         return pos <= self.floors.get(scope, "")
 
 
 class End(Struct, frozen=True):
-    """What ended a version: the event after it, or a truncate (`t`), told by a position in the scope of the version."""
+    """The end of a version: the event after it, or a truncate (`t`), with a position in the scope of the version."""
 
     op: str | None
     scope: str
@@ -76,7 +76,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """What is stored of `sets`: with a null if the event is a patch that withholds a column."""
+        """Return `sets` as it is stored: with a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 

@@ -1,1 +1,1 @@
-"""What operators ask of a running sink, and what they see of it."""
+"""The commands of operators to a running sink, and their view of it."""

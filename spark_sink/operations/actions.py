@@ -1,4 +1,4 @@
-"""What the commands of operators do: between batches, in the job."""
+"""The actions behind the commands of operators: between batches, in the job."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Actions:
         return RequestAnswer(told)
 
     def _check_sources(self, target: str) -> None:
-        """Whether what waits has somewhere to go."""
+        """Make sure that what waits has somewhere to go."""
         for source in self._books.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
@@ -146,5 +146,5 @@ class Actions:
 
 
 def _is_source(name: str) -> bool:
-    """Whether it is the name of a source table, under which events wait where another one has its own."""
+    """Tell whether it is the name of a source table, under which events wait where another one has its own."""
     return "/" in name

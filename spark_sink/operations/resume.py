@@ -42,7 +42,7 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """How far a table came. `through`: the last turn that is in the table with all before it, and may be removed."""
+    """The progress of a table. `through`: the last turn that is in the table with all before it, and may be removed."""
 
     reports: list[TableReport]
     through: int | None

@@ -1,4 +1,4 @@
-"""How the tables of a pipeline stand, read from the sink's own tables only: no Spark, and no row of a source."""
+"""The state of a pipeline's tables, read from the sink's own tables only: no Spark, and no row of a source."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
 
 
 def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) -> None:
-    """Whether a command may be given for a table.
+    """Make sure that a command may be given for a table.
 
     Raises:
         ConfigError: there is none of this name, nor do events wait under it.
@@ -112,7 +112,7 @@ def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) 
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """What is in quarantine, without the records; `target` is the table that each would have been written to."""
+    """Return what is in quarantine, without the records; `target` is the table that each would have been written to."""
     names = [name for name in quarantine.COLUMNS if name != "value"]
     for row in rows_of(warehouse, quarantine.NAME, names):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])

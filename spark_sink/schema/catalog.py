@@ -152,7 +152,7 @@ class SchemaReader:
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """By partition of another topic, the offset after its last record; empty when there is no such topic.
+        """Return by partition of another topic the offset after its last record; nothing when there is no such topic.
 
         Records of transactions that are open are not counted, as nobody may read them yet.
 
@@ -195,7 +195,7 @@ class SchemaReader:
         return True
 
     def _read_one(self) -> bool:
-        """Whether there may be more."""
+        """Read one record, and tell whether there may be more."""
         message = self._consumer.poll(PATIENCE_SECONDS)
         if message is None:
             raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")

@@ -77,7 +77,7 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 
 
 def holds(sql: str, other: str) -> bool:
-    """Whether a column of the type `sql` holds every value of the type `other` exactly.
+    """Tell whether a column of the type `sql` holds every value of the type `other` exactly.
 
     Text holds all that events carry as text, but no bytes: their base64 could not be told from a text.
     """
@@ -100,7 +100,7 @@ _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, 
 
 
 def widens(sql: str, wanted: str) -> bool:
-    """Whether Delta Lake can change a column of the type `sql` in place to `wanted` (docs/sink-design.md §5.1)."""
+    """Tell whether Delta Lake can change a column of the type `sql` in place to `wanted` (docs/sink-design.md §5.1)."""
     if wanted == "string" or not holds(wanted, sql):
         return False
     decimal = _DECIMAL.fullmatch(wanted)
@@ -126,10 +126,10 @@ def arrow_type(sql: str) -> pa.DataType:
 
 
 def is_known(sql: str) -> bool:
-    """Whether events can be written to a column of this type."""
+    """Tell whether events can be written to a column of this type."""
     return sql in _ARROW or _DECIMAL.fullmatch(sql) is not None
 
 
 def has_statistics(sql: str) -> bool:
-    """Whether minimum and maximum of such a column in the Delta log can be trusted."""
+    """Tell whether minimum and maximum of such a column in the Delta log can be trusted."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

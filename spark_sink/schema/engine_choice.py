@@ -1,4 +1,5 @@
-"""Which engine writes a table: deltalake in the worker's task, or Spark's MERGE. Pure: the rule, with its reason."""
+"""The choice of the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. Pure: the rule, with
+its reason."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """Who commits to a table. Never both: what a table is at the start of a batch decides for the batch."""
+    """The program that commits to a table. Never both: what a table is at the start of a batch decides for the
+    batch."""
 
     FUSED = "fused"  # deltalake, inside the task that folds
     SPARK = "spark"  # MERGE, ordered by the task and carried out by the driver when no task runs
@@ -29,7 +31,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineRules:
-    """What the configuration says about engines.
+    """The rules of the configuration for engines.
 
     Args:
         named: by name or pattern of tables, the engine.

@@ -1,4 +1,5 @@
-"""What a table must become before a batch is written to it: (its shape, the wanted schemas) -> a plan, or a refusal.
+"""The change that a table needs before a batch is written to it: (its shape, the wanted schemas) -> a plan, or a
+refusal.
 
 Pure: neither Spark nor a table is needed to decide. A column that its type cannot go on with gets a further version
 beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place.
@@ -28,7 +29,7 @@ _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
 
 
 class Policy(StrEnum):
-    """What becomes of a change of structure (docs/sink-design.md §5.2; the words of Flink CDC)."""
+    """The answer to a change of structure (docs/sink-design.md §5.2; the words of Flink CDC)."""
 
     FAIL = "fail"  # the table takes no more events
     EVOLVE = "evolve"  # in place, where the engine of the table can; else as lenient
@@ -134,7 +135,8 @@ def evolve(
     *,
     in_place: bool = False,
 ) -> Plan:
-    """What leads from `current` (None: there is no table) to a table that the events of a batch can be written to.
+    """Return the plan that leads from `current` (None: there is no table) to a table that the events of a batch can be
+    written to.
 
     Args:
         schemas: what the events of the batch were written with, in order.

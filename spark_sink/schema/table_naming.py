@@ -1,4 +1,4 @@
-"""Which table of the lakehouse a source table becomes: a pattern, the folder names that it gives, and exceptions."""
+"""The name in the lakehouse of a source table: a pattern, the folder names that it gives, and exceptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TableId(NamedTuple):
         return "/".join(part if part is not None else "" for part in self)
 
     def fits(self, pattern: str) -> bool:
-        """Whether a pattern over `source/db/schema/table`, with * and ?, means this table. Case counts."""
+        """Tell whether a pattern over `source/db/schema/table`, with * and ?, means this table. Case counts."""
         return fnmatchcase(str(self), pattern)
 
     @classmethod

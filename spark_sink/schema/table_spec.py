@@ -1,4 +1,4 @@
-"""What a table of the lakehouse is to hold, as the configuration says it: `tables.modes`, `.keys` and `.shared`."""
+"""The kind of table that the configuration asks for: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
-    """What the rows of a table are (docs/sink-design.md)."""
+    """The meaning of the rows of a table (docs/sink-design.md)."""
 
     MIRROR = "mirror"  # the rows of the source table as they are now
     HISTORY = "history"  # versions of its rows, each with where it begins and ends
@@ -22,7 +22,7 @@ class Mode(StrEnum):
 
 
 class TableSpec(NamedTuple):
-    """Of one table.
+    """The specification of one table.
 
     Args:
         key: the key columns as events name them, where the configuration declares them.
@@ -38,7 +38,7 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """What is said of a table: by its name, else by the first pattern that fits. Case does not tell names apart."""
+    """Return the rule of a table: by its name, else by the first pattern that fits. Case does not tell names apart."""
     name = target.lower()
     lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}
     if name in lowered:

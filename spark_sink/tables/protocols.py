@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Identity(NamedTuple):
-    """What makes an event the same one. The id alone does not: a topic made again gives its ids again."""
+    """The identity of an event. The id alone is none: a topic made again gives its ids again."""
 
     id: str
     scope: str
@@ -31,7 +31,7 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """What a commit carries so that it is never made twice: versions of one `app` only rise."""
+    """The mark of a commit, by which it is never made twice: versions of one `app` only rise."""
 
     app: str
     version: int
@@ -60,7 +60,7 @@ class OpenTable(Protocol):
 
     @property
     def version(self) -> int:
-        """Of the table, by which readers can see it as it is now."""
+        """The version of the table, by which readers can see it as it is now."""
 
     @property
     def choice(self) -> Choice:
@@ -68,7 +68,8 @@ class OpenTable(Protocol):
 
     @property
     def orders(self) -> Sequence[Order]:
-        """What the driver must do before the table is read again; always empty where the worker writes itself."""
+        """The orders that the driver must carry out before the table is read again; empty where the worker writes
+        itself."""
 
     def applied(self, app: str) -> int | None:
         """The greatest version that `app` has committed."""
@@ -80,19 +81,19 @@ class MirrorTable(OpenTable, Protocol):
 
     @property
     def floors(self) -> Mapping[str, str]:
-        """By scope, the position of the last truncate."""
+        """The position of the last truncate, by scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        """What is remembered of those rows that are stored, deleted ones among them."""
+        """Return the marks of those rows that are stored, deleted ones among them."""
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
-        """Those rows that are stored, whole."""
+        """Return those rows that are stored, whole."""
 
     def max_positions(self) -> dict[str, str]:
         """The greatest position of every scope that the stored rows know."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """Of every row that is not deleted, the scope that wrote it last, and its position there."""
+        """Return of every row that is not deleted the scope that wrote it last, and its position there."""
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
         """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
@@ -119,7 +120,7 @@ class ChangelogTable(OpenTable, Protocol):
         """The greatest position of every scope."""
 
     def known(self, wanted: Collection[Identity]) -> set[Identity]:
-        """Those of the events that are in the table."""
+        """Return those of the events that are in the table."""
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
         """Add rows, after which `greatest` holds."""
@@ -137,8 +138,8 @@ class HistoryTable(OpenTable, Protocol):
         """The greatest position of every scope."""
 
     def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
-        """Of these rows all versions. With `since`, a position by scope: those that end after it there, and the last of
-        each turn and before each truncate, whenever they ended."""
+        """Return all versions of these rows. With `since`, a position by scope: those that end after it there, and the
+        last of each turn and before each truncate, whenever they ended."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,

@@ -1,4 +1,4 @@
-"""What a worker orders the driver to do to a table that Spark writes. They travel in the report of the table."""
+"""The orders of a worker to the driver for a table that Spark writes. They travel in the report of the table."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ WRITTEN = "_cdc_written_"
 
 
 def merged(name: str, kept: Collection[str]) -> str:
-    """What a column is set to by a MERGE of rows `s` into the table `t`, in the SQL of both engines."""
+    """Return the SQL that a column is set to by a MERGE of rows `s` into the table `t`; both engines understand it."""
     if name in kept:
         return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
     return f"s.`{name}`"
@@ -86,7 +86,7 @@ class OrderRunner(Protocol):
         """
 
     def version(self, table: str) -> int:
-        """Of a table, as it is now."""
+        """Return the version of a table, as it is now."""
 
     def discard(self) -> None:
         """Remove the staged files; no order that names one is open."""

@@ -42,7 +42,7 @@ class Book:
         self.pipeline = pipeline
 
     def create(self) -> None:
-        """Unless it is there."""
+        """Create the table, unless it is there."""
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
         properties = {"delta.dataSkippingStatsColumns": useful, "delta.checkpointInterval": CHECKPOINT_EVERY}
@@ -65,7 +65,7 @@ class Book:
         write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
 
     def tidy(self) -> None:
-        """Now and then, one file of many small ones; markers stay, and so do old versions for a week."""
+        """Make one file of many small ones now and then; markers stay, and so do old versions for a week."""
         table = DeltaTable(self.path)
         if table.version() % TIDY_EVERY == 0:
             table.optimize.compact()
@@ -114,7 +114,8 @@ class ParkedBook(Book):
 
     @property
     def app(self) -> str:
-        """Of commits that replay turns: another table, made anew, would count its turns from the beginning."""
+        """Return the app of commits that replay turns: another table, made anew, would count its turns from the
+        beginning."""
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
@@ -147,7 +148,7 @@ class ParkedBook(Book):
         return found
 
     def first_waiting(self, version: int) -> dict[str, dict[int, int]]:
-        """By table and partition, the offset of the first event that waits, at a version of this table."""
+        """Return by table and partition the offset of the first event that waits, at a version of this table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -156,13 +157,13 @@ class ParkedBook(Book):
         return first
 
     def turns(self, target: str) -> list[tuple[int, int]]:
-        """What waits for a table: turns in order, and how many events each has."""
+        """Return the turns that wait for a table, in order, and how many events each has."""
         rows = self.read(["turn", "kafka_offset"], target=target)
         counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
         return [(row["turn"], row["kafka_offset_count"]) for row in counted]
 
     def park(self, target: str) -> None:
-        """By command: a row without an event."""
+        """Park a table by command: a row without an event."""
         reason, detail = Reason.COMMAND.value, "parked by command"
         row = {"target": target, "turn": self.version(), "reason": reason, "detail": detail}
         self.append([{**row, "parked_at": time.time_ns() // 1000}])

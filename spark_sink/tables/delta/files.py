@@ -45,7 +45,7 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Whether the statistics of a file leave room for rows between the bounds."""
+    """Tell whether the statistics of a file leave room for rows between the bounds."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]

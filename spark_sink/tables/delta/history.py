@@ -150,7 +150,7 @@ class DeltaHistory(DeltaOpened):
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Whether a version may end otherwise, or says what a row was before; see `HistoryTable.versions`."""
+    """Select versions that may end otherwise, or say what a row was before; see `HistoryTable.versions`."""
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
     later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
     truncated = pc.equal(batch.column(END_OP), "t")
@@ -159,13 +159,13 @@ def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
 
 
 def _covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
-    """Whether places lie before a truncate."""
+    """Select places that lie before a truncate."""
     clauses = [pc.and_(pc.equal(scope, one), pc.less_equal(pos, floor)) for one, floor in truncate.floors.items()]
     return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
 
 
 def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
-    """Whether versions were ended by a truncate that reaches as far in their scope."""
+    """Select versions that were ended by a truncate which reaches as far in their scope."""
     scope, end = batch.column(END_SCOPE), batch.column(END_POS)
     clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
     same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))

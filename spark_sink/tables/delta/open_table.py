@@ -1,4 +1,4 @@
-"""What the Delta tables of all modes have in common: where they lie, the properties that say what they are, and what
+"""The common part of the Delta tables of all modes: where they lie, the properties that say what they are, and what
 commits and conditions of deltalake are made of."""
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FLOORS_PROPERTY = "cdc.floors"
 
 
 def location(warehouse: str, name: str) -> str:
-    """Where a table lies: the dots of its name are folders."""
+    """Return the folder of a table: the dots of its name are folders."""
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 

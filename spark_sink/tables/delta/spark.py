@@ -80,7 +80,7 @@ class DeltaWriter:
         files.delete(folder, True)
 
     def _table(self, name: str, orders: Sequence[Order]) -> str | None:
-        """Why the table does not take it."""
+        """Carry out the orders of a table, and return why it does not take them; None if it does."""
         table = _Table(self._session(), self._staging, name)
         try:
             for order in orders:

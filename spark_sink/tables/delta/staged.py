@@ -43,7 +43,7 @@ from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Or
 
 @dataclass(frozen=True)
 class Staging:
-    """Where one sink's staged files lie.
+    """The folder of one sink's staged files.
 
     Args:
         app: pipeline and checkpoint: two sinks never share a folder.
@@ -139,7 +139,7 @@ class StagedMirror(DeltaMirror):
         return read(self._table, types, {} if keys is None else self._bounds(keys))
 
     def _bounds(self, keys: Collection[Key]) -> Bounds:
-        """Of the key columns that are numbers or texts."""
+        """Return the least and greatest value of the key columns that are numbers or texts."""
         found: dict[str, tuple[str | int, str | int]] = {}
         for i, name in enumerate(self.shape.key):
             if self.shape.types[name] in _BOUNDED:
@@ -149,7 +149,7 @@ class StagedMirror(DeltaMirror):
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
-    """Whether any of the rows."""
+    """Tell whether any of the rows lies up to the floor of its scope."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)

@@ -48,7 +48,7 @@ class DeltaTables:
         return self._opened(name, opened)
 
     def shape(self, name: str) -> TableShape | None:
-        """What a table is; None when there is none."""
+        """Return the shape of a table; None when there is none."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))
         except TableNotFoundError:
@@ -100,7 +100,7 @@ class DeltaTables:
         return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
 
     def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
-        """To one of our own tables, unless the marker tells that it was done."""
+        """Append to one of our own tables, unless the marker tells that it was done."""
         table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:
