@@ -23,7 +23,7 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     if files.exists(path) and not has_progress(spark, checkpoint):
         files.delete(path, False)
     if not files.exists(path):
-        # Written beside and renamed: a crash leaves no half of an id.
+        # Written under another name and renamed: a crash leaves no half of an id.
         fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
         out = files.create(fresh)
         out.writeUTF(uuid.uuid4().hex)

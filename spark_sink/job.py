@@ -47,7 +47,7 @@ MAX_RESTARTS = 3
 POLL_SECONDS = 1
 
 # It writes a stack trace for a batch that shall not begin, and one for the fault that follows when it is begun again.
-_COMPLAINS = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
+_NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
 class _Stopping(Exception):
@@ -60,7 +60,7 @@ def _unexpected(record: logging.LogRecord) -> bool:
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
-    """Write the canonical topic to tables until told to stop (SIGTERM, SIGINT), or with `available_now` to its end.
+    """Write the canonical topic to tables until a signal to stop (SIGTERM, SIGINT), or with `available_now` to its end.
 
     Raises:
         FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
@@ -82,8 +82,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         check_tables(books.batches.tables(), tables, rules)
         starting = "earliest"
         if not has_progress(spark, settings.checkpoint):
-            told, reached = settings.input.starting_offsets, books.batches.reached()
-            starting = starting_offsets(topic, told, reached, schemas.ends(topic))
+            configured, reached = settings.input.starting_offsets, books.batches.reached()
+            starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
         metrics = Metrics(settings.metrics.max_tables)
         if settings.metrics.port is not None:
             metrics.serve(settings.metrics.port)
@@ -119,7 +119,7 @@ class Job:
         self._starting = starting
         # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
         self._writing = threading.Lock()
-        self._looked = time.monotonic()
+        self._requests_run_at = time.monotonic()
         self._available_now = available_now
         self._stopping = threading.Event()
         self._failure: Exception | None = None
@@ -129,7 +129,7 @@ class Job:
         self._resizing = threading.Event()
         self._restarts = 0
         self._turned_away = False
-        self._hushed = False
+        self._muted = False
         self._first = True
 
     def run(self) -> None:
@@ -168,7 +168,7 @@ class Job:
             self._turned_away = True
             self._mute_spark_log(True)
             raise _Stopping
-        self._mute_spark_log(self._hushed and self._first)
+        self._mute_spark_log(self._muted and self._first)
         self._first = False
         try:
             with self._writing:
@@ -193,20 +193,20 @@ class Job:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
             self._resizing.set()
 
-    def _mute_spark_log(self, hushed: bool) -> None:
+    def _mute_spark_log(self, muted: bool) -> None:
         """A batch was turned away: nobody has to hear of it, up to the end of its second beginning."""
-        if hushed != self._hushed:
-            spark_session.log_level(self._spark, _COMPLAINS, "OFF" if hushed else "ERROR")
-            self._hushed = hushed
+        if muted != self._muted:
+            spark_session.log_level(self._spark, _NOISY_LOGGER, "OFF" if muted else "ERROR")
+            self._muted = muted
 
     def _run_requests(self) -> None:
         """Execute commands; between batches."""
         self._requests.run()
-        self._looked = time.monotonic()
+        self._requests_run_at = time.monotonic()
 
-    def _obey_when_idle(self) -> None:
+    def _run_requests_when_idle(self) -> None:
         """Execute commands while no batch comes to a topic that is at rest."""
-        if time.monotonic() - self._looked >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
+        if time.monotonic() - self._requests_run_at >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
             with self._writing:
                 self._run_requests()
 
@@ -220,7 +220,7 @@ class Job:
                     query.stop()
                     stopped = True
                 elif not self._stopping.is_set():
-                    self._obey_when_idle()
+                    self._run_requests_when_idle()
         except StreamingQueryException as error:
             if self._turned_away:
                 self._restarts = 0

@@ -17,7 +17,7 @@ from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.parking import Cause
 from spark_sink.table_report import (
-    BOUNDS,
+    LATENCY_BOUNDS,
     NO_LATENCY,
     Latency,
     TableReport,
@@ -75,7 +75,7 @@ class Metrics:
         seconds: Mapping[str, float],
         lag: int | None = None,
     ) -> None:
-        """A batch was applied, and these tables are parked now. A lag that is not known leaves what was told before."""
+        """Count a batch, after which these tables are parked. A lag that is not known leaves the one of before."""
         for report in reports:
             table = self._label(report.table)
             counters = report.counters
@@ -130,7 +130,7 @@ class _LatencyHistogram(Collector):
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         total = self._total
-        buckets = [(str(bound), float(count)) for bound, count in zip(BOUNDS, total.within, strict=True)]
+        buckets = [(str(bound), float(count)) for bound, count in zip(LATENCY_BOUNDS, total.within, strict=True)]
         text = "From the commit at the source to the commit of the table, of applied events."
         family = HistogramMetricFamily("cdc_sink_latency_seconds", text)
         family.add_metric([], [*buckets, ("+Inf", float(total.count))], total.sum)

@@ -106,7 +106,7 @@ def _start_java(conf: Mapping[str, str]) -> None:
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """A session beside another, with settings and views of its own, and those settings of the other that are ours."""
+    """Return a further session with settings and views of its own, and those settings of the other that are ours."""
     fresh = session.newSession()
     ours = (*_FIXED, "spark.sql.shuffle.partitions")
     set_there = {name: session.conf.get(name) for name in ours if session.conf.isModifiable(name)}

@@ -60,14 +60,14 @@ Outcome = Done | Unfinished | Parked | Deferred | Conflict
 
 
 # Upper bounds of the histogram's buckets, in seconds; beyond the last there is one more.
-BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
+LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
 
 class Latency(Struct, frozen=True):
     """Seconds that events took: how many at most each of LATENCY_BOUNDS, how many there were, their sum and the
     greatest."""
 
-    within: tuple[int, ...] = (0,) * len(BOUNDS)
+    within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
     count: int = 0
     sum: float = 0.0
     greatest: float = 0.0
@@ -82,7 +82,7 @@ class Latency(Struct, frozen=True):
         if not len(known):
             return cls()
         ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64()), 1e6), 0.0)
-        within = tuple(pc.sum(pc.less_equal(ages, bound)).as_py() for bound in BOUNDS)
+        within = tuple(pc.sum(pc.less_equal(ages, bound)).as_py() for bound in LATENCY_BOUNDS)
         return cls(within, len(known), pc.sum(ages).as_py(), pc.max(ages).as_py())
 
     def __add__(self, other: Latency) -> Latency:

@@ -74,13 +74,13 @@ class DriverWork:
         return bool(self.steps or self.orders or self.carried)
 
 
-class Asked:
+class SeenRequests:
     """Remembers the requests of tables in a batch: a table that repeats one would do so without end."""
 
     def __init__(self) -> None:
-        self._known: set[bytes] = set()
+        self._seen: set[bytes] = set()
 
-    def take(self, reports: Iterable[TableReport]) -> None:
+    def add(self, reports: Iterable[TableReport]) -> None:
         """Note what the reports ask for.
 
         Raises:
@@ -89,10 +89,10 @@ class Asked:
         for report in reports:
             if not isinstance(report.outcome, Unfinished):
                 continue
-            asked = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
-            if asked in self._known:
+            request = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
+            if request in self._seen:
                 raise FatalError(f"the table {report.table} asks for the same change again after it was made")
-            self._known.add(asked)
+            self._seen.add(request)
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:

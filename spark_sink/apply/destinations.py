@@ -38,7 +38,7 @@ class Destination(NamedTuple):
 
     table: TableId | None
     name: str
-    came: Intake
+    incoming: Intake
     owner: TableId | None
 
 
@@ -58,23 +58,23 @@ class Destinations:
     spelled: Mapping[str, str]
 
     def of(
-        self, taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog
+        self, by_table: Mapping[TableId | None, Intake], catalog: SchemaCatalog
     ) -> tuple[list[Destination], SchemaCatalog]:
         """The events of one route, and a catalog that knows the tables that they go to."""
-        nowhere = taken.get(None, Intake())
+        nowhere = by_table.get(None, Intake())
         waiting: list[Destination] = []
-        rest: dict[TableId | None, Intake] = {}
-        for table, came in taken.items():
+        applicable: dict[TableId | None, Intake] = {}
+        for table, incoming in by_table.items():
             if table is None:
                 continue
             if self.rules.excludes(table):
-                nowhere.ignored.update(came.ignored)
-                nowhere.ignored[EXCLUDED] += len(came.events) + len(came.rejected)
+                nowhere.ignored.update(incoming.ignored)
+                nowhere.ignored[EXCLUDED] += len(incoming.events) + len(incoming.rejected)
             elif (name := self._waits_as(table)) is not None:
-                waiting.append(Destination(table, name, came, table))
+                waiting.append(Destination(table, name, incoming, table))
             else:
-                rest[table] = came
-        found, catalog = pooled(rest, catalog, self.pattern, self.rules)
+                applicable[table] = incoming
+        found, catalog = pooled(applicable, catalog, self.pattern, self.rules)
         names = {table: self._name(table) for table in found if table is not None}
         owners = self._owners(names, found)
         here = [Destination(table, name, found[table], owners[table]) for table, name in names.items()]
@@ -90,7 +90,9 @@ class Destinations:
         name = self.parking.name_of(table) if self.parking is not None else None
         return name if name is not None and name.lower() != self._name(table).lower() else None
 
-    def _owners(self, names: Mapping[TableId, str], taken: Mapping[TableId | None, Intake]) -> dict[TableId, TableId]:
+    def _owners(
+        self, names: Mapping[TableId, str], by_table: Mapping[TableId | None, Intake]
+    ) -> dict[TableId, TableId]:
         """Return by table the one that has its name: itself, as far as that is known without opening its own table."""
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
@@ -99,7 +101,7 @@ class Destinations:
         for name, several in by_name.items():
             stored = self._stored(names[table] for table in several) if len(several) > 1 else None
             waiting = self.parking.sources(name) if self.parking is not None else ()
-            found |= dict.fromkeys(several, stored or _first(several, waiting, taken))
+            found |= dict.fromkeys(several, stored or _first(several, waiting, by_table))
         return found
 
     def _stored(self, names: Iterable[str]) -> TableId | None:
@@ -111,11 +113,13 @@ class Destinations:
         return None
 
 
-def _first(several: Sequence[TableId], waiting: Sequence[TableId], taken: Mapping[TableId | None, Intake]) -> TableId:
+def _first(
+    several: Sequence[TableId], waiting: Sequence[TableId], by_table: Mapping[TableId | None, Intake]
+) -> TableId:
     """Return the owner of a name that several tables have, while there is no table."""
     declared = (table for table in several if table.source == SEVERAL)
     # Truncates alone make no table.
-    makers = (table for table in several if any(event.op not in ("t", GAP) for event in taken[table].events))
+    makers = (table for table in several if any(event.op not in ("t", GAP) for event in by_table[table].events))
     return next(chain(declared, waiting, makers, several))
 
 

@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar, assert_never
 import msgspec
 import structlog
 
-from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
+from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
@@ -128,7 +128,7 @@ class Applier(Generic[Records]):
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
-        # Whose records travel as they came: the tables that have asked since the start.
+        # Routes whose records travel with their events: those that have asked since the start.
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
@@ -138,10 +138,10 @@ class Applier(Generic[Records]):
         task = replace(self.task(batch), parking=self._books.begin(batch))
         schemas_read = time.perf_counter()
         runs = [self.runner.batch(records, task, self._carried, self._weights)]
-        asked, ordered = Asked(), False
+        seen, ordered = SeenRequests(), False
         seconds = {"ddl": 0.0, "spark": 0.0}
         while work := DriverWork.of(runs[-1]):
-            asked.take(runs[-1])
+            seen.add(runs[-1])
             done = self.fulfil(work, runs[-1])
             ordered = ordered or bool(work.orders)
             seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}

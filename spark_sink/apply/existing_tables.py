@@ -61,7 +61,7 @@ def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
 
 
 def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
-    """A table keeps the mode that it was made in, and is shared for ever or never.
+    """Make sure that a table keeps the mode in which it was made, and stays shared or not.
 
     Raises:
         ConfigError: it is to be something else.

@@ -74,25 +74,25 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     found = entries(
         images, ImageReader(plan), {name: sql for name, sql in shape.types.items() if name not in shape.key}
     )
-    told = _after_images(found.events, found.columns, found.sets)
+    values = _after_images(found.events, found.columns, found.sets)
     bad = {one.event for one in found.rejected}
     since: dict[str, str] = {}
     for event in events:
         since[event.scope] = min(event.pos, since.get(event.scope, event.pos))
     stored = table.versions(set(keys.values()), since)
-    chapter = _Writer(keys, stored, table.truncates)
+    timelines = _Timelines(keys, stored, table.truncates)
     for event in events:
-        chapter.take(gap(event) if event.index in bad else event, told.get(event.index, {}))
-    changed = chapter.changed()
+        timelines.take(gap(event) if event.index in bad else event, values.get(event.index, {}))
+    changed = timelines.changed()
     places = {key: {version.place for version in versions} for key, versions in stored.items()}
     adds_only = all(version.place not in places.get(key, ()) for key, version in changed)
     return HistoryChanges(
         version_rows(changed, shape),
         adds_only,
         rejected + found.rejected,
-        chapter.stale,
-        chapter.late,
-        chapter.scope_changes,
+        timelines.stale,
+        timelines.late,
+        timelines.scope_changes,
     )
 
 
@@ -107,7 +107,7 @@ def _after_images(
     }
 
 
-class _Writer:
+class _Timelines:
     """The timelines of a segment while events are put into them."""
 
     def __init__(
@@ -127,7 +127,7 @@ class _Writer:
             found += [(key, version) for version in line.versions if version.place in line.changed]
         return found
 
-    def take(self, event: Event, told: Values) -> None:
+    def take(self, event: Event, values: Values) -> None:
         """Put an event to its place, or to both of its places if it changes a key."""
         line = self._lines[self._keys[event.key]]
         old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line
@@ -135,12 +135,12 @@ class _Writer:
             for one in dict.fromkeys((line, old)):
                 self._miss(event, one)
         elif old is line:
-            sets = None if event.resets else tuple(told)
-            self._add(event, line, event.op, sets, told, gap=event.leaves_gaps)
+            sets = None if event.resets else tuple(values)
+            self._add(event, line, event.op, sets, values, gap=event.leaves_gaps)
         else:
-            self._move(event, old, line, told)
+            self._move(event, old, line, values)
 
-    def _move(self, event: Event, old: Timeline, line: Timeline, told: Values) -> None:
+    def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
         """The old row ends, the new one begins: completed from the old where the event does not tell all."""
         turn = old.turn_of(event)
         before = old.before(turn, event.scope, event.pos) if isinstance(turn, int) else None
@@ -148,8 +148,8 @@ class _Writer:
         if not event.resets:
             # Where events come in any order, an earlier change of the old row may still be on its way.
             unsure = unsure or before is None or before.incomplete or not in_order(event.scope)
-            told = {**(before.values if before else {}), **told}
-        self._add(event, line, event.op, None, told, gap=unsure)
+            values = {**(before.values if before else {}), **values}
+        self._add(event, line, event.op, None, values, gap=unsure)
         if isinstance(turn, int):
             self._add(event, old, "d", None, {}, gap=False)
 
@@ -160,7 +160,7 @@ class _Writer:
             line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
 
     def _add(
-        self, event: Event, line: Timeline, op: str, sets: tuple[str, ...] | None, told: Values, *, gap: bool
+        self, event: Event, line: Timeline, op: str, sets: tuple[str, ...] | None, values: Values, *, gap: bool
     ) -> None:
         turn = line.turn_of(event)
         if isinstance(turn, str):
@@ -168,7 +168,7 @@ class _Writer:
             return
         check_epoch(event, line.greatest(event.scope))
         self.scope_changes += bool(line.versions) and turn != line.versions[-1].turn
-        self.late += line.add(Version(turn, event.scope, event.pos, op, sets, event.ts, told, gap))
+        self.late += line.add(Version(turn, event.scope, event.pos, op, sets, event.ts, values, gap))
 
 
 def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:

@@ -179,9 +179,9 @@ def _meta_columns(
         if content.columns:
             for name in shape.key:
                 content.columns.pop(name, None)
-    told = zip(rows, contents, strict=True)
+    rows_and_contents = zip(rows, contents, strict=True)
     # Of a deleted row no column has a position: what it is shown with was before.
-    marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in told]
+    marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in rows_and_contents]
     deleted = [None if row.exists else row.deleted_at for _, row in rows]
     return {
         SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
@@ -211,7 +211,7 @@ def _state(mark: RowMark) -> str | None:
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
-    """The column with stored values where the images of a moved row told nothing."""
+    """Return the column with stored values where the images of a moved row carried none."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 

@@ -27,9 +27,9 @@ MAX_SEGMENTS = 4096
 
 @dataclass(frozen=True)
 class RejectedEvents:
-    """Puts aside what one table does not take of a batch, and counts it.
+    """Sends what one table does not take of a batch to quarantine, or parks it, and counts it.
 
-    Whatever has to be put aside raises RawRecordMissing where its records did not travel; nothing is done then.
+    To reject or to park events raises RawRecordMissing where their records did not travel; nothing is done then.
 
     Args:
         parking: the parked tables; None: these events are parked already, and replayed.
@@ -62,12 +62,12 @@ class RejectedEvents:
         done = self.tables.parked(marker.app)
         return done is not None and done >= marker.version
 
-    def defer_if_parked(self, came: Intake) -> Deferred | None:
+    def defer_if_parked(self, incoming: Intake) -> Deferred | None:
         """Let the events wait if those that came before them do; None: the table is not parked."""
         cause = self.parking.held.get(self.name) if self.parking is not None and self.table is not None else None
         if cause is None:
             return None
-        return Deferred(self._park(0, Reason(cause.reason), cause.detail, came.events, came.rejected))
+        return Deferred(self._park(0, Reason(cause.reason), cause.detail, incoming.events, incoming.rejected))
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> Parked:
         """The table cannot go on: it is parked with its events from here on, the broken ones among them."""
@@ -91,12 +91,12 @@ class RejectedEvents:
             reasons = Counter(one.reason.value for one in rejected)
             self.counters.rejected = dict(Counter(self.counters.rejected) + reasons)
 
-    def reject_all(self, came: Intake) -> Done | Parked:
+    def reject_all(self, incoming: Intake) -> Done | Parked:
         """Reject what is broken of a batch that has nothing to fold."""
         try:
-            self.reject(0, came.rejected)
+            self.reject(0, incoming.rejected)
         except Refused as refusal:
-            return self.refuse(0, refusal, came.events, came.rejected)
+            return self.refuse(0, refusal, incoming.events, incoming.rejected)
         return Done()
 
     def _park(

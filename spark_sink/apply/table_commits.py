@@ -37,120 +37,120 @@ class Commits:
     """Writes one table, and counts what it writes.
 
     Args:
-        aside: for what the table does not take.
-        tried: why the table did not take its next commit, which the driver has tried in this batch.
+        rejects: for what the table does not take.
+        refused_by_spark: why the table did not take its next commit, which the driver has tried in this batch.
     """
 
     table: MirrorTable | ChangelogTable | HistoryTable
     plan: Plan
     rules: TableRules
-    aside: RejectedEvents
-    tried: str | None
+    rejects: RejectedEvents
+    refused_by_spark: str | None
 
     def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
         """Go on where the table's marks say, as far as the worker can."""
         table = self.table
-        done = table.applied(self.aside.marker(0).app)
+        done = table.applied(self.rejects.marker(0).app)
         broken = _by_segment(rejected, segments)
         for number, segment in enumerate(segments):
-            if done is not None and done >= self.aside.marker(number).version:
-                self.aside.counters.skipped += 1
+            if done is not None and done >= self.rejects.marker(number).version:
+                self.rejects.counters.skipped += 1
                 continue
-            if self.tried is not None:
-                return self._refuse_tried(number, self.tried, segments, broken)
+            if self.refused_by_spark is not None:
+                return self._refuse_ordered_commit(number, self.refused_by_spark, segments, broken)
             try:
                 self._commit(number, segment, broken[number])
             except Refused as refusal:
                 rest = (event for later in segments[number:] for event in later)
                 unread = (one for later in broken[number:] for one in later)
-                return self.aside.refuse(number, refusal, rest, unread)
+                return self.rejects.refuse(number, refusal, rest, unread)
             if table.orders:
                 return NeedsSpark(tuple(table.orders), more=number + 1 < len(segments))
         return Done()
 
-    def _refuse_tried(
+    def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
     ) -> Parked:
         """The driver could not make this commit, and what is broken of it is in quarantine already. What of that stands
         for a gap in its row is parked all the same: without it the row would seem whole after a resume."""
-        tried = segments[number]
-        keyless = typed_keys(tried, self.plan.shape)[1].keys() if tried and tried[0].op != "t" else set()
-        rest = [event for event in tried if not keyless & {event.key, event.key_old}]
+        segment = segments[number]
+        keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op != "t" else set()
+        rest = [event for event in segment if not keyless & {event.key, event.key_old}]
         rest += [event for later in segments[number + 1 :] for event in later]
         unread = (one for later in broken[number + 1 :] for one in later)
-        return self.aside.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
+        return self.rejects.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
 
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
         """Write one segment; its rejected events are in quarantine before, so that no crash can lose them."""
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
         if isinstance(table, ChangelogTable):
-            self._record(segment, rejected, table)
+            self._append_events(segment, rejected, table)
         elif isinstance(table, HistoryTable):
             if truncates:
                 self._end_versions(number, segment[0], table)
             else:
-                self._write_down(number, segment, rejected, table)
+                self._write_versions(number, segment, rejected, table)
         elif truncates:
             self._truncate(number, segment[0], table)
         else:
             self._mirror(number, segment, rejected, table)
 
     def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable) -> None:
-        counters, started = self.aside.counters, time.perf_counter()
-        settled = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
+        counters, started = self.rejects.counters, time.perf_counter()
+        mirror = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
         counters.fold_ms += _ms_since(started)
-        self.aside.reject(number, [*rejected, *settled.rejected])
-        self._count(settled.folded.stale, settled.folded.late, settled.folded.scope_changes)
-        if settled.changes:
+        self.rejects.reject(number, [*rejected, *mirror.rejected])
+        self._count(mirror.folded.stale, mirror.folded.late, mirror.folded.scope_changes)
+        if mirror.changes:
             started = time.perf_counter()
-            table.write(settled.changes, self.aside.marker(number), self._forgotten(segment, table))
-            self._written(settled.changes.rows.num_rows, started)
-            counters.deleted += sum(1 for row in settled.folded.rows.values() if not row.exists)
+            table.write(mirror.changes, self.rejects.marker(number), self._forgotten(segment, table))
+            self._written(mirror.changes.rows.num_rows, started)
+            counters.deleted += sum(1 for row in mirror.folded.rows.values() if not row.exists)
 
     def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
-        counters, started = self.aside.counters, time.perf_counter()
+        counters, started = self.rejects.counters, time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
-        counters.commits += truncate(event, table, self.plan, self.aside.marker(number), all_scopes=scopes, soft=soft)
+        counters.commits += truncate(event, table, self.plan, self.rejects.marker(number), all_scopes=scopes, soft=soft)
         counters.write_ms += _ms_since(started)
 
-    def _record(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:
-        counters, started = self.aside.counters, time.perf_counter()
-        recorded = record(events, details(self.aside.records, events), log, self.plan)
+    def _append_events(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:
+        counters, started = self.rejects.counters, time.perf_counter()
+        added = record(events, details(self.rejects.records, events), log, self.plan)
         counters.fold_ms += _ms_since(started)
-        self.aside.reject(0, [*rejected, *recorded.rejected])
-        self._count(Counter({DUPLICATE: recorded.duplicates}), 0, 0)
-        if recorded.rows.num_rows:
+        self.rejects.reject(0, [*rejected, *added.rejected])
+        self._count(Counter({DUPLICATE: added.duplicates}), 0, 0)
+        if added.rows.num_rows:
             started = time.perf_counter()
-            log.append(recorded.rows, recorded.greatest, self.aside.marker(0))
-            self._written(recorded.rows.num_rows, started)
+            log.append(added.rows, added.greatest, self.rejects.marker(0))
+            self._written(added.rows.num_rows, started)
 
-    def _write_down(
+    def _write_versions(
         self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: HistoryTable
     ) -> None:
-        counters, started = self.aside.counters, time.perf_counter()
-        chapter = build_versions(segment, table, self.plan)
+        counters, started = self.rejects.counters, time.perf_counter()
+        history = build_versions(segment, table, self.plan)
         counters.fold_ms += _ms_since(started)
-        self.aside.reject(number, [*rejected, *chapter.rejected])
-        self._count(chapter.stale, chapter.late, chapter.scope_changes)
-        if chapter.rows.num_rows:
+        self.rejects.reject(number, [*rejected, *history.rejected])
+        self._count(history.stale, history.late, history.scope_changes)
+        if history.rows.num_rows:
             started = time.perf_counter()
-            table.write(chapter.rows, chapter.adds_only, self.aside.marker(number))
-            self._written(chapter.rows.num_rows, started)
+            table.write(history.rows, history.adds_only, self.rejects.marker(number))
+            self._written(history.rows.num_rows, started)
 
     def _end_versions(self, number: int, event: Event, table: HistoryTable) -> None:
-        counters, started = self.aside.counters, time.perf_counter()
-        marker, scopes = self.aside.marker(number), self.rules.all_scopes
+        counters, started = self.rejects.counters, time.perf_counter()
+        marker, scopes = self.rejects.marker(number), self.rules.all_scopes
         counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
         counters.write_ms += _ms_since(started)
 
     def _count(self, stale: Counter[str], late: int, scope_changes: int) -> None:
-        counters = self.aside.counters
+        counters = self.rejects.counters
         counters.stale = dict(Counter(counters.stale) + stale)
         counters.late += late
         counters.scope_changes += scope_changes
 
     def _written(self, rows: int, started: float) -> None:
-        counters = self.aside.counters
+        counters = self.rejects.counters
         counters.commits += 1
         counters.rows += rows
         counters.write_ms += _ms_since(started)

@@ -21,7 +21,7 @@ from spark_sink.tables.protocols import Marker, MirrorTable
 def truncate(
     event: Event, table: MirrorTable, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False
 ) -> int:
-    """Empty the table of what came before the event; the number of commits.
+    """Empty the table of what was before the event, and return the number of commits.
 
     The floors are stored first, and what lies under them goes then: after a crash in between, the repeated batch finds
     the floors and removes the rest. A truncate that is met again removes nothing, because it lies under its own floor.

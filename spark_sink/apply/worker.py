@@ -75,7 +75,7 @@ class Task:
 
     Args:
         app: pipeline and checkpoint; with the table's name it marks the commits.
-        parking: the parked tables, whose events are not looked at; None: what came is parked already, and replayed.
+        parking: the parked tables, whose events are not looked at; None: the events are parked already, and replayed.
         refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
         spelled: tables that are there under another spelling than the names that they are asked for.
     """
@@ -105,8 +105,8 @@ class Task:
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         extent = OffsetSpan.of(records)
         for place in found:
-            events = sum(1 for event in place.came.events if event.op != GAP)
-            counters = TableCounters(events, ignored=dict(place.came.ignored))
+            events = sum(1 for event in place.incoming.events if event.op != GAP)
+            counters = TableCounters(events, ignored=dict(place.incoming.ignored))
             source = "" if place.table is None else str(place.table)
             try:
                 applied = task._apply(place, records, counters)
@@ -123,20 +123,20 @@ class Task:
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
         """Bring the table up to date, or say why not."""
-        table_id, came, name = place.table, place.came, place.name
+        table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other may have to wait under the name, too
-        aside = RejectedEvents(
+        rejects = RejectedEvents(
             self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records, counters
         )
-        if aside.was_parked_by_this_batch():
+        if rejects.was_parked_by_this_batch():
             counters.skipped += 1
             return Applied(Done(), name, version=self._version(name))
-        deferred = aside.defer_if_parked(came)
+        deferred = rejects.defer_if_parked(incoming)
         if deferred is not None:
             return Applied(deferred, name)
-        if table_id is None or not came.events:
-            return Applied(aside.reject_all(came), name)
+        if table_id is None or not incoming.events:
+            return Applied(rejects.reject_all(incoming), name)
         choice = None
         try:
             table = self._opened(place, table_id)
@@ -144,20 +144,20 @@ class Task:
             if table is not None:
                 choice = table.choice
                 check_form(place.name, table.shape, form)
-            came = self._with_known_schemas(table_id, with_keys(came, form, records, is_new=table is None))
-            segments = [came.events] if form.mode == Mode.CHANGELOG else segmented(came.events)
-            plan = self._planned(table_id, table, came.events, form)
+            incoming = self._with_known_schemas(table_id, with_keys(incoming, form, records, is_new=table is None))
+            segments = [incoming.events] if form.mode == Mode.CHANGELOG else segmented(incoming.events)
+            plan = self._planned(table_id, table, incoming.events, form)
         except ConfigError as error:
             return Applied(Conflict(str(error)), name, choice)
         except Refused as refusal:
             if refusal.reason is Reason.TABLE_CLASH:
-                aside = replace(aside, name=str(table_id))
-            return Applied(aside.refuse(0, refusal, came.events, came.rejected), aside.name, choice)
+                rejects = replace(rejects, name=str(table_id))
+            return Applied(rejects.refuse(0, refusal, incoming.events, incoming.rejected), rejects.name, choice)
         if plan is not None and plan.step is not None:
             return Applied(NeedsDdl(plan.step), name, choice)
         if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
-            return Applied(aside.reject_all(came), name, choice)
-        outcome = Commits(table, plan, self.rules, aside, self.refused.get(name)).write(segments, came.rejected)
+            return Applied(rejects.reject_all(incoming), name, choice)
+        outcome = Commits(table, plan, self.rules, rejects, self.refused.get(name)).write(segments, incoming.rejected)
         return Applied(outcome, name, choice, table.version)
 
     def _version(self, name: str) -> int | None:
@@ -180,19 +180,19 @@ class Task:
             raise clash(owner, table_id, place.name)
         return table
 
-    def _with_known_schemas(self, table_id: TableId, came: Intake) -> Intake:
+    def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
         """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
-        named = {event.schema_id for event in came.events if event.schema_id is not None}
+        named = {event.schema_id for event in incoming.events if event.schema_id is not None}
         missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
         if not missing:
-            return came
+            return incoming
         rejected = [
             Rejected(event.index, Reason.SCHEMA_UNKNOWN, f"schema {event.schema_id} is not in the schemas topic")
-            for event in came.events
+            for event in incoming.events
             if event.schema_id in missing
         ]
-        known = [gap(event) if event.schema_id in missing else event for event in came.events]
-        return Intake(known, came.rejected + rejected, came.ignored)
+        known = [gap(event) if event.schema_id in missing else event for event in incoming.events]
+        return Intake(known, incoming.rejected + rejected, incoming.ignored)
 
     def _planned(
         self,

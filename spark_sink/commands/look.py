@@ -27,8 +27,8 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(json.dumps(found, default=str))
         return
     last = found["last_batch"]
-    told = f"last batch {last['batch']}, ended {last['ended_at']:%Y-%m-%d %H:%M:%S} UTC" if last else "no batch yet"
-    click.echo(f"{found['pipeline']}: {told}")
+    newest = f"last batch {last['batch']}, ended {last['ended_at']:%Y-%m-%d %H:%M:%S} UTC" if last else "no batch yet"
+    click.echo(f"{found['pipeline']}: {newest}")
     for table in found["tables"]:
         click.echo(_line(table))
     if found["no_table"]:

@@ -21,7 +21,7 @@ class TableRules:
         tombstone_days: so long a deleted row is remembered.
         policies: what becomes of changes of structure.
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
-        soft_deletes: deleted rows keep what they were, for ever.
+        soft_deletes: deleted rows keep their values, and are never removed.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
         shared: by name or pattern of tables, patterns of the source tables that go to one.
         exclude: patterns of source tables that are left out.

@@ -75,8 +75,8 @@ class BatchBook(Book):
     def _now(self) -> int:
         """Return a time later than that of every row that is there, whatever clocks say: rows have no other order."""
         if self._ended_at is None:
-            told = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
-            self._ended_at = pc.max(told).as_py() or 0
+            ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
+            self._ended_at = pc.max(ended).as_py() or 0
         self._ended_at = max(time.time_ns() // 1000, self._ended_at + 1)
         return self._ended_at
 

@@ -83,8 +83,8 @@ class RequestBook(Book):
         return id
 
     def answer(self, request: Request, state: State, *, result: str | None = None, error: str | None = None) -> None:
-        told = {"id": request.id, "command": request.command, "target": request.target, "argument": request.argument}
-        self._say({**told, "state": state.value, "result": result, "error": error})
+        fields = {"id": request.id, "command": request.command, "target": request.target, "argument": request.argument}
+        self._say({**fields, "state": state.value, "result": result, "error": error})
 
     def requests(self) -> list[Request]:
         """All commands, in the order in which they were given."""
@@ -133,7 +133,7 @@ class Requests:
 
     def _execute(self, request: Request) -> bool:
         """Execute a command, and tell whether it has ended."""
-        told = {"command": request.command, "table": request.target, "id": request.id}
+        fields = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:
                 raise FatalError(unknown("command", request.command, self.actions))
@@ -142,9 +142,9 @@ class Requests:
             # Whatever it is: a command that ended the sink would end it again at every start.
             known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
-            log.error("command failed", **told, error=why)
+            log.error("command failed", **fields, error=why)
             self.book.answer(request, State.FAILED, error=why)
             return True
-        log.info("command executed" if answer.ended else "command goes on", **told, result=answer.result)
+        log.info("command executed" if answer.ended else "command goes on", **fields, result=answer.result)
         self.book.answer(request, State.DONE if answer.ended else State.RUNNING, result=answer.result)
         return answer.ended

@@ -111,11 +111,11 @@ def _one_table(records: pa.Table) -> TableId | None:
 
 def _sound(records: pa.Table) -> list[Event]:
     """Records of one table with nothing wrong as events."""
-    told = _fields(records)
-    told["key"] = told["key"].fill_null("")
-    told["full"] = pc.fill_null(pc.equal(told["after_state"], "full"), False)
+    columns = _fields(records)
+    columns["key"] = columns["key"].fill_null("")
+    columns["full"] = pc.fill_null(pc.equal(columns["after_state"], "full"), False)
     fields = ("op", "key", "key_old", "pos_scope", "pos", "after", "full", "withholds", "schema_id", "ts")
-    return list(map(Event, range(len(records)), *(told[name].to_pylist() for name in fields)))
+    return list(map(Event, range(len(records)), *(columns[name].to_pylist() for name in fields)))
 
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:

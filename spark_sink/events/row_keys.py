@@ -21,8 +21,8 @@ from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
 _NULL = msgspec.Raw(b"null")
 
 
-def with_keys(came: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
-    """The events of a table as its form asks for them; those that no row can be told for are rejected.
+def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
+    """Return the events of a table as its form asks for them; those whose row is not known are rejected.
 
     A changelog asks for no key, and for all that an event tells of its row.
 
@@ -30,17 +30,17 @@ def with_keys(came: Intake, form: TableSpec, records: pa.Table, *, is_new: bool)
         Refused: nothing names the rows of a new table.
     """
     if form.mode == Mode.CHANGELOG:
-        more = details(records, came.events)
-        events = [with_full_after_image(event, one.before) for event, one in zip(came.events, more, strict=True)]
-        return Intake(events, came.rejected, came.ignored)
+        more = details(records, incoming.events)
+        events = [with_full_after_image(event, one.before) for event, one in zip(incoming.events, more, strict=True)]
+        return Intake(events, incoming.rejected, incoming.ignored)
     if form.mode == Mode.HISTORY:
-        came = Intake(list(_by_commit(came.events, records)), came.rejected, came.ignored)
+        incoming = Intake(list(_by_commit(incoming.events, records)), incoming.rejected, incoming.ignored)
     key = (SOURCE, *form.key) if form.shared else form.key
-    keyed = list(_declared(came.events, key, records)) if form.key else came.events
+    keyed = list(_declared(incoming.events, key, records)) if form.key else incoming.events
     suspects = keyed if form.shared else [event for event in keyed if not event.key]
     keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
     if not keyless:
-        return Intake(keyed, came.rejected, came.ignored)
+        return Intake(keyed, incoming.rejected, incoming.ignored)
     leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
     if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op != "t"):
         raise no_key()
@@ -48,7 +48,7 @@ def with_keys(came: Intake, form: TableSpec, records: pa.Table, *, is_new: bool)
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
     left_out = {event.index for event in keyless} - leaving.keys()
     events = [leaving.get(event.index, event) for event in keyed if event.index not in left_out]
-    return Intake(events, came.rejected + rejected, came.ignored)
+    return Intake(events, incoming.rejected + rejected, incoming.ignored)
 
 
 def _removal(event: Event) -> Event:

@@ -46,17 +46,17 @@ def pooled(
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     spelled: dict[str, TableId] = {}  # names that differ by case are one; the first counts
-    for table, came in taken.items():
+    for table, incoming in taken.items():
         owner = None if table is None else owner_of(table, pattern, rules)
         if table is None or owner is None or owner == table:
-            found[table] = came
+            found[table] = incoming
             continue
         owner = spelled.setdefault(owner.table.lower(), owner)
         into = found.setdefault(owner, Intake([], [], Counter()))
         parts.setdefault(owner, []).append(table)
-        into.events += _marked(came.events, table)
-        into.rejected += came.rejected
-        into.ignored.update(came.ignored)
+        into.events += _marked(incoming.events, table)
+        into.rejected += incoming.rejected
+        into.ignored.update(incoming.ignored)
     for owner, tables in parts.items():
         found[owner].events.sort(key=lambda event: event.index)
         catalog = catalog.joined(owner, tables)

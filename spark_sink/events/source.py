@@ -62,13 +62,15 @@ def _fields(names: Collection[str]) -> Column:
     return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
 
 
-def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collection[str] | None = None) -> DataFrame:
-    """Records of the canonical topic with the fields that the sink needs; `kind` is null where one does not decode.
+def decoded(
+    records: DataFrame, route_sql: str, *extra_columns: str, carried: Collection[str] | None = None
+) -> DataFrame:
+    """Return the records with the fields that the sink needs; `kind` is null where one does not decode.
 
-    `value` is the record as it came, for the quarantine: of what does not decode, and of rows of the routes `carried`;
-    None: of all. `route` and `bucket` say which events must meet in a task. Columns `beside` stay as they are.
+    `value` is the untouched record, for the quarantine: of what does not decode, and of rows of the routes `carried`;
+    None: of all. `route` and `bucket` say which events must meet in a task. `extra_columns` stay as they are.
     """
-    opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *beside)
+    opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)
     # Of few events it matters what they changed, and the others need not decode it.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
@@ -78,7 +80,7 @@ def decoded(records: DataFrame, route_sql: str, *beside: str, carried: Collectio
     plainly = opened.selectExpr(
         "partition",
         "offset",
-        *beside,
+        *extra_columns,
         "value",
         *plain,
         f"{WITHHOLDS_SQL} as withholds",

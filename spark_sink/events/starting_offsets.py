@@ -18,11 +18,11 @@ _EARLIEST = -2
 Starting = str | Mapping[int, int]
 
 
-def starting_offsets(topic: str, told: Starting, reached: Mapping[int, int], ends: Mapping[int, int]) -> str:
+def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int], ends: Mapping[int, int]) -> str:
     """The option `startingOffsets`; Spark ignores it once the checkpoint knows better.
 
     Args:
-        told: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
+        configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
         reached: by partition, what the manifest says was applied up to; empty for a pipeline that has done nothing.
         ends: the end of every partition of the topic.
 
@@ -32,10 +32,10 @@ def starting_offsets(topic: str, told: Starting, reached: Mapping[int, int], end
     if reached:
         source, wanted = "the manifest", reached
         log.warning("checkpoint is empty; reading goes on where the manifest ends", topic=topic, offsets=dict(reached))
-    elif isinstance(told, str):
-        return told
+    elif isinstance(configured, str):
+        return configured
     else:
-        source, wanted = "input.starting_offsets", told
+        source, wanted = "input.starting_offsets", configured
     beyond = [f"{partition}: {offset}" for partition, offset in wanted.items() if offset > ends.get(partition, -1)]
     if beyond:
         raise ConfigError(

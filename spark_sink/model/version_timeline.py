@@ -53,8 +53,8 @@ class Version:
 
     Args:
         op: of the event; None stands for one that went to quarantine.
-        sets: the columns that the event told; None where it fixed the whole row.
-        values: what the event told, and after `Timeline.settle` all columns.
+        sets: the columns that the event carried; None where it fixed the whole row.
+        values: what the event carried, and after `Timeline.settle` all columns.
         gap: the event itself leaves the row incomplete.
     """
 
@@ -85,7 +85,7 @@ class Version:
         return self.op != "d"
 
     @property
-    def told(self) -> Values:
+    def carried(self) -> Values:
         return self.values if self.sets is None else {name: self.values[name] for name in self.sets}
 
 
@@ -169,12 +169,12 @@ class Timeline:
             self._close(i)
 
     def _compute(self, version: Version, last: Version | None) -> None:
-        told = version.told
+        carried = version.carried
         if version.exists and version.sets is not None:
-            values = told if last is None else {**last.values, **told}
+            values = carried if last is None else {**last.values, **carried}
             incomplete = version.gap or last is None or last.incomplete
         else:
-            values, incomplete = told, version.gap
+            values, incomplete = carried, version.gap
         if (values, incomplete) != (version.values, version.incomplete):
             version.values, version.incomplete = values, incomplete
             self.changed.add(version.place)

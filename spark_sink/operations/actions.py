@@ -65,22 +65,22 @@ class Actions:
             return self._not_parked(target)
         self._check_sources(target)
         task = self._applier.task(0)
-        came = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
+        resumed = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
-        if came.reports:
+        if resumed.reports:
             # Before the events go: whoever reads by the manifest must find them in one of the two.
-            self._books.batches.write(None, came.reports)
-        if came.through is not None:
-            self._books.parked.remove(target, came.through)
+            self._books.batches.write(None, resumed.reports)
+        if resumed.through is not None:
+            self._books.parked.remove(target, resumed.through)
         self._changed()
-        self._replayed[target] += sum(report.counters.events for report in came.reports)
-        told = f"{self._replayed[target]} events replayed"
-        if came.left and came.refused is None:
-            return RequestAnswer(told, ended=False)
+        self._replayed[target] += sum(report.counters.events for report in resumed.reports)
+        result = f"{self._replayed[target]} events replayed"
+        if resumed.left and resumed.refused is None:
+            return RequestAnswer(result, ended=False)
         self._replayed.pop(target)
-        if came.refused is not None:
-            raise FatalError(f"it stays parked: {came.refused}")
-        return RequestAnswer(told)
+        if resumed.refused is not None:
+            raise FatalError(f"it stays parked: {resumed.refused}")
+        return RequestAnswer(result)
 
     def _check_sources(self, target: str) -> None:
         """Make sure that what waits has somewhere to go."""
@@ -101,9 +101,9 @@ class Actions:
             return self._not_parked(target)
         excluded = [source for source in cause.sources if self._rules.excludes(source)]
         if not excluded:
-            told = ", ".join(map(str, cause.sources)) or "none is known"
+            result = ", ".join(map(str, cause.sources)) or "none is known"
             raise FatalError(
-                f"tables.exclude leaves none of its source tables out ({told}); no other events are given up"
+                f"tables.exclude leaves none of its source tables out ({result}); no other events are given up"
             )
         self._books.parked.discard(target, excluded)
         self._changed()

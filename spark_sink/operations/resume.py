@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import structlog
 
-from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
+from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.apply.driver import Fulfilment, TaskRunner
 from spark_sink.apply.worker import Task
 from spark_sink.events.grouping import routes
@@ -66,7 +66,7 @@ def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task,
     first, last = turns[0][0], turns[taken - 1][0]
     replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules, spelled=task.spelled)
     runs: list[list[TableReport]] = []
-    asked = Asked()
+    seen = SeenRequests()
     while events:
         runs.append(runner.turns(parked, target, first, last, replay))
         # The last turn that was reached: nearly always of one table.
@@ -81,7 +81,7 @@ def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task,
             return Resumed(reached, through, True, refused)
         if not work:
             break
-        asked.take(ends)
+        seen.add(ends)
         done = fulfil(work, ends)
         runs[-1][-len(ends) :] = done.reports
         replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})

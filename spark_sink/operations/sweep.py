@@ -1,6 +1,6 @@
 """Rows that a reload did not bring again: deleted, and remembered as such (docs/sink-design.md, R15).
 
-Which they are is told by a time, before which they were written last, or by a position, before which they lie.
+They are given by a time, before which they were written last, or by a position, before which they lie.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _JUST_AFTER = "+"
 
 class Swept(NamedTuple):
     """Rows by the scope that wrote them last, and by scope the position at which they are deleted: nothing that the
-    scope told before brings them back."""
+    scope sent before brings them back."""
 
     keys: Mapping[Key, str]
     positions: Mapping[str, str]

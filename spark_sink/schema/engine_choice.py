@@ -45,7 +45,7 @@ class EngineRules:
 # What deltalake writes. Other features it refuses only at commit, when the work is done.
 FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 
-# What Spark writes beside them, and deltalake reads. A table of these is read through DataFusion (tables/files.py).
+# What Spark also writes, and deltalake reads. A table of these is read through DataFusion (tables/delta/files.py).
 _BY_QUERY = frozenset(
     {
         "allowColumnDefaults",

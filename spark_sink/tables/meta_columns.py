@@ -17,7 +17,7 @@ META_COLUMNS: Mapping[str, str] = {
     DELETED_AT: "timestamp",
 }
 
-# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because nothing was told.
+# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because it was not sent.
 ID, OP, KEY_OLD, SET, TS, COMMIT_TS = (
     "_cdc_id",
     "_cdc_op",

@@ -16,7 +16,7 @@ class Merge(Struct, frozen=True, tag=True):
     Args:
         path: of the file, below the staging folder; named by its content, so that it never holds anything else.
         columns: Spark SQL type by column to write, in the order of the file.
-        kept: columns that some rows leave as they are: a flag beside, `WRITTEN` and the name, tells which write it.
+        kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
         inserts_only: no row is stored.
     """
@@ -65,7 +65,7 @@ class Forget(Struct, frozen=True, tag=True):
 
 Order = Merge | WriteMarker | RaiseFloors | Clear | Retire | Forget
 
-# Begins the names of flags beside the columns of a staged file.
+# Begins the names of the flags in a staged file.
 WRITTEN = "_cdc_written_"
 
 

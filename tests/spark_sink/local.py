@@ -47,7 +47,9 @@ _BATCH_ORDER, _TURN_ORDER = ("route", "partition", "offset"), ("turn", "partitio
 _DELTA = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
-def decode(records: pa.Table, pattern: TablePattern, *beside: str, carried: Collection[str] | None = None) -> pa.Table:
+def decode(
+    records: pa.Table, pattern: TablePattern, *extra_columns: str, carried: Collection[str] | None = None
+) -> pa.Table:
     """What `events.source.decoded` gives, in order of the records; `route` is that of `TablePattern.route_sql`."""
     rows = [_decoded(row["value"]) for row in records.to_pylist()]
     routes = [_route(row, pattern) for row in rows]
@@ -55,7 +57,7 @@ def decode(records: pa.Table, pattern: TablePattern, *beside: str, carried: Coll
         value if row["kind"] is None or (row["kind"] == "row" and (carried is None or route in carried)) else None
         for value, row, route in zip(records.column("value").to_pylist(), rows, routes, strict=True)
     )
-    columns: dict[str, Any] = {name: records.column(name) for name in ("partition", "offset", *beside)}
+    columns: dict[str, Any] = {name: records.column(name) for name in ("partition", "offset", *extra_columns)}
     columns["value"] = pa.array(needed, pa.binary())
     columns |= {name: pa.array([row[name] for row in rows], pa.string()) for name in PLAIN_FIELDS}
     columns["withholds"] = pa.array([row["withholds"] for row in rows], pa.bool_())

@@ -10,7 +10,7 @@ import pyarrow as pa
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
 from spark_sink.table_report import (
-    BOUNDS,
+    LATENCY_BOUNDS,
     NO_LATENCY,
     Latency,
     Parked,
@@ -61,6 +61,6 @@ def test_latencies_add_up() -> None:
     now = 10**12
     together = Latency.of(pa.chunked_array([*one.chunks, *other.chunks]), now)
     assert together == Latency.of(one, now) + Latency.of(other, now)
-    assert (len(BOUNDS), 4) == (len(together.within), together.count)
+    assert (len(LATENCY_BOUNDS), 4) == (len(together.within), together.count)
     assert NO_LATENCY == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
     assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest

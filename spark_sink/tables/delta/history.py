@@ -181,7 +181,7 @@ def _version(values: dict[str, Any], *own: Any) -> Version:
     scope, pos, turn, op, sets, start, end_op, end_scope, end_pos, end_ts, current, incomplete = own
     whole = sets is None
     end = None if end_pos is None else End(end_op, end_scope, end_pos, end_ts)
-    told = None if whole else tuple(name for name in sets if name is not None)
+    carried = None if whole else tuple(name for name in sets if name is not None)
     # Of a patch, what is incomplete may come from before it.
     gap = incomplete and (whole or op is None or None in sets)
-    return Version(turn, scope, pos, op, told, start, values, gap, incomplete, end, current)
+    return Version(turn, scope, pos, op, carried, start, values, gap, incomplete, end, current)

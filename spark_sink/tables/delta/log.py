@@ -59,6 +59,6 @@ class DeltaLog(DeltaOpened):
         return found & set(wanted)
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
-        properties = commit(*markers, told={GREATEST: json.dumps(greatest, sort_keys=True)})
+        properties = commit(*markers, metadata={GREATEST: json.dumps(greatest, sort_keys=True)})
         # merge: columns that somebody else added are NULL in new rows.
         write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

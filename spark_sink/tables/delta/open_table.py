@@ -73,10 +73,10 @@ class DeltaOpened:
         return self._table.transaction_version(app)
 
 
-def commit(*markers: Marker, told: Mapping[str, str] | None = None) -> CommitProperties:
-    """Properties of a commit; what is `told` stands in the table's log."""
-    stated = dict(told) if told is not None else None
-    return CommitProperties(custom_metadata=stated, app_transactions=[Transaction(*marker) for marker in markers])
+def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> CommitProperties:
+    """Return the properties of a commit; `metadata` stands in the table's log."""
+    custom = dict(metadata) if metadata is not None else None
+    return CommitProperties(custom_metadata=custom, app_transactions=[Transaction(*marker) for marker in markers])
 
 
 def literal(text: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spark_sink.apply.ddl_passes import Asked, DriverWork, merge_reports
+from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.evolution import AddColumns, TableColumn
 from spark_sink.table_report import (
-    BOUNDS,
+    LATENCY_BOUNDS,
     Conflict,
     Deferred,
     Done,
@@ -53,7 +53,7 @@ def test_a_run_after_a_step_is_the_first() -> None:
 
 def test_what_one_run_tells_stays() -> None:
     """A table is parked once, however often it is met again, and its latency is that of each commit."""
-    latency = Latency((1,) * len(BOUNDS), 1, 0.25, 0.25)
+    latency = Latency((1,) * len(LATENCY_BOUNDS), 1, 0.25, 0.25)
     first = msgspec.structs.replace(report("t", Parked("a rule", 7), latency=latency), version=4)
     (found,) = merge_reports([[first], [report("t", skipped=1)], [report("t", latency=latency)]])
     assert (Parked("a rule", 7), 7, 4) == (found.outcome, found.parked, found.version)
@@ -85,16 +85,16 @@ def _by_route(orders: tuple[Order, ...]) -> list[tuple[str, Outcome]]:
 
 def test_nothing_is_asked_for_twice() -> None:
     """A table that asks again for what was done would do so for ever; another order, or another table or turn, may."""
-    asked = Asked()
-    asked.take([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
-    asked.take([report("t", NeedsDdl(STEP), route="another turn")])
-    asked.take([report("t", NeedsRecords(), events=9)])
-    asked.take([report("t", NeedsSpark((WriteMarker(Marker("a", 1)),)))])
-    asked.take([report("t", NeedsSpark((WriteMarker(Marker("a", 2)),)))])
+    seen = SeenRequests()
+    seen.add([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
+    seen.add([report("t", NeedsDdl(STEP), route="another turn")])
+    seen.add([report("t", NeedsRecords(), events=9)])
+    seen.add([report("t", NeedsSpark((WriteMarker(Marker("a", 1)),)))])
+    seen.add([report("t", NeedsSpark((WriteMarker(Marker("a", 2)),)))])
     for again in (
         report("t", NeedsDdl(STEP), events=5),
         report("t", NeedsRecords(), events=5),
         report("t", NeedsSpark((WriteMarker(Marker("a", 2)),))),
     ):
         with pytest.raises(FatalError, match="t asks for the same change again"):
-            asked.take([again])
+            seen.add([again])
