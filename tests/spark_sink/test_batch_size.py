@@ -117,7 +117,7 @@ def _told(log: list[Any], event: str) -> list[Any]:
 def _once(spark_lake: SparkLake, timed: Timed, count: int) -> None:
     """Every row is there, and was written once, in one commit of each batch."""
     assert [str(id) for id in range(count)] == sorted((row["id"] for row in spark_lake.rows()), key=int)
-    written, skipped = (sum(getattr(report, name) for report in timed.reports) for name in ("rows", "skipped"))
+    written, skipped = (sum(getattr(report.counters, name) for report in timed.reports) for name in ("rows", "skipped"))
     assert (count, count, 0) == (timed.applied(), written, skipped)
 
 

@@ -205,17 +205,17 @@ def test_truncate_is_a_barrier(lake: Lake) -> None:
     assert ({"truncated": 1}, before) == (report.counters.stale, lake.version())
 
 
-def test_replay_makes_no_commit(each_lake: Lake) -> None:
+def test_replay_makes_no_commit(lake: Lake) -> None:
     """A batch that was applied is not applied again; under a new checkpoint the same number is another batch."""
     batch = [change("c", {"id": "1"}, {"a": "x"}, pos=1), change("c", None, {"a": "no key"}, pos=2)]
-    each_lake.apply(0, batch)
-    versions = each_lake.version(), each_lake.version("_cdc.quarantine")
-    (report,) = each_lake.apply(0, batch)
-    assert versions == (each_lake.version(), each_lake.version("_cdc.quarantine"))
+    lake.apply(0, batch)
+    versions = lake.version(), lake.version("_cdc.quarantine")
+    (report,) = lake.apply(0, batch)
+    assert versions == (lake.version(), lake.version("_cdc.quarantine"))
     assert 1 == report.counters.skipped
-    each_lake.applier = each_lake.new_applier("checkpoint-2")
-    each_lake.apply(0, [change("c", {"id": "2"}, {"a": "y"}, pos=3)])
-    assert ["1", "2"] == [row["id"] for row in each_lake.rows()]
+    lake.applier = lake.new_applier("checkpoint-2")
+    lake.apply(0, [change("c", {"id": "2"}, {"a": "y"}, pos=3)])
+    assert ["1", "2"] == [row["id"] for row in lake.rows()]
 
 
 def test_crash_between_segments(lake: Lake) -> None:
@@ -282,12 +282,12 @@ def test_quarantine_keeps_the_record(each_lake: Lake) -> None:
     assert {"watermark": 1, "of-a-later-release": 1} == {k: n for r in reports for k, n in r.counters.ignored.items()}
 
 
-def test_a_refused_table_does_not_stop_others(each_lake: Lake) -> None:
+def test_a_refused_table_does_not_stop_others(lake: Lake) -> None:
     """When a table cannot take a schema, its events of the batch are parked and other tables go on."""
-    one = each_lake.announce(schema_of({"id": "int64", "n": "int32"}))
-    each_lake.apply(0, [change("c", {"id": 1}, {"n": 7}, pos=1, schema=one)])
-    two = each_lake.announce(schema_of({"id": "int64", "n": "int32"}, ("id", "n")))
-    each_lake.apply(
+    one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    lake.apply(0, [change("c", {"id": 1}, {"n": 7}, pos=1, schema=one)])
+    two = lake.announce(schema_of({"id": "int64", "n": "int32"}, ("id", "n")))
+    lake.apply(
         1,
         [
             change("c", {"id": 2, "n": 8}, {}, pos=2, schema=two),
@@ -295,9 +295,9 @@ def test_a_refused_table_does_not_stop_others(each_lake: Lake) -> None:
             change("c", {"id": "1"}, {"a": "x"}, pos=4, table="customers"),
         ],
     )
-    assert [{"id": 1, "n": 7}] == each_lake.rows()
-    assert [{"id": "1", "a": "x"}] == each_lake.rows("shop_sales.customers")
-    assert ([], [("SCHEMA_REFUSED", 0), ("SCHEMA_REFUSED", 1)]) == (each_lake.quarantine(), each_lake.parked())
+    assert [{"id": 1, "n": 7}] == lake.rows()
+    assert [{"id": "1", "a": "x"}] == lake.rows("shop_sales.customers")
+    assert ([], [("SCHEMA_REFUSED", 0), ("SCHEMA_REFUSED", 1)]) == (lake.quarantine(), lake.parked())
 
 
 def test_two_scopes(lake: Lake) -> None:

@@ -178,17 +178,17 @@ def test_parked_by_command(each_lake: Lake) -> None:
     assert [{"id": "2", "a": "x", "b": None}, {"id": "3", "a": None, "b": "y"}] == each_lake.rows()
 
 
-def test_a_later_turn_cannot_be_replayed(each_lake: Lake) -> None:
+def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
     """What was replayed before it is in the table, no longer waits, and is told in the manifest."""
-    each_lake.use(TableRules(park_rejected=0))
-    each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
-    each_lake.command("park")
-    each_lake.apply(1, [change("c", {"id": 2}, {}, pos=2)])
-    each_lake.apply(2, [change("c", {"id": None}, {}, pos=3), change("c", {"id": 3}, {}, pos=4)])
-    assert "its events in one batch cannot be applied" in (each_lake.command("resume").error or "")
-    assert (["1", "2"], 2) == ([row["id"] for row in each_lake.rows()], len(each_lake.parked()))
-    (told,) = (row for row in each_lake.books.batches.rows() if row.batch is None)
-    assert {ORDERS: each_lake.version(ORDERS)} == told.versions
+    lake.use(TableRules(park_rejected=0))
+    lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
+    lake.command("park")
+    lake.apply(1, [change("c", {"id": 2}, {}, pos=2)])
+    lake.apply(2, [change("c", {"id": None}, {}, pos=3), change("c", {"id": 3}, {}, pos=4)])
+    assert "its events in one batch cannot be applied" in (lake.command("resume").error or "")
+    assert (["1", "2"], 2) == ([row["id"] for row in lake.rows()], len(lake.parked()))
+    (told,) = (row for row in lake.books.batches.rows() if row.batch is None)
+    assert {ORDERS: lake.version(ORDERS)} == told.versions
 
 
 def test_commands_that_cannot_be(lake: Lake) -> None:
