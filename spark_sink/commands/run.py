@@ -20,7 +20,7 @@ def run(config: Path, available_now: bool) -> None:
     signals.end_at_once()
     loaded = settings.load(config)
     # Here, not above: help and mistakes in the file need no Spark.
-    from spark_sink import job
+    from spark_sink import assembly
 
     logs.configure()
-    job.run(loaded, available_now=available_now)
+    assembly.run(loaded, available_now=available_now)

@@ -16,5 +16,5 @@ def test_while_it_imports(tmp_path: Path, moment: str) -> None:
         "tables": {"warehouse": str(tmp_path / "warehouse")},
         "checkpoint": str(tmp_path / "checkpoint"),
     }
-    ran = stopped_while_it_imports(tmp_path, "spark_sink", settings, "spark_sink.job", moment)
+    ran = stopped_while_it_imports(tmp_path, "spark_sink", settings, "spark_sink.assembly", moment)
     assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)

@@ -1,0 +1,64 @@
+"""Builds the sink out of its parts, and runs it: the one place that knows all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cdc_core.kafka_settings import librdkafka_options
+from spark_sink import signals, spark_session
+from spark_sink.apply.driver import Applier
+from spark_sink.apply.existing_tables import check_tables
+from spark_sink.apply.spark_runner import SparkRunner
+from spark_sink.checkpoint import checkpoint_id, has_progress, offset_entry
+from spark_sink.config.settings import Settings
+from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.requests import Requests
+from spark_sink.events.starting_offsets import starting_offsets
+from spark_sink.job import Job
+from spark_sink.lag import PATIENCE_SECONDS, Lag
+from spark_sink.metrics import Metrics
+from spark_sink.operations.actions import Actions
+from spark_sink.schema.catalog import SchemaReader
+from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.tables import DeltaTables
+
+
+def run(settings: Settings, *, available_now: bool = False) -> None:
+    """Write the canonical topic to tables until a signal to stop (SIGTERM, SIGINT), or with `available_now` to its end.
+
+    Raises:
+        FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
+    """
+    schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
+    # Before Spark, which takes long to start, and says less of why it reaches no broker.
+    schemas.reach()
+    schemas.refresh()
+    spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
+    signals.end_at_once()
+    try:
+        ddl = DeltaDdl(spark, settings.tables.warehouse)
+        ddl.create_quarantine()
+        checkpoint = checkpoint_id(spark, settings.checkpoint)
+        app, rules, topic = f"{settings.pipeline}/{checkpoint}", settings.tables.rules, settings.input.topic
+        tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
+        books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
+        books.create()
+        check_tables(books.batches.tables(), tables, rules)
+        starting = "earliest"
+        if not has_progress(spark, settings.checkpoint):
+            configured, reached = settings.input.starting_offsets, books.batches.reached()
+            starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
+        metrics = Metrics(settings.metrics.max_tables)
+        if settings.metrics.port is not None:
+            metrics.serve(settings.metrics.port)
+        runner, writer = SparkRunner(spark), DeltaWriter(spark, tables.staging)
+        ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
+        lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
+        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
+        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets)
+        requests = Requests(books.requests, actions.by_name())
+        Job(spark, settings, apply, requests, starting, available_now=available_now).run()
+    finally:
+        schemas.close()
+        spark.stop()
