@@ -145,6 +145,10 @@ class Requests:
             log.error("command failed", **fields, error=why)
             self.book.answer(request, State.FAILED, error=why)
             return True
-        log.info("command executed" if answer.ended else "command goes on", **fields, result=answer.result)
+        log.info(
+            "command executed" if answer.ended else "command continues after the next batch",
+            **fields,
+            result=answer.result,
+        )
         self.book.answer(request, State.DONE if answer.ended else State.RUNNING, result=answer.result)
         return answer.ended

@@ -14,31 +14,23 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import Create, TableShape
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.table_report import Conflict, Done, NeedsDdl, Outcome, Parked, TableCounters, TableReport
-from tests.spark_sink.changes import record, withholds
+from tests.spark_sink.changes import record
+from tests.spark_sink.local import decode
 from tests.spark_sink.memory import MemoryTables
 
-FIELDS = ("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope", "key", "key_old", "after", "after_state")
 PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
 
 
 def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> pa.Table:
     """The records of one route, in order."""
     target = pattern.target(TableId(events[0].source, events[0].db, events[0].schema, events[0].table or ""))
-    columns = {name: pa.array([getattr(event, name) for event in events], pa.string()) for name in FIELDS}
-    return pa.table(
-        {
-            **columns,
-            "schema_id": pa.array([event.schema_id for event in events], pa.string()),
-            "withholds": pa.array([withholds(event) for event in events]),
-            "partition": pa.array([0] * len(events), pa.int32()),
-            "offset": pa.array(range(len(events)), pa.int64()),
-            "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
-            "committed": pa.array([event.ts_commit_us or event.ts_origin_us for event in events], pa.int64()),
-            "value": pa.array([record(event) for event in events]),
-            "route": pa.array([target.lower()] * len(events)),
-            "bucket": pa.array([0] * len(events), pa.int32()),
-        }
-    )
+    columns = {
+        "partition": pa.array([0] * len(events), pa.int32()),
+        "offset": pa.array(range(len(events)), pa.int64()),
+        "value": pa.array(map(record, events), pa.binary()),
+    }
+    read = decode(pa.table(columns), pattern)
+    return read.set_column(read.column_names.index("route"), "route", pa.array([target.lower()] * len(events)))
 
 
 def reports(
