@@ -9,10 +9,10 @@ LOCK_ARGS ?=
 CHAOS_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos soak lint fmt lock clean
+.PHONY: help setup demo test test-faults chaos soak lint fmt lock clean
 
 help: ## Print this list.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv and fetch the jars; quick when nothing changed.
 	@dev/setup.sh
@@ -20,8 +20,11 @@ setup: ## Make .venv and fetch the jars; quick when nothing changed.
 demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_ARGS passes through).
 	@$(BIN)/python -m dev.demo $(DEMO_ARGS)
 
-test: lint ## Lint, types, then every test, with a real broker and a real Spark (TEST_ARGS passes through).
+test: lint ## Lint, types, then the tests, with a real broker and a real Spark (TEST_ARGS passes through).
 	@dev/test.sh $(TEST_ARGS)
+
+test-faults: setup ## The tests that kill processes, brokers and the sink on the way, a few of each kind.
+	@dev/test.sh --faults $(TEST_ARGS)
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)

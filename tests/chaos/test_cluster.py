@@ -20,7 +20,7 @@ from tests.chaos.verify import records
 from translator.errors import RetryableError
 from translator.kafka.admin import TopicAdmin
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 SECONDS = 180  # of each step: a bound for what hangs, not a measure
 
@@ -75,7 +75,6 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
     cluster.wait_in_sync(["__consumer_offsets"])
 
 
-@pytest.mark.chaos
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
 def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
     """As in test_matrix.py, while leaders and the coordinator move."""

@@ -20,7 +20,7 @@ def own() -> Iterator[Broker]:
 
 
 @pytest.mark.integration
-@pytest.mark.chaos
+@pytest.mark.faults
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
 def test_on_one_broker(name: str, own: Broker) -> None:
     """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""

@@ -15,7 +15,7 @@ from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 PARTITIONS = 4
 SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}

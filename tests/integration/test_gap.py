@@ -203,6 +203,7 @@ def test_where_a_partition_begins(tmp_path: Path) -> None:
             workers.close()
 
 
+@pytest.mark.faults
 def test_records_that_retention_takes_while_they_are_read(tmp_path: Path) -> None:
     """A stopped process that is overtaken by retention ends with 1 too, when it goes on."""
     with Broker() as broker:

@@ -16,7 +16,7 @@ from tests.integration._workers import PATIENCE, Feeding, Workers, identities
 from tests.translator.operations._owner import in_order, offsets
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, update
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 SOURCE = {"name": "shop", "dialect": "canal", "topics": ["shop"], "options": AMBIGUOUS}
 HOLD = {"AMBIGUOUS_VARIANT": "hold_table"}

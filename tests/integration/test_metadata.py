@@ -175,6 +175,7 @@ def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
             workers.close()
 
 
+@pytest.mark.faults
 def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
     """Metadata come five seconds after their rows; the worker is killed in the wait, and once more in the work.
 

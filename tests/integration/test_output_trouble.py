@@ -94,6 +94,7 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
             workers.close()
 
 
+@pytest.mark.faults
 def test_a_broker_that_is_away_during_work(tmp_path: Path) -> None:
     """Killed and started again: the same process goes on, nothing is lost, nothing out of order."""
     with Broker() as broker:
@@ -130,6 +131,7 @@ def slow(count: int) -> Iterator[bytes]:
         yield row
 
 
+@pytest.mark.faults
 def test_a_broker_that_hangs(tmp_path: Path) -> None:
     """A broker that holds its connections and does not answer ends the process with 1 within the configured times."""
     with Broker() as broker:

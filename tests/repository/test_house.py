@@ -92,10 +92,10 @@ def test_help_lists_every_target() -> None:
     """`make` alone prints every target, each with a sentence."""
     makefile = (ROOT / "Makefile").read_text()
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
-    targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     printed = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert targets == set(phony.split())
-    assert targets == set(re.findall(r"^  make ([a-z]+) +\S.*\.$", printed.stdout, re.MULTILINE))
+    assert targets == set(re.findall(r"^  make ([a-z-]+) +\S.*\.$", printed.stdout, re.MULTILINE))
 
 
 def test_changelog_knows_this_version() -> None:
@@ -128,3 +128,13 @@ def test_lock_is_exact_and_hashed() -> None:
     assert [] == [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry]
     assert len(entries) == len(PINNED.findall(lock))
     assert "://" not in lock
+
+
+def test_the_faults_are_where_they_are_looked_for() -> None:
+    """`make test-faults` collects two folders only; a marked test elsewhere would run nowhere."""
+    script = (ROOT / "dev" / "test.sh").read_text()
+    folders = {name for name in ("tests/integration", "tests/chaos") if f"({name})" in script}
+    assert 2 == len(folders)
+    files = [path for path in ROOT.glob("tests/**/test_*.py") if path != Path(__file__)]
+    marked = [path.relative_to(ROOT) for path in files if "mark.faults" in path.read_text()]
+    assert folders == {str(Path(*path.parts[:2])) for path in marked}
