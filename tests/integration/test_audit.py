@@ -42,26 +42,25 @@ class Left:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+def left(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
     """Five sources, bad input among them; the service is killed once, soon after it began to work."""
     sources = shop_sources(SEED)
     messages = [*(bad.message for bad in bad_input()), *interleaved([s.messages(CHANGES, grow=True) for s in sources])]
     half = len(messages) // 2
-    with Broker() as broker:
-        stack = Stack(broker.bootstrap, tmp_path_factory.mktemp("audit"), [source.settings for source in sources])
-        try:
-            stack.create_raw_topics()
-            stack.feed(messages[:half])
-            stack.start("translator")
-            wait_until("something is accounted for", SECONDS, lambda: bool(stack.account()), stack)
-            stack.kill("translator")
-            stack.feed(messages[half:])
-            stack.start("translator")
-            wait_until("all is committed", SECONDS, lambda: sum(stack.committed().values()) == len(messages), stack)
-            assert 0 == stack.stop("translator")
-            yield Left(stack, len(messages))
-        finally:
-            stack.close()
+    stack = Stack(module_broker.bootstrap, tmp_path_factory.mktemp("audit"), [source.settings for source in sources])
+    try:
+        stack.create_raw_topics()
+        stack.feed(messages[:half])
+        stack.start("translator")
+        wait_until("something is accounted for", SECONDS, lambda: bool(stack.account()), stack)
+        stack.kill("translator")
+        stack.feed(messages[half:])
+        stack.start("translator")
+        wait_until("all is committed", SECONDS, lambda: sum(stack.committed().values()) == len(messages), stack)
+        assert 0 == stack.stop("translator")
+        yield Left(stack, len(messages))
+    finally:
+        stack.close()
 
 
 def test_the_service_loses_and_invents_nothing(left: Left) -> None:

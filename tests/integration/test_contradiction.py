@@ -27,30 +27,29 @@ def offsets(stack: Stack) -> Mapping[int, list[int]]:
     return found
 
 
-def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(tmp_path: Path) -> None:
+def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(empty_broker: Broker, tmp_path: Path) -> None:
     """Exit code 1 and the reason; nothing of that message or after it is written or committed, by no restart either."""
     (source,) = [source for source in shop_sources(1) if source.name == "legacy"]
     wrong: dict[str, Any] = {**source.settings, "options": {"profile": "dts"}}
-    with Broker() as broker:
-        stack = Stack(broker.bootstrap, tmp_path / "wrong", [wrong])
-        corrected = Stack(broker.bootstrap, tmp_path / "corrected", [source.settings])
-        try:
-            stack.create_raw_topics()
-            fed = stack.feed(source.messages(500, grow=False))
-            assert 1 == stack.start("translator").wait(PATIENCE)
-            said = re.search(r"partition (\d+): the change at offset (\d+) ", stack.log("translator").read_text())
-            assert said is not None
-            partition, contrary = int(said[1]), int(said[2])
-            assert all(offset < contrary for offset in offsets(stack)[partition])
-            assert stack.committed()["raw.legacy", partition] <= contrary
-            written = offsets(stack)
-            assert 1 == stack.start("translator").wait(PATIENCE)
-            assert "stands still until its options change" in stack.log("translator").read_text()
-            assert written == offsets(stack), "a restart alone writes nothing more"
-            corrected.start("translator")
-            total = {place: counts["in"] for place, counts in fed.items()}
-            wait_until("the rest is committed", PATIENCE, lambda: corrected.committed() == total, corrected)
-            assert set(range(total["raw.legacy", partition])) == set(offsets(corrected)[partition])
-        finally:
-            stack.close()
-            corrected.close()
+    stack = Stack(empty_broker.bootstrap, tmp_path / "wrong", [wrong])
+    corrected = Stack(empty_broker.bootstrap, tmp_path / "corrected", [source.settings])
+    try:
+        stack.create_raw_topics()
+        fed = stack.feed(source.messages(500, grow=False))
+        assert 1 == stack.start("translator").wait(PATIENCE)
+        said = re.search(r"partition (\d+): the change at offset (\d+) ", stack.log("translator").read_text())
+        assert said is not None
+        partition, contrary = int(said[1]), int(said[2])
+        assert all(offset < contrary for offset in offsets(stack)[partition])
+        assert stack.committed()["raw.legacy", partition] <= contrary
+        written = offsets(stack)
+        assert 1 == stack.start("translator").wait(PATIENCE)
+        assert "stands still until its options change" in stack.log("translator").read_text()
+        assert written == offsets(stack), "a restart alone writes nothing more"
+        corrected.start("translator")
+        total = {place: counts["in"] for place, counts in fed.items()}
+        wait_until("the rest is committed", PATIENCE, lambda: corrected.committed() == total, corrected)
+        assert set(range(total["raw.legacy", partition])) == set(offsets(corrected)[partition])
+    finally:
+        stack.close()
+        corrected.close()

@@ -43,11 +43,11 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run with its kills; every test below looks at what it left."""
     sources = shop_sources(SEED)
     directory = tmp_path_factory.mktemp("end-to-end")
-    stack = Stack(broker.bootstrap, directory, [source.settings for source in sources], max_offsets=4000)
+    stack = Stack(module_broker.bootstrap, directory, [source.settings for source in sources], max_offsets=4000)
     stack.create_raw_topics()
     messages = _messages(sources)
     result = Run(sources, _placed(messages), {})

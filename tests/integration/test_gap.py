@@ -68,170 +68,165 @@ def events(workers: Workers) -> list[tuple[str, str]]:
     return list(dict.fromkeys((event.pos_scope, event.id) for event in decoded))
 
 
-def test_records_that_retention_took(tmp_path: Path) -> None:
+def test_records_that_retention_took(empty_broker: Broker, tmp_path: Path) -> None:
     """The start ends with 1 and says all; with --accept-gap it goes on, once, and the gap is on record."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [source("raw")])
-        (stack,) = workers.stacks
-        workers.create(raw=1)
-        try:
-            workers.feed("raw", rows(0, 100))
-            workers.start()
-            workers.wait_committed("raw", 100)
-            assert 0 == stack.stop("translator")
-            workers.feed("raw", rows(100, 150))
-            delete_before(broker, "raw", 120)
-            assert 1 == stack.start("translator").wait(PATIENCE)
-            for said in (
-                "topic raw partition 0: records were deleted before they were read",
-                "committed offset 100, earliest offset there is 120, end 150: 20 records are missing",
-                "translator run --accept-gap",
-            ):
-                assert workers.said(said), said
-            assert (100, 100, {}) == (workers.committed("raw"), len(identities(workers.events())), marks(stack))
-            stack.start("translator", "--accept-gap")
-            workers.wait_committed("raw", 150)
-            assert workers.said("gap accepted")
-            assert 0 == stack.stop("translator")
-            offsets = [*range(100), *range(120, 150)]
-            assert [f"raw/raw/0/{offset}/0" for offset in offsets] == identities(workers.events())
-            ((key, gap),) = marks(stack).items()
-            assert (f"{GAP_PREFIX}raw/0/{gap['topic_id']}/100", 120, 20) == (key, gap["earliest"], gap["missing"])
-            workers.feed("raw", rows(150, 160))
-            workers.start()
-            workers.wait_committed("raw", 160)
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
+    (stack,) = workers.stacks
+    workers.create(raw=1)
+    try:
+        workers.feed("raw", rows(0, 100))
+        workers.start()
+        workers.wait_committed("raw", 100)
+        assert 0 == stack.stop("translator")
+        workers.feed("raw", rows(100, 150))
+        delete_before(empty_broker, "raw", 120)
+        assert 1 == stack.start("translator").wait(PATIENCE)
+        for said in (
+            "topic raw partition 0: records were deleted before they were read",
+            "committed offset 100, earliest offset there is 120, end 150: 20 records are missing",
+            "translator run --accept-gap",
+        ):
+            assert workers.said(said), said
+        assert (100, 100, {}) == (workers.committed("raw"), len(identities(workers.events())), marks(stack))
+        stack.start("translator", "--accept-gap")
+        workers.wait_committed("raw", 150)
+        assert workers.said("gap accepted")
+        assert 0 == stack.stop("translator")
+        offsets = [*range(100), *range(120, 150)]
+        assert [f"raw/raw/0/{offset}/0" for offset in offsets] == identities(workers.events())
+        ((key, gap),) = marks(stack).items()
+        assert (f"{GAP_PREFIX}raw/0/{gap['topic_id']}/100", 120, 20) == (key, gap["earliest"], gap["missing"])
+        workers.feed("raw", rows(150, 160))
+        workers.start()
+        workers.wait_committed("raw", 160)
+    finally:
+        workers.close()
 
 
-def test_a_topic_that_was_made_again_while_nobody_read(tmp_path: Path) -> None:
+def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp_path: Path) -> None:
     """An offset that outlived its topic is a gap, beyond the end or not: never the place where the new one is read."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [source("raw")])
-        (stack,) = workers.stacks
-        workers.create(raw=1)
-        try:
-            workers.feed("raw", rows(0, 50))
-            workers.start()
-            workers.wait_committed("raw", 50)
-            assert 0 == stack.stop("translator")
-            reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "demo", "log_level": 0})
-            (left,) = reader.committed([TopicPartition("raw", 0)], timeout=20)
-            reader.close()
-            make_again(broker, workers, "raw")
-            workers.feed("raw", rows(1000, 1040))
-            wait_alone(workers)
-            commit(broker, "raw", 50, "")  # an older release noted nothing
-            assert 1 == stack.start("translator").wait(PATIENCE)
-            assert workers.said("the topic ends before the committed offset")
-            wait_alone(workers)
-            commit(broker, "raw", 10, f"{left.metadata.rstrip(chr(0))}\0")
-            assert 1 == stack.start("translator").wait(PATIENCE)
-            assert workers.said("the topic was deleted and made again (topic=")
-            wait_alone(workers)
-            assert 50 == len(events(workers))
-            stack.start("translator", "--accept-gap")
-            workers.wait_committed("raw", 40)
-            found = events(workers)
-            assert 90 == len(found)
-            assert 2 == len({scope for scope, _ in found})
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
+    (stack,) = workers.stacks
+    workers.create(raw=1)
+    try:
+        workers.feed("raw", rows(0, 50))
+        workers.start()
+        workers.wait_committed("raw", 50)
+        assert 0 == stack.stop("translator")
+        reader = Consumer({"bootstrap.servers": empty_broker.bootstrap, "group.id": "demo", "log_level": 0})
+        (left,) = reader.committed([TopicPartition("raw", 0)], timeout=20)
+        reader.close()
+        make_again(empty_broker, workers, "raw")
+        workers.feed("raw", rows(1000, 1040))
+        wait_alone(workers)
+        commit(empty_broker, "raw", 50, "")  # an older release noted nothing
+        assert 1 == stack.start("translator").wait(PATIENCE)
+        assert workers.said("the topic ends before the committed offset")
+        wait_alone(workers)
+        commit(empty_broker, "raw", 10, f"{left.metadata.rstrip(chr(0))}\0")
+        assert 1 == stack.start("translator").wait(PATIENCE)
+        assert workers.said("the topic was deleted and made again (topic=")
+        wait_alone(workers)
+        assert 50 == len(events(workers))
+        stack.start("translator", "--accept-gap")
+        workers.wait_committed("raw", 40)
+        found = events(workers)
+        assert 90 == len(found)
+        assert 2 == len({scope for scope, _ in found})
+    finally:
+        workers.close()
 
 
-def test_a_topic_that_is_made_again_while_it_is_read(tmp_path: Path) -> None:
+def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_path: Path) -> None:
     """The process ends with 1 and says so; no record of the new topic bears the id of the old one."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [source("raw")], timing={"topic_refresh": 1})
-        (stack,) = workers.stacks
-        workers.create(raw=1)
-        try:
-            workers.feed("raw", rows(0, 50))
-            process = stack.start("translator")
-            workers.wait_committed("raw", 50)
-            make_again(broker, workers, "raw")
-            # Not up to where the process stands: one that has not noticed that the topic was gone would read on there
-            # until its next look (docs/operations.md).
-            workers.feed("raw", rows(1000, 1040))
-            assert 1 == process.wait(PATIENCE)
-            assert workers.said("topic raw was deleted and made again since the start")
-            assert 50 == len(events(workers))
-            workers.feed("raw", rows(1040, 1200))
-            wait_alone(workers)
-            workers.start()
-            workers.wait_committed("raw", 200)
-            found = events(workers)
-            (old, new) = dict.fromkeys(scope for scope, _ in found)
-            assert [f"raw/raw/0/{offset}/0" for offset in range(50)] == [name for scope, name in found if scope == old]
-            assert [f"raw/raw/0/{offset}/0" for offset in range(200)] == [name for scope, name in found if scope == new]
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 1, [source("raw")], timing={"topic_refresh": 1})
+    (stack,) = workers.stacks
+    workers.create(raw=1)
+    try:
+        workers.feed("raw", rows(0, 50))
+        process = stack.start("translator")
+        workers.wait_committed("raw", 50)
+        make_again(empty_broker, workers, "raw")
+        # Not up to where the process stands: one that has not noticed that the topic was gone would read on there
+        # until its next look (docs/operations.md).
+        workers.feed("raw", rows(1000, 1040))
+        assert 1 == process.wait(PATIENCE)
+        assert workers.said("topic raw was deleted and made again since the start")
+        assert 50 == len(events(workers))
+        workers.feed("raw", rows(1040, 1200))
+        wait_alone(workers)
+        workers.start()
+        workers.wait_committed("raw", 200)
+        found = events(workers)
+        (old, new) = dict.fromkeys(scope for scope, _ in found)
+        assert [f"raw/raw/0/{offset}/0" for offset in range(50)] == [name for scope, name in found if scope == old]
+        assert [f"raw/raw/0/{offset}/0" for offset in range(200)] == [name for scope, name in found if scope == new]
+    finally:
+        workers.close()
 
 
-def test_where_a_partition_begins(tmp_path: Path) -> None:
+def test_where_a_partition_begins(empty_broker: Broker, tmp_path: Path) -> None:
     """Without a committed offset: at the beginning, at the end, or at a time; decided once, and committed."""
     noon = datetime(2026, 4, 13, 12, tzinfo=UTC)
     begins = {"early": None, "late": "latest", "timed": noon.isoformat(), "future": "2100-01-01T00:00:00Z"}
     sources = [source(topic, **({"start": start} if start else {})) for topic, start in begins.items()]
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, sources)
-        (stack,) = workers.stacks
-        workers.create(**dict.fromkeys(begins, 1))
-        try:
-            producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0, "enable.idempotence": True})
-            at = int(noon.timestamp() * 1000)
-            for topic in begins:
-                for number, value in enumerate(rows(0, 10)):
-                    producer.produce(topic, value, partition=0, timestamp=at + (number - 4) * 1000)
-            assert 0 == producer.flush(30)
-            workers.start()
-            for topic in begins:
-                workers.wait_committed(topic, 10)
-            assert 0 == stack.stop("translator")
-            for topic in begins:
-                workers.feed(topic, rows(10, 12))
-            workers.start()
-            for topic in begins:
-                workers.wait_committed(topic, 12)
-            found: dict[str, list[int]] = {topic: [] for topic in begins}
-            for name in identities(workers.events()):
-                _, topic, _, offset, _ = name.split("/")
-                found[topic].append(int(offset))
-            expected = {"early": range(12), "late": (10, 11), "timed": range(4, 12), "future": (10, 11)}
-            assert {topic: list(offsets) for topic, offsets in expected.items()} == found
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 1, sources)
+    (stack,) = workers.stacks
+    workers.create(**dict.fromkeys(begins, 1))
+    try:
+        producer = Producer({"bootstrap.servers": empty_broker.bootstrap, "log_level": 0, "enable.idempotence": True})
+        at = int(noon.timestamp() * 1000)
+        for topic in begins:
+            for number, value in enumerate(rows(0, 10)):
+                producer.produce(topic, value, partition=0, timestamp=at + (number - 4) * 1000)
+        assert 0 == producer.flush(30)
+        workers.start()
+        for topic in begins:
+            workers.wait_committed(topic, 10)
+        assert 0 == stack.stop("translator")
+        for topic in begins:
+            workers.feed(topic, rows(10, 12))
+        workers.start()
+        for topic in begins:
+            workers.wait_committed(topic, 12)
+        found: dict[str, list[int]] = {topic: [] for topic in begins}
+        for name in identities(workers.events()):
+            _, topic, _, offset, _ = name.split("/")
+            found[topic].append(int(offset))
+        expected = {"early": range(12), "late": (10, 11), "timed": range(4, 12), "future": (10, 11)}
+        assert {topic: list(offsets) for topic, offsets in expected.items()} == found
+    finally:
+        workers.close()
 
 
 @pytest.mark.faults
-def test_records_that_retention_takes_while_they_are_read(tmp_path: Path) -> None:
+def test_records_that_retention_takes_while_they_are_read(empty_broker: Broker, tmp_path: Path) -> None:
     """A stopped process that is overtaken by retention ends with 1 too, when it goes on."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [source("raw")])
-        (stack,) = workers.stacks
-        workers.create(raw=1)
-        try:
-            workers.feed("raw", rows(0, 10))
-            process = stack.start("translator")
-            workers.wait_committed("raw", 10)
-            # A fetch that was under way when the process stopped may have been answered with what we feed then, if the
-            # broker is slow: nothing is missing, and it is done again.
-            for end in range(60, 560, 50):
-                process.send_signal(signal.SIGSTOP)
-                try:
-                    time.sleep(1)
-                    workers.feed("raw", rows(end - 50, end))
-                    delete_before(broker, "raw", end - 20)
-                finally:
-                    process.send_signal(signal.SIGCONT)
-                wait_until(
-                    "it has ended, or read all",
-                    PATIENCE,
-                    lambda end=end: process.poll() is not None or workers.committed("raw") >= end,
-                )
-                if process.poll() is not None:
-                    break
-            assert 1 == process.poll()
-            assert workers.said("topic raw partition 0: records were deleted before they were read")
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
+    (stack,) = workers.stacks
+    workers.create(raw=1)
+    try:
+        workers.feed("raw", rows(0, 10))
+        process = stack.start("translator")
+        workers.wait_committed("raw", 10)
+        # A fetch that was under way when the process stopped may have been answered with what we feed then, if the
+        # broker is slow: nothing is missing, and it is done again.
+        for end in range(60, 560, 50):
+            process.send_signal(signal.SIGSTOP)
+            try:
+                time.sleep(1)
+                workers.feed("raw", rows(end - 50, end))
+                delete_before(empty_broker, "raw", end - 20)
+            finally:
+                process.send_signal(signal.SIGCONT)
+            wait_until(
+                "it has ended, or read all",
+                PATIENCE,
+                lambda end=end: process.poll() is not None or workers.committed("raw") >= end,
+            )
+            if process.poll() is not None:
+                break
+        assert 1 == process.poll()
+        assert workers.said("topic raw partition 0: records were deleted before they were read")
+    finally:
+        workers.close()

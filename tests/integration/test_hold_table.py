@@ -40,51 +40,50 @@ def replay(stack: Stack) -> subprocess.Popen[bytes]:
         )
 
 
-def test_nothing_is_lost_and_nothing_overtaken(tmp_path: Path) -> None:
+def test_nothing_is_lost_and_nothing_overtaken(empty_broker: Broker, tmp_path: Path) -> None:
     """Every event is there, in the order of its row, but for copies; and at last they come straight again."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE], on_error=HOLD)
-        workers.create(shop=2)
-        first, second = workers.stacks
-        try:
-            workers.start()
-            for partition in (0, 1):
-                workers.feed("shop", [*rows(0, 50), update(1), *rows(0, MANY)], partition)
-            for partition in (0, 1):
-                workers.wait_committed("shop", 51 + MANY, partition)
-            assert 100 == len(identities(workers.events()))
-            with Feeding(lambda values: workers.feed("shop", values), rows) as feeding:
-                first.kill("translator")
-                committed = workers.committed("shop")
-                wait_until("the other has it", PATIENCE, lambda: workers.committed("shop") > committed + 100, second)
-                assert 100 == len(identities(workers.events())), "the next owner holds it, too"
-                killed = replay(second)
-                wait_until("it is under way", PATIENCE, lambda: len(identities(workers.events())) > 500, second)
-                killed.kill()
-                killed.wait()
-                first.start("translator")
-                workers.wait_up(0)
-                # A replay hears nothing of an owner whose partitions move, and ends; the next one hands the table over.
-                for _ in range(5):
-                    assert 0 == replay(second).wait(2 * PATIENCE), (second.directory / "replay.log").read_text()
-                    dead, straight = len(workers.dead_letters()), len(workers.events())
-                    wait_until(
-                        "they come straight, or are held",
-                        PATIENCE,
-                        lambda dead=dead, straight=straight: (
-                            len(workers.events()) > straight + 100 or len(workers.dead_letters()) > dead
-                        ),
-                        second,
-                    )
-                    if len(workers.dead_letters()) == dead:
-                        break
-                workers.feed("shop", rows(0, 20), 1)
-            total = 51 + MANY + feeding.count
-            workers.wait_committed("shop", total)
-            workers.wait_committed("shop", 51 + MANY + 20, 1)
-            assert dead == len(workers.dead_letters()), "nothing is held any more"
-            events = workers.events()
-            assert [*range(total)] == in_order(offsets(events))
-            assert [*range(51 + MANY + 20)] == in_order(offsets(events, 1))
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 2, [SOURCE], on_error=HOLD)
+    workers.create(shop=2)
+    first, second = workers.stacks
+    try:
+        workers.start()
+        for partition in (0, 1):
+            workers.feed("shop", [*rows(0, 50), update(1), *rows(0, MANY)], partition)
+        for partition in (0, 1):
+            workers.wait_committed("shop", 51 + MANY, partition)
+        assert 100 == len(identities(workers.events()))
+        with Feeding(lambda values: workers.feed("shop", values), rows) as feeding:
+            first.kill("translator")
+            committed = workers.committed("shop")
+            wait_until("the other has it", PATIENCE, lambda: workers.committed("shop") > committed + 100, second)
+            assert 100 == len(identities(workers.events())), "the next owner holds it, too"
+            killed = replay(second)
+            wait_until("it is under way", PATIENCE, lambda: len(identities(workers.events())) > 500, second)
+            killed.kill()
+            killed.wait()
+            first.start("translator")
+            workers.wait_up(0)
+            # A replay hears nothing of an owner whose partitions move, and ends; the next one hands the table over.
+            for _ in range(5):
+                assert 0 == replay(second).wait(2 * PATIENCE), (second.directory / "replay.log").read_text()
+                dead, straight = len(workers.dead_letters()), len(workers.events())
+                wait_until(
+                    "they come straight, or are held",
+                    PATIENCE,
+                    lambda dead=dead, straight=straight: (
+                        len(workers.events()) > straight + 100 or len(workers.dead_letters()) > dead
+                    ),
+                    second,
+                )
+                if len(workers.dead_letters()) == dead:
+                    break
+            workers.feed("shop", rows(0, 20), 1)
+        total = 51 + MANY + feeding.count
+        workers.wait_committed("shop", total)
+        workers.wait_committed("shop", 51 + MANY + 20, 1)
+        assert dead == len(workers.dead_letters()), "nothing is held any more"
+        events = workers.events()
+        assert [*range(total)] == in_order(offsets(events))
+        assert [*range(51 + MANY + 20)] == in_order(offsets(events, 1))
+    finally:
+        workers.close()

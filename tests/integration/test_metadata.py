@@ -138,149 +138,143 @@ def metric(stack: Stack, name: str) -> int:
     return next((int(float(line.split()[1])) for line in lines if line.startswith(f"{name} ")), 0)
 
 
-def test_a_worker_that_never_sees_the_metadata_message(tmp_path: Path) -> None:
+def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp_path: Path) -> None:
     """Metadata on a topic of one partition, data on four, two workers: both translate rows, only one learns."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
-        workers.create(erp_data=PARTITIONS, erp_md=1)
-        first, second = workers.stacks
-        try:
-            workers.start()
-            for partition in range(PARTITIONS):
-                rows = [change(1, 1, "INSERT", {"ID": number, "C1": "x"}) for number in range(50)]
-                workers.feed("erp.data", rows, partition)
+    workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
+    workers.create(erp_data=PARTITIONS, erp_md=1)
+    first, second = workers.stacks
+    try:
+        workers.start()
+        for partition in range(PARTITIONS):
+            rows = [change(1, 1, "INSERT", {"ID": number, "C1": "x"}) for number in range(50)]
+            workers.feed("erp.data", rows, partition)
 
-            def all_wait() -> bool:
-                found = waiting(first), waiting(second)
-                return min(found) > 0 and sum(found) == PARTITIONS
+        def all_wait() -> bool:
+            found = waiting(first), waiting(second)
+            return min(found) > 0 and sum(found) == PARTITIONS
 
-            wait_until("both workers wait, and all partitions", PATIENCE, all_wait, first)
-            workers.feed("erp.md", [metadata(1, 1)])
-            for partition in range(PARTITIONS):
-                workers.wait_committed("erp.data", 50, partition)
-            accounts: list[Account] = []
+        wait_until("both workers wait, and all partitions", PATIENCE, all_wait, first)
+        workers.feed("erp.md", [metadata(1, 1)])
+        for partition in range(PARTITIONS):
+            workers.wait_committed("erp.data", 50, partition)
+        accounts: list[Account] = []
 
-            def both_answer() -> bool:
-                accounts[:] = (stack.account() for stack in workers.stacks)
-                return all(accounts)
+        def both_answer() -> bool:
+            accounts[:] = (stack.account() for stack in workers.stacks)
+            return all(accounts)
 
-            wait_until("both say what they did", PATIENCE, both_answer, first)
-            learned = [sum(counts["learned"] for counts in account.values()) for account in accounts]
-            translated = [sum(counts["translated"] for counts in account.values()) for account in accounts]
-            assert [0, 1] == sorted(learned)
-            assert 0 < min(translated)
-            assert 50 * PARTITIONS == sum(translated)
-            assert [] == workers.dead_letters()
-        finally:
-            workers.close()
+        wait_until("both say what they did", PATIENCE, both_answer, first)
+        learned = [sum(counts["learned"] for counts in account.values()) for account in accounts]
+        translated = [sum(counts["translated"] for counts in account.values()) for account in accounts]
+        assert [0, 1] == sorted(learned)
+        assert 0 < min(translated)
+        assert 50 * PARTITIONS == sum(translated)
+        assert [] == workers.dead_letters()
+    finally:
+        workers.close()
 
 
 @pytest.mark.faults
-def test_fifty_tables_of_three_versions(tmp_path: Path) -> None:
+def test_fifty_tables_of_three_versions(empty_broker: Broker, tmp_path: Path) -> None:
     """Metadata come five seconds after their rows; the worker is killed in the wait, and once more in the work.
 
     The sink reads the events once, at the end: it has duplicates and the versions of all tables in one batch.
     """
     model = Model()
     model.play(seed=6)
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 1, [SOURCE], timing=PATIENT)
-        workers.create(erp_data=PARTITIONS, erp_md=1)
-        (stack,) = workers.stacks
+    workers = Workers(empty_broker, tmp_path, 1, [SOURCE], timing=PATIENT)
+    workers.create(erp_data=PARTITIONS, erp_md=1)
+    (stack,) = workers.stacks
 
-        def announce() -> None:
-            for version in range(1, VERSIONS + 1):
-                time.sleep(DELAY)
-                workers.feed("erp.md", [metadata(table, version) for table in range(TABLES)])
+    def announce() -> None:
+        for version in range(1, VERSIONS + 1):
+            time.sleep(DELAY)
+            workers.feed("erp.md", [metadata(table, version) for table in range(TABLES)])
 
-        announcing = threading.Thread(target=announce)
-        try:
-            workers.start()
-            for partition, messages in model.messages.items():
-                workers.feed("erp.data", messages, partition)
-            wait_until("all partitions wait", PATIENCE, lambda: waiting(stack) == PARTITIONS, stack)
-            stack.kill("translator")
-            assert [0] * PARTITIONS == [workers.committed("erp.data", partition) for partition in range(PARTITIONS)]
-            announcing.start()
-            stack.start("translator")
-            wait_until("rows become events", PATIENCE, lambda: len(workers.events()) > 0, stack)
-            stack.kill("translator")
-            stack.start("translator")
-            announcing.join()
-            for partition, messages in model.messages.items():
-                workers.wait_committed("erp.data", len(messages), partition)
-            records = workers.events()
-            assert [] == workers.dead_letters()
-            events = unique(records)
-            origins = {(event.origin.partition, event.origin.offset) for event in events}
-            fed = {(partition, offset) for partition, sent in model.messages.items() for offset in range(len(sent))}
-            rows = {name for name in map(identity, records) if name.startswith("erp/erp.data/")}
-            assert len(fed) == len(rows)
-            assert fed <= origins
-            assert model.rows == tables_of(events)
-            assert 0 == stack.stop("translator")
-            stack.start("spark-sink", "--available-now")
-            assert 0 == stack.wait("spark-sink", 900), "60 s on a machine of two cores, a second for each table"
-            assert model.rows == lake_of(stack)
-        finally:
-            workers.close()
+    announcing = threading.Thread(target=announce)
+    try:
+        workers.start()
+        for partition, messages in model.messages.items():
+            workers.feed("erp.data", messages, partition)
+        wait_until("all partitions wait", PATIENCE, lambda: waiting(stack) == PARTITIONS, stack)
+        stack.kill("translator")
+        assert [0] * PARTITIONS == [workers.committed("erp.data", partition) for partition in range(PARTITIONS)]
+        announcing.start()
+        stack.start("translator")
+        wait_until("rows become events", PATIENCE, lambda: len(workers.events()) > 0, stack)
+        stack.kill("translator")
+        stack.start("translator")
+        announcing.join()
+        for partition, messages in model.messages.items():
+            workers.wait_committed("erp.data", len(messages), partition)
+        records = workers.events()
+        assert [] == workers.dead_letters()
+        events = unique(records)
+        origins = {(event.origin.partition, event.origin.offset) for event in events}
+        fed = {(partition, offset) for partition, sent in model.messages.items() for offset in range(len(sent))}
+        rows = {name for name in map(identity, records) if name.startswith("erp/erp.data/")}
+        assert len(fed) == len(rows)
+        assert fed <= origins
+        assert model.rows == tables_of(events)
+        assert 0 == stack.stop("translator")
+        stack.start("spark-sink", "--available-now")
+        assert 0 == stack.wait("spark-sink", 900), "60 s on a machine of two cores, a second for each table"
+        assert model.rows == lake_of(stack)
+    finally:
+        workers.close()
 
 
-def test_a_wait_does_not_hold_up_others(tmp_path: Path) -> None:
+def test_a_wait_does_not_hold_up_others(empty_broker: Broker, tmp_path: Path) -> None:
     """A worker that waits gives its partitions to a new one at once, and stops at once; nothing is written."""
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
-        workers.create(erp_data=PARTITIONS, erp_md=1)
-        first, second = workers.stacks
-        try:
-            first.start("translator")
-            for partition in range(PARTITIONS):
-                workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 1, "C1": "x"})], partition)
-            wait_until("all partitions wait", PATIENCE, lambda: waiting(first) == PARTITIONS, first)
-            second.start("translator")
-            wait_until("both wait", PATIENCE, lambda: 0 < waiting(second) < PARTITIONS, second)
-            assert 0 == first.stop("translator")
-            wait_until("the second has all", PATIENCE, lambda: waiting(second) == PARTITIONS, second)
-            assert [] == workers.events()
-            workers.feed("erp.md", [metadata(1, 1)])
-            for partition in range(PARTITIONS):
-                wait_until(
-                    "it is committed", PATIENCE, lambda p=partition: workers.committed("erp.data", p) == 1, second
-                )
-            assert PARTITIONS == len({identity(record) for record in workers.events()})
-            assert PARTITIONS == len([record for record in workers.events() if b"erp.data" in record.value()])
-            assert [] == workers.dead_letters()
-        finally:
-            workers.close()
+    workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
+    workers.create(erp_data=PARTITIONS, erp_md=1)
+    first, second = workers.stacks
+    try:
+        first.start("translator")
+        for partition in range(PARTITIONS):
+            workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 1, "C1": "x"})], partition)
+        wait_until("all partitions wait", PATIENCE, lambda: waiting(first) == PARTITIONS, first)
+        second.start("translator")
+        wait_until("both wait", PATIENCE, lambda: 0 < waiting(second) < PARTITIONS, second)
+        assert 0 == first.stop("translator")
+        wait_until("the second has all", PATIENCE, lambda: waiting(second) == PARTITIONS, second)
+        assert [] == workers.events()
+        workers.feed("erp.md", [metadata(1, 1)])
+        for partition in range(PARTITIONS):
+            wait_until("it is committed", PATIENCE, lambda p=partition: workers.committed("erp.data", p) == 1, second)
+        assert PARTITIONS == len({identity(record) for record in workers.events()})
+        assert PARTITIONS == len([record for record in workers.events() if b"erp.data" in record.value()])
+        assert [] == workers.dead_letters()
+    finally:
+        workers.close()
 
 
-def test_the_newest_document_is_not_forgotten(tmp_path: Path) -> None:
+def test_the_newest_document_is_not_forgotten(empty_broker: Broker, tmp_path: Path) -> None:
     """Where an older document of an id came last, before the start or later, the newest is written once more."""
     qlik = Qlik(Setup("erp"), {})
     newest, older = (_document(qlik, version) for version in (2, 1))
-    with Broker() as broker:
-        workers = Workers(broker, tmp_path, 2, [SOURCE])
-        workers.create(erp_data=1, erp_md=1, cdc_canonical_metadata=1)
-        (first, second), topic = workers.stacks, "cdc.canonical.metadata"
+    workers = Workers(empty_broker, tmp_path, 2, [SOURCE])
+    workers.create(erp_data=1, erp_md=1, cdc_canonical_metadata=1)
+    (first, second), topic = workers.stacks, "cdc.canonical.metadata"
 
-        def kept() -> list[bytes]:
-            return [record.value() for record in first.records(topic)]
+    def kept() -> list[bytes]:
+        return [record.value() for record in first.records(topic)]
 
-        try:
-            workers.feed(topic, [newest, older], key=b"erp/same")
-            first.start("translator")
-            wait_until("it is written again", PATIENCE, lambda: kept() == [newest, older, newest], first)
-            second.start("translator")
-            wait_until("the second works", PATIENCE, lambda: workers.said("prepared", 1), second)
-            workers.feed(topic, [older], key=b"erp/same")
-            wait_until("again", PATIENCE, lambda: kept()[3:4] == [older] and kept()[-1] == newest, first)
-            time.sleep(2)
-            assert {newest} == set(kept()[4:]), "and that is all that they write"
-            assert len(kept()) <= 6
-            conflicts = 'cdc_metadata_conflicts_total{source="erp"}'
-            wait_until("it is counted", PATIENCE, lambda: metric(first, conflicts) > 0, first)
-        finally:
-            workers.close()
+    try:
+        workers.feed(topic, [newest, older], key=b"erp/same")
+        first.start("translator")
+        wait_until("it is written again", PATIENCE, lambda: kept() == [newest, older, newest], first)
+        second.start("translator")
+        wait_until("the second works", PATIENCE, lambda: workers.said("prepared", 1), second)
+        workers.feed(topic, [older], key=b"erp/same")
+        wait_until("again", PATIENCE, lambda: kept()[3:4] == [older] and kept()[-1] == newest, first)
+        time.sleep(2)
+        assert {newest} == set(kept()[4:]), "and that is all that they write"
+        assert len(kept()) <= 6
+        conflicts = 'cdc_metadata_conflicts_total{source="erp"}'
+        wait_until("it is counted", PATIENCE, lambda: metric(first, conflicts) > 0, first)
+    finally:
+        workers.close()
 
 
 def _document(qlik: Qlik, version: int) -> bytes:
@@ -304,28 +298,27 @@ main()
 """The service, with a client library that takes a consumer for dead after 8 s without a fetch instead of 300."""
 
 
-def test_a_long_wait_does_not_leave_the_group(tmp_path: Path) -> None:
+def test_a_long_wait_does_not_leave_the_group(empty_broker: Broker, tmp_path: Path) -> None:
     """When everything that a worker has waits, nothing is fetched; it stays in its group all the same."""
-    with Broker() as broker:
-        source = {**SOURCE, "topics": ["erp.data"]}
-        workers = Workers(broker, tmp_path, 1, [source], timing=PATIENT | STEADY)
-        workers.create(erp_data=1)
-        (stack,) = workers.stacks
-        config = stack.directory / "translator.yaml"
-        with stack.log("translator").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", IMPATIENT_CLIENT, config], stdout=log, stderr=subprocess.STDOUT
-            )
-        try:
-            workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 0, "C1": "x"})])
-            wait_until("it waits", PATIENCE, lambda: waiting(stack) == 1)
-            for number in range(8):  # more fetches than a partition may have waiting
-                workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
-                time.sleep(0.5)
-            time.sleep(15)
-            assert 1 == workers.members()
-            process.terminate()
-            assert 0 == process.wait(PATIENCE)
-        finally:
-            process.kill()
-            workers.close()
+    source = {**SOURCE, "topics": ["erp.data"]}
+    workers = Workers(empty_broker, tmp_path, 1, [source], timing=PATIENT | STEADY)
+    workers.create(erp_data=1)
+    (stack,) = workers.stacks
+    config = stack.directory / "translator.yaml"
+    with stack.log("translator").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", IMPATIENT_CLIENT, config], stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 0, "C1": "x"})])
+        wait_until("it waits", PATIENCE, lambda: waiting(stack) == 1)
+        for number in range(8):  # more fetches than a partition may have waiting
+            workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
+            time.sleep(0.5)
+        time.sleep(15)
+        assert 1 == workers.members()
+        process.terminate()
+        assert 0 == process.wait(PATIENCE)
+    finally:
+        process.kill()
+        workers.close()

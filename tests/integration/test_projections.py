@@ -31,33 +31,32 @@ class Run:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Half of the changes, a kill, then bad input and the other half."""
     sources = shop_sources(7)
     good = list(interleaved([source.messages(CHANGES, grow=True) for source in sources]))
     first, second = good[: len(good) // 2], [*(bad.message for bad in bad_input()), *good[len(good) // 2 :]]
     # A broker of its own: the topics of the stack have fixed names.
-    with Broker() as broker:
-        stack = Stack(
-            broker.bootstrap,
-            tmp_path_factory.mktemp("projections"),
-            [source.settings for source in sources],
-            projections=[{"topic": PROJECTION, "codec": "debezium"}],
-        )
-        try:
-            stack.create_raw_topics()
-            stack.feed(first)
-            stack.start("translator")
-            wait_until("the translator works", PATIENCE, lambda: _accounted(stack) >= KILL_AFTER, stack)
-            stack.kill("translator")
-            stack.feed(second)
-            stack.start("translator")
-            total = len(first) + len(second)
-            wait_until("all is committed", PATIENCE, lambda: sum(stack.committed().values()) == total, stack)
-            assert 0 == stack.stop("translator")
-            return Run(*(stack.records(topic) for topic in (CANONICAL, PROJECTION, DEAD_LETTERS)))
-        finally:
-            stack.close()
+    stack = Stack(
+        module_broker.bootstrap,
+        tmp_path_factory.mktemp("projections"),
+        [source.settings for source in sources],
+        projections=[{"topic": PROJECTION, "codec": "debezium"}],
+    )
+    try:
+        stack.create_raw_topics()
+        stack.feed(first)
+        stack.start("translator")
+        wait_until("the translator works", PATIENCE, lambda: _accounted(stack) >= KILL_AFTER, stack)
+        stack.kill("translator")
+        stack.feed(second)
+        stack.start("translator")
+        total = len(first) + len(second)
+        wait_until("all is committed", PATIENCE, lambda: sum(stack.committed().values()) == total, stack)
+        assert 0 == stack.stop("translator")
+        return Run(*(stack.records(topic) for topic in (CANONICAL, PROJECTION, DEAD_LETTERS)))
+    finally:
+        stack.close()
 
 
 def _accounted(stack: Stack) -> int:

@@ -20,12 +20,12 @@ from translator.codecs.avro import confluent_header
 pytestmark = pytest.mark.integration
 
 
-def test_the_registry_is_needed_at_start_only(tmp_path: Path) -> None:
+def test_the_registry_is_needed_at_start_only(empty_broker: Broker, tmp_path: Path) -> None:
     """Nothing flows before the id is known; after that the registry may go, and every record has the id."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
-    with RegistryServer() as registry, Broker() as broker:
+    with RegistryServer() as registry:
         registry.stop()
-        stack = Stack(broker.bootstrap, tmp_path, [source.settings])
+        stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings])
         use_registry(stack, registry.url)
         try:
             stack.create_raw_topics()

@@ -60,14 +60,14 @@ ROW: dict[str, Any] = {"id": 7, "name": "a", "pay": b"\x04\xd2", "hired": 3}
 RAISED = {**ROW, "name": "b", "pay": b"\xff"}
 
 
-def test_the_service_asks(tmp_path: Path) -> None:
+def test_the_service_asks(empty_broker: Broker, tmp_path: Path) -> None:
     """Messages in Confluent's frame, as Replicate registers them: data records and keys of two schemas.
 
     While the registry is down, the partition that needs it waits, and the other goes on; then all is translated.
     """
     source = {"name": "erp", "dialect": "qlik", "topics": ["erp"]}
     schemas = {"erp-value": data_schema(COLUMNS, NAMESPACE), "erp-key": key_schema({"id": "long"}, NAMESPACE)}
-    with RegistryServer() as server, Broker() as broker:
+    with RegistryServer() as server:
         with SchemaRegistryClient({"url": server.url, "timeout": 30}) as client:
             value_id, key_id = (
                 client.register_schema(subject, Schema(json.dumps(schema), "AVRO"))
@@ -75,7 +75,7 @@ def test_the_service_asks(tmp_path: Path) -> None:
             )
         server.stop()
         given = {"output": {"codec": "json"}, "registry": {"url": server.url}, "timing": STEADY | {"metadata_wait": 1}}
-        workers = Workers(broker, tmp_path, 1, [source], **given)
+        workers = Workers(empty_broker, tmp_path, 1, [source], **given)
         workers.create(erp=2)
         key = framed(key_id, written(schemas["erp-key"], {"id": 7}))
         changes = [body("INSERT", ROW), body("UPDATE", RAISED, ROW), body("DELETE", RAISED)]

@@ -1,0 +1,67 @@
+"""The shared broker, lent to one test after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from dev.broker import Broker
+from dev.stack import wait_until
+
+SECONDS = 240
+"""A bound for what hangs: the broker counts a killed worker as a member until its session is over."""
+
+
+@pytest.fixture
+def empty_broker(broker: Broker) -> Iterator[Broker]:
+    """The shared broker without topics and groups of the names that `dev.stack` gives; never stop it."""
+    with lent(broker):
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def module_broker(broker: Broker) -> Iterator[Broker]:
+    """The same, for all tests of a file."""
+    with lent(broker):
+        yield broker
+
+
+@contextmanager
+def lent(broker: Broker) -> Iterator[None]:
+    """Deletes the topics and groups that came meanwhile, so that the next one may use their names."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    topics, groups = _topics(admin), _groups(admin)
+    yield
+    if added := sorted(_topics(admin) - topics):
+        for future in admin.delete_topics(added).values():
+            future.result(SECONDS)
+    wait_until("the topics are gone", SECONDS, lambda: _topics(admin) <= topics)
+    wait_until("the groups are gone", SECONDS, lambda: _without(admin, _groups(admin) - groups))
+
+
+def _topics(admin: AdminClient) -> set[str]:
+    """Return all but those that the broker keeps for itself."""
+    return {name for name in admin.list_topics(timeout=SECONDS).topics if not name.startswith("__")}
+
+
+def _groups(admin: AdminClient) -> set[str]:
+    return {group.group_id for group in admin.list_consumer_groups().result(SECONDS).valid}
+
+
+def _without(admin: AdminClient, groups: set[str]) -> bool:
+    """Return whether all of these groups are deleted, which those with members cannot be yet."""
+    done = True
+    for future in admin.delete_consumer_groups(sorted(groups)).values() if groups else ():
+        try:
+            future.result(SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                continue
+            if error.args[0].code() != KafkaError.NON_EMPTY_GROUP:
+                raise
+            done = False
+    return done
