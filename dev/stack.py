@@ -48,6 +48,16 @@ _ACCOUNTS = {
     "cdc_records_learned": "learned",
 }
 
+_READER: dict[str, str | int | float | bool] = {
+    "group.id": "unused",
+    "enable.auto.commit": False,
+    # The client says where a partition ends, for behind its last record there may be marks of transactions; but not
+    # while the topic is written all the time.
+    "enable.partition.eof": True,
+    # The broker is not to wait for more at the end of a partition.
+    "fetch.wait.max.ms": 10,
+}
+
 _NO_COORDINATOR_YET = {
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -152,28 +162,28 @@ class Stack:
         return counts
 
     def records(self, topic: str) -> list[Any]:
-        """Every record that a topic has now, as a reader of committed records sees it."""
-        partitions = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
-        # The client says where a partition ends, for behind its last record there may be marks of transactions; but not
-        # while the topic is written all the time.
-        config = {"group.id": "unused", "enable.auto.commit": False, "enable.partition.eof": True}
-        reader = Consumer(self._client | config)
-        found: list[Any] = []
-        for number in partitions:
-            _, end = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
-            reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-            ended = False
-            while not ended:
-                fetched: list[Any] = reader.consume(10_000, 0.2)  # their offsets are never None, whatever types say
-                for record in fetched:
-                    if (error := record.error()) is None:
-                        ended = ended or record.offset() >= end - 1
-                        if record.offset() < end:
-                            found.append(record)
-                    elif error.code() == KafkaError._PARTITION_EOF:
-                        ended = True
+        """Every record that a topic has now, partition by partition, as a reader of committed records sees it."""
+        numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
+        reader = Consumer(self._client | _READER)
+        ends = {}
+        for number in numbers:
+            _, ends[number] = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
+        reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+        found: dict[int, list[Any]] = {number: [] for number in numbers}
+        unread = {*numbers}
+        while unread:
+            fetched: list[Any] = reader.consume(10_000, 0.05)  # their offsets are never None, whatever types say
+            for record in fetched:
+                number = record.partition()
+                if (error := record.error()) is None:
+                    if record.offset() >= ends[number] - 1:
+                        unread.discard(number)
+                    if record.offset() < ends[number]:
+                        found[number].append(record)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(number)
         reader.close()
-        return found
+        return [record for number in numbers for record in found[number]]
 
     # -- processes
 
@@ -304,7 +314,7 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
             stack.check()
         if time.monotonic() > deadline:
             raise StackError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.25)
+        time.sleep(0.1)
 
 
 def _descendants(pid: int) -> list[int]:

@@ -69,7 +69,7 @@ class Bench:
         reader.assign([TopicPartition(place.topic, 0, low)])
         found: list[Any] = []
         while len(found) < high - low:
-            found += reader.consume(100, 1.0)
+            found += reader.consume(100, 0.05)
         reader.close()
         return [(record.key().decode(), json.loads(record.value())["tableVersion"]) for record in found]
 
