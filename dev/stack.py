@@ -309,12 +309,15 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
         StackError: it was not within that time, or a process of the stack has ended.
     """
     deadline = time.monotonic() + seconds
-    while not ready():
+    while True:
+        asked = time.monotonic()
+        if ready():
+            return
         if stack is not None:
             stack.check()
-        if time.monotonic() > deadline:
+        if (now := time.monotonic()) > deadline:
             raise StackError(f"{what}: not within {seconds:g} s")
-        time.sleep(0.1)
+        time.sleep(max(0.1, now - asked))  # a question that costs much is not to take a processor for itself
 
 
 def _descendants(pid: int) -> list[int]:

@@ -36,7 +36,6 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     sources = shop_sources(7)
     good = list(interleaved([source.messages(CHANGES, grow=True) for source in sources]))
     first, second = good[: len(good) // 2], [*(bad.message for bad in bad_input()), *good[len(good) // 2 :]]
-    # A broker of its own: the topics of the stack have fixed names.
     stack = Stack(
         module_broker.bootstrap,
         tmp_path_factory.mktemp("projections"),
