@@ -16,7 +16,7 @@ DEATHS: list[Death] = [("after a commit", 2), ("before the manifest", 2)]
 
 @pytest.mark.integration
 @pytest.mark.faults
-def test_c02_killed_at_every_point(broker: Broker) -> None:
+def test_killed_at_every_point(broker: Broker) -> None:
     """C2: whatever is killed, the tables are those of the histories, each commit is made once, and what goes to
     quarantine or waits is there once. All points with `CHAOS=1` in the environment, two without."""
     deaths = [(point, 1) for point in POINTS] if "CHAOS" in os.environ else DEATHS

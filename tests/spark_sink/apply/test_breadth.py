@@ -18,7 +18,7 @@ from tests.spark_sink.lake import Lake
 COUNT = int(os.environ.get("BREADTH", "25"))
 
 
-def test_c21_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
+def test_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
     """Tables that nobody knew, created and fed in one batch; the next batch touches one, and opens no other.
 
     `BREADTH=1000` in the environment makes as many as the page says, and prints what that takes, and what a batch for

@@ -33,16 +33,16 @@ ROOT = Path(__file__).parents[3]
 
 # Cases of the page that are tests of other files, by subject.
 ELSEWHERE = {
-    "C2": "tests/chaos/test_sink_kills.py::test_c02_killed_at_every_point",
-    "C11": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_c11_columns_come_and_go_in_mid_batch",
-    "C12": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_c12_types_are_widened_in_place",
+    "C2": "tests/chaos/test_sink_kills.py::test_killed_at_every_point",
+    "C11": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_columns_come_and_go_in_mid_batch",
+    "C12": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_types_are_widened_in_place",
     "C13": "tests/spark_sink/apply/test_edge_values.py::test_values_at_the_edge",
     "C14": "tests/spark_sink/test_operator.py::test_an_operators_day",
     "C16": "tests/spark_sink/test_operator.py::test_an_operators_day",
     "C17": "tests/spark_sink/operations/test_resume.py::test_sweep_after_a_reload",
     "C18": "tests/spark_sink/apply/test_two_sources_one_table.py::test_in_delta_lake",
-    "C20": "tests/spark_sink/operations/test_resume.py::test_c20_a_table_is_broken_for_long",
-    "C21": "tests/spark_sink/apply/test_breadth.py::test_c21_many_tables_in_one_batch",
+    "C20": "tests/spark_sink/operations/test_resume.py::test_a_table_is_broken_for_long",
+    "C21": "tests/spark_sink/apply/test_breadth.py::test_many_tables_in_one_batch",
 }
 
 Rows = dict[int, dict[str, Any]]
@@ -172,7 +172,7 @@ def test_case(name: str, delivered: Lake) -> None:
     assert [] == delivered.parked()
 
 
-def test_c15_two_drivers_at_once(lake: Lake) -> None:
+def test_two_drivers_at_once(lake: Lake) -> None:
     """Two jobs of one checkpoint apply the same batches at the same time: one of them may fail, as a job that is
     started again does, and what is in the table is there once."""
     lake.announce(schema_of(COLUMNS))
@@ -208,7 +208,7 @@ def _markers(lake: Lake, since: int) -> list[tuple[str, int]]:
     return found
 
 
-def test_c19_maintenance_between_batches(lake: Lake, spark: SparkSession) -> None:
+def test_maintenance_between_batches(lake: Lake, spark: SparkSession) -> None:
     """Files are put together and old ones removed between batches, by deltalake and by Spark; markers and positions
     survive, and the next batches find what they need."""
     lake.announce(schema_of(COLUMNS))
@@ -229,7 +229,7 @@ def test_c19_maintenance_between_batches(lake: Lake, spark: SparkSession) -> Non
     assert oracle(history) == {row["id"]: row for row in lake.rows()}
 
 
-def test_c22_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between the rows of two tables, and the job dies in every batch between the commits of the two. At
     the versions that the manifest names for a batch, the sum is what it always was."""
     lake.use(TableRules())

@@ -43,7 +43,7 @@ class DyingDdl:
         raise AssertionError("it is there")
 
 
-def test_c11_columns_come_and_go_in_mid_batch(spark_lake: SparkLake) -> None:
+def test_columns_come_and_go_in_mid_batch(spark_lake: SparkLake) -> None:
     """Columns that are added, dropped, renamed, widened and narrowed while events of earlier versions still come: each
     is read by its own schema, and a kill between the change of the table and its data loses nothing."""
     spark_lake.use(rules())
@@ -93,7 +93,7 @@ AFTER = {
 }
 
 
-def test_c12_types_are_widened_in_place(spark_lake: SparkLake) -> None:
+def test_types_are_widened_in_place(spark_lake: SparkLake) -> None:
     """Where Spark writes the table and the policy says so, a column gets the wider type that Delta Lake allows, the key
     included, and otherwise a column beside; rows of before stay, and a kill after any step loses nothing."""
     spark_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}))

@@ -64,7 +64,7 @@ def _batches(count: int) -> list[list[ChangeEvent]]:
     return batches
 
 
-def test_c20_a_table_is_broken_for_long(lake: Lake, tmp_path: Path) -> None:
+def test_a_table_is_broken_for_long(lake: Lake, tmp_path: Path) -> None:
     """C20: one table is parked over many batches, others go on with every one, and when its cause is gone it comes back
     slice by slice, with restarts and new batches in between, and equals the oracle.
 
