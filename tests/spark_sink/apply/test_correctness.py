@@ -2,7 +2,7 @@
 
 Each case is a history in the order of the source, and the batches in which it is delivered. All cases of `CASES` are
 applied together, each to a table of its own, because what costs here is a batch. What needs more than that is a test of
-its own here, or where `ELSEWHERE` says.
+its own here, or where `BY_SUBJECT` says.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 NATIVE = "native:shop/task"
 ROOT = Path(__file__).parents[3]
 
-# Cases of the page that are tests of other files, by subject.
-ELSEWHERE = {
+# Cases of the page that are tests of their own, by subject.
+BY_SUBJECT = {
     "C2": "tests/chaos/test_sink_kills.py::test_killed_at_every_point",
     "C11": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_columns_come_and_go_in_mid_batch",
     "C12": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_types_are_widened_in_place",
     "C13": "tests/spark_sink/apply/test_edge_values.py::test_values_at_the_edge",
     "C14": "tests/spark_sink/test_operator.py::test_an_operators_day",
+    "C15": "tests/spark_sink/apply/test_correctness.py::test_two_drivers_at_once",
     "C16": "tests/spark_sink/test_operator.py::test_an_operators_day",
     "C17": "tests/spark_sink/operations/test_resume.py::test_sweep_after_a_reload",
     "C18": "tests/spark_sink/apply/test_two_sources_one_table.py::test_in_delta_lake",
+    "C19": "tests/spark_sink/apply/test_correctness.py::test_maintenance_between_batches",
     "C20": "tests/spark_sink/operations/test_resume.py::test_a_table_is_broken_for_long",
     "C21": "tests/spark_sink/apply/test_breadth.py::test_many_tables_in_one_batch",
+    "C22": "tests/spark_sink/apply/test_correctness.py::test_a_cut_across_tables",
 }
 
 Rows = dict[int, dict[str, Any]]
@@ -278,8 +281,8 @@ def _sum(lake: Lake, cut: dict[str, int]) -> int:
 
 def test_every_case_of_the_page_is_there() -> None:
     """And where it is said to be elsewhere, it is."""
-    here = {name.split()[0] for name in CASES} | {f"C{number}" for number in (15, 19, 22)}
-    assert {f"C{number}" for number in range(1, 23)} == here | ELSEWHERE.keys()
-    for place in ELSEWHERE.values():
+    here = {name.split()[0] for name in CASES}
+    assert {f"C{number}" for number in range(1, 23)} == here | BY_SUBJECT.keys()
+    for place in BY_SUBJECT.values():
         file, test = place.split("::")
         assert re.search(rf"^def {test}\(", (ROOT / file).read_text(), re.MULTILINE), place
