@@ -21,10 +21,10 @@ demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_
 	@$(BIN)/python -m dev.demo $(DEMO_ARGS)
 
 test: lint ## Lint, types, then the tests, with a real broker and a real Spark (TEST_ARGS passes through).
-	@dev/test.sh $(TEST_ARGS)
+	@$(BIN)/python -m dev.run_tests $(TEST_ARGS)
 
 test-faults: setup ## The tests that kill processes, brokers and the sink on the way, a few of each kind.
-	@dev/test.sh --faults $(TEST_ARGS)
+	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)

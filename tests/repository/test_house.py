@@ -128,13 +128,3 @@ def test_lock_is_exact_and_hashed() -> None:
     assert [] == [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry]
     assert len(entries) == len(PINNED.findall(lock))
     assert "://" not in lock
-
-
-def test_the_faults_are_where_they_are_looked_for() -> None:
-    """`make test-faults` collects two folders only; a marked test elsewhere would run nowhere."""
-    script = (ROOT / "dev" / "test.sh").read_text()
-    folders = {name for name in ("tests/integration", "tests/chaos") if f"({name})" in script}
-    assert 2 == len(folders)
-    files = [path for path in ROOT.glob("tests/**/test_*.py") if path != Path(__file__)]
-    marked = [path.relative_to(ROOT) for path in files if "mark.faults" in path.read_text()]
-    assert folders == {str(Path(*path.parts[:2])) for path in marked}

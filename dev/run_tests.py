@@ -1,0 +1,104 @@
+"""`python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`: the tests in parts, two at a time.
+
+Most of their time is spent waiting for brokers, Spark and processes. Whoever is done takes the next part, the longest
+comes first; what a part says is printed when it has ended. (Three at a time were slower in each, not faster in all, on
+two processors.) With `--faults` it runs those that kill such things on the way, and else all others.
+
+Exit code: 0 when all are green; a part for which the arguments leave no test is green, unless that is so for all.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+
+ROOT = Path(__file__).parents[1]
+PYTEST = (sys.executable, "-m", "pytest")
+AT_ONCE = 2
+NO_TESTS = 5
+
+PARTS = (
+    ("tests/spark_sink",),
+    ("tests/integration",),
+    # Those that talk to a broker most of the time.
+    ("tests/translator/service", "tests/translator/operations", "tests/translator/commands", "tests/translator/kafka"),
+)
+FAULTS = (("tests/chaos",), ("tests/integration",))
+
+
+class Runner:
+    """The parts that run, so that they end with this process."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._printing = threading.Lock()
+
+    def run(self, part: Sequence[str]) -> int:
+        """Run one part and print what it said; returns the exit code of pytest."""
+        started = time.monotonic()
+        with subprocess.Popen(
+            [*PYTEST, *part, *self._arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            self._running.add(process)
+            said, _ = process.communicate()
+            self._running.discard(process)
+        with self._printing:
+            sys.stdout.buffer.write(said)
+            print(
+                f"tests: {' '.join(part)}: {time.monotonic() - started:.0f} s, exit code {process.returncode}",
+                flush=True,
+            )
+        return process.returncode
+
+    def end(self) -> None:
+        for process in list(self._running):
+            process.terminate()
+
+
+def parts(faults: bool) -> list[tuple[str, ...]]:
+    """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without."""
+    if faults:
+        return [(*part, "-m", "faults") for part in FAULTS]
+    apart = [folder for part in PARTS for folder in part]
+    others = ("tests", *(f"--ignore={folder}" for folder in apart))
+    return [(*part, "-m", "not faults") for part in (*PARTS, others)]
+
+
+def result(codes: Sequence[int]) -> int:
+    """Return the exit code of all, of those of the parts."""
+    ran = [code for code in codes if code != NO_TESTS]
+    return max(ran, key=abs) if ran else NO_TESTS
+
+
+def main(arguments: Sequence[str]) -> int:
+    faults = arguments[:1] == ["--faults"]
+    arguments = arguments[1:] if faults else arguments
+    if any(argument and Path(ROOT, argument.partition("::")[0]).exists() for argument in arguments):
+        # Who names files or tests wants those, in one go.
+        os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - no shell is what is wanted
+    signal.signal(signal.SIGTERM, _as_interrupt)
+    runner = Runner(arguments)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            return result(list(pool.map(runner.run, parts(faults))))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            runner.end()
+            return 130
+
+
+def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""The parts in which the tests run are all tests, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dev.run_tests import FAULTS, NO_TESTS, PARTS, ROOT, main, parts, result
+
+
+def _files(arguments: tuple[str, ...]) -> list[Path]:
+    """The test files that pytest finds with these arguments."""
+    ignored = [ROOT / argument.removeprefix("--ignore=") for argument in arguments if argument.startswith("--ignore=")]
+    folders = [ROOT / argument for argument in arguments if argument.startswith("tests")]
+    found = [path for folder in folders for path in folder.rglob("test_*.py")]
+    return [path for path in found if not any(path.is_relative_to(folder) for folder in ignored)]
+
+
+def test_every_file_is_in_one_part() -> None:
+    """No file is forgotten when folders move, and none runs twice."""
+    found = sorted(path for part in parts(faults=False) for path in _files(part))
+    assert sorted((ROOT / "tests").rglob("test_*.py")) == found
+
+
+def test_every_folder_is_there() -> None:
+    """A folder that was renamed would be an error of pytest, minutes later."""
+    assert [] == [folder for part in (*PARTS, *FAULTS) for folder in part if not (ROOT / folder).is_dir()]
+
+
+def test_every_fault_is_in_a_part() -> None:
+    """A test with the mark outside of those folders would run nowhere."""
+    marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.faults" in path.read_text()]
+    looked_at = {path for part in parts(faults=True) for path in _files(part)}
+    assert {*marked} - {Path(__file__)} <= looked_at
+
+
+@pytest.mark.parametrize(
+    ("codes", "expected"),
+    [
+        ([0, 0], 0),
+        ([0, NO_TESTS], 0),
+        ([NO_TESTS, NO_TESTS], NO_TESTS),
+        ([0, 1, NO_TESTS], 1),
+        ([0, -9], -9),
+    ],
+)
+def test_result(codes: list[int], expected: int) -> None:
+    """One red part makes all red; a part without tests does not."""
+    assert expected == result(codes)
+
+
+def test_two_parts_for_real(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    """Arguments reach every part; the one that has a test makes all green."""
+    monkeypatch.setattr("dev.run_tests.parts", lambda faults: [("tests/dev",), ("tests/repository",)])
+    assert 0 == main(["-q", "-k", "test_every_folder_is_there"])
+    said = capfdbinary.readouterr().out.decode()
+    assert 1 == said.count("1 passed")
+    assert ["tests/dev: ", "tests/repository: "] == sorted(
+        line.removeprefix("tests: ").partition(": ")[0] + ": " for line in said.splitlines() if "exit code" in line
+    )
