@@ -290,8 +290,8 @@ IMPATIENT_CLIENT = """
 import sys
 from translator.commands import main
 from translator.service import app
-settings = app._faust_settings
-app._faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 8.0}
+settings = app.faust_settings
+app.faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interval": 8.0}
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """

@@ -36,8 +36,8 @@ from translator.codecs.record import Record
 from translator.errors import CdcError, ConfigError, RetryableError
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.client_config import librdkafka
-from translator.service.app import _credentials
 from translator.service.bootstrap import prepare
+from translator.service.faust_settings import _credentials
 from translator.settings import Kafka, Output, Settings, Source, Timing
 
 pytestmark = pytest.mark.integration

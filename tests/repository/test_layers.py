@@ -38,7 +38,7 @@ STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})
 STREAM_MODULES = frozenset(
     {
         *("translator.kafka.oauth", "translator.kafka.partitioner"),
-        *("translator.service.app", "translator.service.faust_transport"),
+        *(f"translator.service.{name}" for name in ("app", "faust_settings", "faust_transport", "stopping")),
     }
 )
 KAFKA_ROOMS = frozenset({"kafka", "state", "service", "operations"})

@@ -14,8 +14,8 @@ from translator.kafka.client_config import librdkafka, ssl_context
 from translator.kafka.oauth import Tokens
 from translator.kafka.producer import producer_config
 from translator.kafka.transactional_producer import transactional_config
-from translator.service.app import _checked, _faust_settings
 from translator.service.assembly import transactional_id
+from translator.service.faust_settings import checked, faust_settings
 from translator.service.start_offsets import offset_lookup_timeout
 from translator.settings import Kafka, Settings, Source, Timing, Web
 
@@ -39,7 +39,7 @@ def test_faust_waits_longer_for_places_than_they_take() -> None:
     for delivery in ("at_least_once", "exactly_once"):
         for timing in (Timing(), slow):
             given = settings(PLAIN).model_copy(update={"delivery": delivery, "timing": timing})
-            assert _faust_settings(given, "unused")["broker_request_timeout"] > offset_lookup_timeout(given)
+            assert faust_settings(given, "unused")["broker_request_timeout"] > offset_lookup_timeout(given)
     assert offset_lookup_timeout(given) > 300 + 10, "the broker's timeout of a transaction, and how often it looks"
 
 
@@ -60,23 +60,23 @@ def test_a_transaction_outlives_its_records() -> None:
 
 def test_every_faust_setting_exists() -> None:
     """Faust ignores a misspelt setting without a word; here it is an error."""
-    _checked(_faust_settings(settings(PLAIN), "unused"))
+    checked(faust_settings(settings(PLAIN), "unused"))
     with pytest.raises(TypeError, match="brokr"):
-        _checked({"brokr": "x"})
+        checked({"brokr": "x"})
 
 
 def test_the_environment_does_not_reach_faust(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     """A variable that Kubernetes injects for a Service called `web` changes nothing."""
     monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
     monkeypatch.setenv("BROKER_REQUEST_TIMEOUT", "7")
-    app = faust.App("t", **_checked(_faust_settings(settings(PLAIN), str(tmp_path))))
+    app = faust.App("t", **checked(faust_settings(settings(PLAIN), str(tmp_path))))
     assert 8080 == app.conf.web_port
     assert 60.0 == app.conf.broker_request_timeout
 
 
 def test_all_brokers_reach_both_clients() -> None:
     """Both libraries get every bootstrap server."""
-    assert ["kafka://a:1", "kafka://b:2"] == _faust_settings(settings(PLAIN), "unused")["broker"]
+    assert ["kafka://a:1", "kafka://b:2"] == faust_settings(settings(PLAIN), "unused")["broker"]
     assert "a:1,b:2" == librdkafka(PLAIN)["bootstrap.servers"]
 
 
@@ -89,7 +89,7 @@ def test_login_reaches_both_clients() -> None:
         config["sasl.username"],
         config["sasl.password"],
     )
-    credentials = _faust_settings(settings(SASL), "unused")["broker_credentials"]
+    credentials = faust_settings(settings(SASL), "unused")["broker_credentials"]
     assert ("user", "secret") == (credentials.username, credentials.password)
     assert "SASL_SSL" == credentials.protocol.value
     assert "SCRAM-SHA-512" == credentials.mechanism.value
@@ -146,7 +146,7 @@ def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
                 oauth_client_id="client",
                 oauth_client_secret="secret",
             )
-            credentials = _faust_settings(settings(kafka), "unused")["broker_credentials"]
+            credentials = faust_settings(settings(kafka), "unused")["broker_credentials"]
             assert ("SASL_PLAINTEXT", "OAUTHBEARER") == (credentials.protocol.value, credentials.mechanism.value)
             tokens = [asyncio.run(credentials.oauth_cb.token()) for _ in range(3)]
             assert all(token.count(".") == 2 for token in tokens)
@@ -171,7 +171,7 @@ def test_no_token() -> None:
 def test_a_plain_connection_has_no_context() -> None:
     """Without TLS there are no credentials and no context."""
     assert ssl_context(PLAIN) is None
-    assert _faust_settings(settings(PLAIN), "unused")["broker_credentials"] is None
+    assert faust_settings(settings(PLAIN), "unused")["broker_credentials"] is None
 
 
 def test_the_producer_cannot_lose_or_reorder() -> None:

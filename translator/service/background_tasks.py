@@ -1,0 +1,95 @@
+"""What runs beside the stream: reports, the state of the group, new topics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import structlog
+
+from translator.errors import ConfigError, RetryableError
+from translator.kafka.subscription import added
+from translator.service.components import Components
+from translator.service.faust_transport import resubscribe
+from translator.service.partition_workers import PartitionWorkers
+from translator.service.raw_topics import add_topics, preview_topics
+from translator.service.state_follower import follow, restore
+from translator.service.stopping import BoundedStopApp, FailStop
+from translator.settings import is_pattern
+
+log = structlog.get_logger("translator")
+
+_REAP_SECONDS = 0.005
+
+
+class BackgroundTasks:
+    """The loops of the service beside its stream. An error in one of them ends the process."""
+
+    def __init__(
+        self, app: BoundedStopApp, components: Components, stopper: FailStop, workers: PartitionWorkers[Any, Any]
+    ) -> None:
+        self._app = app
+        self._components = components
+        self._stopper = stopper
+        self._workers = workers
+
+    async def reap(self) -> None:
+        """Take reports and acknowledge batches, and tell the metrics what is under way."""
+        components, metrics, delivery = self._components, self._components.metrics, self._components.delivery
+        while not self._stopper.dead:
+            try:
+                self._app.turns += 1
+                delivery.reap()
+            except Exception as error:
+                await self._stopper.trigger(error)
+            metrics.in_flight.set(delivery.batches)
+            metrics.events_in_flight.set(delivery.records)
+            metrics.bytes_waiting.set(self._workers.bytes)
+            metrics.waiting.set(components.waiter.waiting)
+            metrics.held.set(components.holds.count)
+            await asyncio.sleep(_REAP_SECONDS)
+
+    async def follow_state(self) -> None:
+        """Take in what other processes of the group write to the compacted topics."""
+        components = self._components
+        while not self._stopper.dead:
+            try:
+                await restore(components)
+                follow(components, await asyncio.to_thread(lambda: list(components.reader.poll(0.5))))
+            except Exception as error:
+                await self._stopper.trigger(error)
+
+    async def watch_topics(self) -> None:
+        """End the process when a topic was made again, for its records would get the id of the old one; take topics on
+        that match a pattern and were not there before.
+        """
+        components = self._components
+        has_patterns = any(is_pattern(topic) for topic in components.settings.raw_topics)
+        reading = set(components.subscribed)
+        while not self._stopper.dead:
+            await asyncio.sleep(components.settings.timing.topic_refresh)
+            try:
+                await asyncio.to_thread(components.positions.look)
+                if has_patterns:
+                    await _take_on_new(components)
+                    wanted = set(components.subscribed)
+                    if wanted != reading and await resubscribe(self._app, wanted):
+                        reading = wanted
+            except (RetryableError, ConfigError) as error:  # no broker answers, or a new topic is gone already
+                log.warning("looking at topics failed; it is tried again", error=str(error))
+            except Exception as error:
+                await self._stopper.trigger(error)
+
+
+async def _take_on_new(components: Components) -> None:
+    """Finds new topics and makes them ready to be read."""
+    there = await asyncio.to_thread(components.topics.names)
+    fresh, doubtful = added(components.settings, components.subscribed, there)
+    for text in doubtful:
+        log.error("topic is not read", reason=text)
+    if fresh:
+        ahead = await asyncio.to_thread(preview_topics, components, fresh)
+        add_topics(
+            components, fresh, ahead, lambda _: "earliest"
+        )  # whatever `start` says: nothing of them was there before us
+        log.info("new topics", topics=sorted(fresh))
