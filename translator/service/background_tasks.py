@@ -1,4 +1,4 @@
-"""What runs beside the stream: reports, the state of the group, new topics."""
+"""The loops beside the stream: reports, the state of the group, new topics."""
 
 from __future__ import annotations
 

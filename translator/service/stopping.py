@@ -1,4 +1,4 @@
-"""How the process ends: within its time in order, and at once after an error."""
+"""Ends of the process: within its time in order, and at once after an error."""
 
 from __future__ import annotations
 
