@@ -205,6 +205,17 @@ class Dialect(Protocol):
 
 
 @runtime_checkable
+class HasFastPath(Protocol):
+    """A dialect that reads the common messages in a faster way. The plain way reads every message, and is the meaning:
+    `tests/translator/dialects/test_fast_paths.py` holds the two to each other.
+    """
+
+    def decode_plainly(self, message: Message) -> Outcome:
+        """Return the same as `Dialect.decode`, or raise the same."""
+        ...
+
+
+@runtime_checkable
 class Versioned(Protocol):
     """The result of `learn` where two documents of one key may disagree."""
 

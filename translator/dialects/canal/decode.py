@@ -111,14 +111,9 @@ class Canal:
         raise FatalError("canal: learns nothing; the metadata topic holds a document of another dialect")
 
     def decode(self, message: Message) -> Outcome:
-        """The changes of a message, or a Skip where there is no message in the record."""
-        value = message.value
-        if value is None:
-            return Skip("tombstone")
-        if not value or value.isspace():
-            return Skip("empty")
-        read = self._quick.read(value)
-        return self._plainly(value, message.topic) if read is None else self._quickly(*read)
+        """Return the changes of a message, or a Skip where there is no message in the record."""
+        read = self._quick.read(message.value) if message.value else None
+        return self.decode_plainly(message) if read is None else self._quickly(*read)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The tables of all bodies of a record.
@@ -144,7 +139,13 @@ class Canal:
         rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete)
         return Changes([*row_changes(rows, self._limits)])
 
-    def _plainly(self, value: bytes, topic: str = "") -> Outcome:
+    def decode_plainly(self, message: Message) -> Outcome:
+        """Return the same as `decode`, of any message."""
+        value = message.value
+        if value is None:
+            return Skip("tombstone")
+        if not value or value.isspace():
+            return Skip("empty")
         if self._batches:
             bodies = parse_sequence(value, self._limits, _ROWS)
         else:
@@ -154,7 +155,7 @@ class Canal:
             return Skip("null")
         check_distinct(value, bodies)
         sent = SentJson(value, bodies)
-        changes = [change for body in bodies for change in self._changes(body, sent, topic)]
+        changes = [change for body in bodies for change in self._changes(body, sent, message.topic)]
         if len(bodies) > 1:
             _count_through(changes, self._limits)
         return Changes(changes)

@@ -58,17 +58,13 @@ class SharePlex:
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
 
     def decode(self, message: Message) -> Outcome:
-        """Each object of the value is one change and one row of the message; two halves of an update are one.
+        """Return the changes of a message: one for each object of the value; two halves of an update are one.
 
         Raises:
             MessageError: the message becomes a dead letter; of several objects, `$[n]` in its path is the bad one.
         """
-        if message.value is None:
-            return Skip("tombstone")
-        if not message.value:
-            return Skip("empty")
-        change = self._quick.read(message.value)
-        return Changes([change]) if change is not None else self._plainly(message.value)
+        change = self._quick.read(message.value) if message.value else None
+        return Changes([change]) if change is not None else self.decode_plainly(message)
 
     def learn(self, key: str, document: bytes) -> object:
         """SharePlex sends no metadata.
@@ -97,7 +93,17 @@ class SharePlex:
             if not key
         ]
 
-    def _plainly(self, value: bytes) -> Outcome:
+    def decode_plainly(self, message: Message) -> Outcome:
+        """Return the same as `decode`, of any message.
+
+        Raises:
+            MessageError: as `decode`.
+        """
+        value = message.value
+        if value is None:
+            return Skip("tombstone")
+        if not value:
+            return Skip("empty")
         objects = read_objects(value, self._limits)
         several = len(objects) > 1
         parts = [_named(n if several else None, self._part, n, root) for n, root in enumerate(objects)]

@@ -113,7 +113,7 @@ def result(read: Any) -> object:
 @example(canal(), json.dumps({**UPDATE, "sqlType": {"a": [1]}}, separators=(",", ":")).encode())
 def test_both_ways_agree(dialect: Canal, value: bytes) -> None:
     """Whatever comes, `decode` says what the plain way says."""
-    assert result(lambda: dialect._plainly(value)) == result(lambda: dialect.decode(message(value)))
+    assert result(lambda: dialect.decode_plainly(message(value))) == result(lambda: dialect.decode(message(value)))
 
 
 def spelled(body: Any) -> bytes:
@@ -135,7 +135,7 @@ def test_the_common_message_is_read_quickly(body: dict[str, Any]) -> None:
     """What all known writers write goes the quick way: without this, the property above would prove nothing."""
     value = spelled(body)
     dialect = canal()
-    dialect._plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
+    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
     assert isinstance(dialect.decode(message(value)), Changes)
 
 
@@ -144,7 +144,7 @@ def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
     """TiCDC writes id 0, and its member if it is told to."""
     value = spelled({**UPDATE, "id": 0, "es": 1700000000001, "old": [FULL], **member})
     dialect = canal(profile="ticdc")
-    dialect._plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
+    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
     assert isinstance(dialect.decode(message(value)), Changes)
 
 

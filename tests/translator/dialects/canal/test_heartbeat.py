@@ -48,7 +48,7 @@ def test_the_quick_way_knows_heartbeat_tables() -> None:
     """The same message as its writer spells it, without a blank: it is read in one step."""
     value = json.dumps(update(database=HEALTH.db, table=HEALTH.table), separators=(",", ":")).encode()
     dialect = canal(heartbeat_tables=PATTERNS)
-    dialect._plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
+    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
     outcome = dialect.decode(message(value))
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
