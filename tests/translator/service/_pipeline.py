@@ -59,10 +59,10 @@ class Stored:
 
     record: codecs.record.Record
 
-    def key(self) -> bytes | None:
+    def key(self) -> Any:
         return self.record.key
 
-    def value(self) -> bytes | None:
+    def value(self) -> Any:
         return self.record.value
 
     def headers(self) -> list[tuple[str, bytes]]:
