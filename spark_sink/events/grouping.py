@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,25 +74,52 @@ def intake(records: pa.Table) -> dict[TableId | None, Intake]:
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
     """Return the same as `intake` for any records, event by event; test_grouping.py holds the two together."""
     tables: dict[TableId | None, Intake] = {}
-    columns = (column.to_pylist() for column in _fields(records).values())
-    for index, values in enumerate(zip(*columns, strict=True)):
-        kind, op, source, db, schema, table, pos, scope, key, key_old, after, state, schema_id, withholds, ts = values
-        table_id = TableId(source, db, schema, table) if table is not None else None
+    columns = _fields(records)
+    for index, values in enumerate(zip(*(columns[name].to_pylist() for name in _Sent._fields), strict=True)):
+        sent = _Sent._make(values)
+        table_id = TableId(sent.source, sent.db, sent.schema, sent.table) if sent.table is not None else None
         into = tables.get(table_id)
         if into is None:
             into = tables[table_id] = Intake()
-        if kind is not None and kind != "row":
-            into.ignored[kind] += 1
+        if sent.kind is not None and sent.kind != "row":
+            into.ignored[sent.kind] += 1
             continue
-        wrong = _wrong(kind, op, table, after)
+        wrong = _wrong(sent.kind, sent.op, sent.table, sent.after)
         if wrong is not None:
             into.rejected.append(Rejected(index, *wrong))
-            if key is None or wrong[0] not in LEAVE_GAPS:
+            if sent.key is None or wrong[0] not in LEAVE_GAPS:
                 continue
-            op, after, schema_id = GAP, None, None
-        key, full = key or "", state == "full"
-        into.events.append(Event(index, op, key, key_old, scope, pos, after, full, withholds, schema_id, ts))
+            sent = sent._replace(op=GAP, after=None, schema_id=None)
+        into.events.append(sent.event(index))
     return tables
+
+
+class _Sent(NamedTuple):
+    """The fields of one record, named as the columns of `_fields`."""
+
+    kind: str | None
+    op: Any
+    source: str
+    db: str | None
+    schema: str | None
+    table: Any
+    pos: Any
+    pos_scope: Any
+    key: str | None
+    key_old: str | None
+    after: Any
+    after_state: str | None
+    schema_id: str | None
+    withholds: Any
+    ts: Any
+
+    def event(self, index: int) -> Event:
+        """Return the event that the record is, at its place in the batch."""
+        full = self.after_state == "full"
+        return Event(
+            *(index, self.op, self.key or "", self.key_old, self.pos_scope, self.pos),
+            *(self.after, full, self.withholds, self.schema_id, self.ts),
+        )
 
 
 def _one_table(records: pa.Table) -> TableId | None:
