@@ -45,21 +45,17 @@ class PartitionsMovedError(FatalError):
     """The group has given the partitions of a transaction to another process, or is about to."""
 
 
-def transactional_config(
-    config: Mapping[str, Any], transactional_id: str, seconds: float, *, reports: bool = False
-) -> dict[str, Any]:
+def transactional_config(config: Mapping[str, Any], transactional_id: str, seconds: float) -> dict[str, Any]:
     """Return the settings of a producer that writes transactions, over those of the idempotent one.
 
     Args:
         seconds: after which the broker aborts a transaction of a process that is gone; until then readers of committed
             records wait. At least the time that a record may take.
-        reports: whether a caller wants to know where records lie (`Batch.send`, `on_stored`).
     """
     return {
         **config,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": max(1000, int(seconds * 1000)),
-        "delivery.report.only.error": not reports,  # good news come with the commit
         # After all brokers were away librdkafka 2.16 forgets them and begins anew ("rebootstrap"), but sends offsets to
         # the group's coordinator over a connection that it has given up, until it runs out of time.
         "metadata.recovery.strategy": "none",

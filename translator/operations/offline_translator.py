@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from translator.kafka.admin import TopicAdmin, TopicFacts
 from translator.kafka.partitioner import output_partition
 from translator.kafka.subscription import resolve
 from translator.kafka.topic_reader import TopicReader
-from translator.message import Message
+from translator.message import Message, Needs
 from translator.service.assembly import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
@@ -57,16 +57,15 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
-        self._outputs = self._described(settings)
-        self._resolver = Resolver(self._outputs, self.catalog)
         # 0 seconds: what was not learned by now is asked of the registry once, and is missing then.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
 
-    def _described(self, settings: Settings) -> Outputs:
-        """Ask what the canonical topic and those beside it take."""
-        output = settings.output
+    @cached_property
+    def _outputs(self) -> Outputs:
+        """The canonical topic and those beside it, asked when the first message is resolved: they are there by then."""
+        output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)
         sizes = self.topics.max_message_bytes(names)
         canonical, schemas, metadata = (OutputTopic(name, self.facts(name).partitions, sizes[name]) for name in names)
@@ -104,17 +103,23 @@ class OfflineTranslator:
         """Return the partition of a written topic that has all that comes of a raw partition (docs/design.md §4.3)."""
         return output_partition(topic, partition, self.facts(written).partitions)
 
+    @cached_property
+    def _resolver(self) -> Resolver:
+        return Resolver(self._outputs, self.catalog)
+
     def resolver(self, to: OutputTopic) -> Resolver:
         """Return what resolves messages for another topic instead of the canonical one, in the same form."""
         return Resolver(replace(self._outputs, events=(EventOutput(self.codec, to),)), self.catalog)
 
     def translate(self, message: Message, resolver: Resolver | None = None) -> Translation:
         """Resolve a message; nothing is waited for but the registry."""
-        translator = self.translator(message.topic)
-        translation = self._loop.run(self._waits.resolve(resolver or self._resolver, translator, message))
-        for key in translation.schemas:
+        resolver, translator = resolver or self._resolver, self.translator(message.topic)
+        resolved = resolver.resolve(translator, message)
+        if isinstance(resolved, Needs):  # an event loop for every message would cost as much as the message
+            resolved = self._loop.run(self._waits.resolve(resolver, translator, message, resolved))
+        for key in resolved.schemas:
             self.catalog.announced(key)  # nobody is to be told, and no other message need carry it
-        return translation
+        return resolved
 
     def close(self) -> None:
         self._loop.close()

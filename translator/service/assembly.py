@@ -89,7 +89,7 @@ def open_transactions(
     seconds = settings.timing.delivery
     name = transactional_id(settings)
     log.info("transactions", transactional_id=name)
-    config = transactional_config(config, name, seconds, reports=bool(settings.codes("hold_table")))
+    config = transactional_config(config, name, seconds)
     return ExactlyOnceDelivery(
         TransactionalProducer.from_config(config),
         outside,

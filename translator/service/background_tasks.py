@@ -23,7 +23,9 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The loops of the service beside its stream. An error in one of them ends the process."""
+    """The loops of the service beside its stream. An error in one of them ends the process; but a broker may be away
+    while topics are looked at.
+    """
 
     def __init__(
         self, app: BoundedStopApp, components: Components, stopper: FailStop, workers: PartitionWorkers[Any, Any]

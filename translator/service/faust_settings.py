@@ -36,7 +36,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "stream_wait_empty": True,
         "broker_max_poll_records": 1000,
         "consumer_max_fetch_size": 1024 * 1024,
-        "consumer_auto_offset_reset": "none",  # the library would jump silently (positions)
+        "consumer_auto_offset_reset": "none",  # the library would jump silently (start_offsets)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
         # Faust goes on without the places of partitions after this time: it must be above that for finding them.

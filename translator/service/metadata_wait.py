@@ -1,7 +1,8 @@
 """Messages that need metadata which has not come: how long they wait, and what becomes of them.
 
-A wait holds its own partition and no other (`lanes`). It ends when the metadata is learned, when the time is over, or
-when the partition is given away: then nothing of the message was written, and whoever reads the partition next waits.
+A wait holds its own partition and no other (`partition_workers`). It ends when the metadata is learned, when the time
+is over, or when the partition is given away: then nothing of the message was written, and whoever reads the partition
+next waits.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ B = TypeVar("B")  # a batch
 
 # A queue with this many waiting batches is not fetched for any more; it is again when it has none left.
 PAUSE_AT = 2
-# All lanes together.
+# All workers together.
 MAX_WAITING = 256
 
 
@@ -53,7 +53,7 @@ class PartitionWorkers(Generic[P, B]):
         return self._bytes
 
     async def put(self, partition: P, batch: B) -> None:
-        """Hands a batch to its partition's worker; waits only while all lanes together are full."""
+        """Hand a batch to its partition's worker; wait only while all of them together are full."""
         size = self._size(batch)
         while self._waiting >= MAX_WAITING or (self._bytes and self._bytes + size > self._max_bytes):
             self._freed.clear()

@@ -73,7 +73,7 @@ class Gap(Struct, frozen=True):
     earliest: int
     end: int
     missing: int | None
-    """Return the number of offsets; None where nobody can know."""
+    """The number of offsets; None where nobody can know."""
     cause: str
 
     def __str__(self) -> str:

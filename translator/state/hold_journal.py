@@ -1,4 +1,4 @@
-"""The journal of holds in the metadata topic (`holds.Journal`)."""
+"""The journal of holds in the metadata topic (`table_holds.Journal`)."""
 
 from __future__ import annotations
 

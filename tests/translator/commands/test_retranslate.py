@@ -1,6 +1,7 @@
 """`translator retranslate` on the real broker: the bytes of the service, in a topic beside."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,20 @@ def test_the_same_bytes(shop: Bench) -> None:
     (letter,) = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith("{")]
     assert ("MALFORMED_JSON", 2) == (letter["code"], letter["origin"]["offset"])
     assert before == [len(shop.read(topic)) for topic in (shop.canonical, shop.dead_letters)]
+
+
+def test_topics_of_the_service_that_are_gone(shop: Bench) -> None:
+    """They are made, as the topic beside is: what is written there is all that is needed."""
+    shop.feed([row(1), row(2)], 1)
+    gone = {shop.canonical, f"{shop.canonical}.schemas"}
+    for future in shop.admin.delete_topics(list(gone)).values():
+        future.result(20)
+    while gone & shop.admin.list_topics(timeout=10).topics.keys():
+        time.sleep(0.1)
+    ran = shop.run("retranslate", *arguments(shop, end=2))
+    assert 0 == ran.returncode, ran.stderr
+    assert 2 == len(shop.read(beside(shop)))
+    assert [] == shop.read(shop.canonical)
 
 
 def test_only_some_tables(shop: Bench) -> None:

@@ -128,7 +128,7 @@ class _Replay:
         self._look = partial(look, components.settings, wanted, say, pending=True, beside=beside)
         self._blocks = ReplayOrder(components.holds.marks, target.holds)
         self._finished: set[Identity] = set()
-        self._delivery: Delivery = self._writing() if execute else InMemoryDelivery(self._account)
+        self._delivery: Delivery = self._writing() if execute else InMemoryDelivery(self._account, keeps=False)
         self._tally = BatchAccount("", "", 0)  # of the letter that is being acknowledged
         self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
         self._done: list[StoredLetter] = []
@@ -300,6 +300,7 @@ class _Replay:
         topic = self._components.target.outputs.metadata.topic
         batch = self._delivery.begin(BatchAccount("", topic, 0), lambda: None)
         await batch.send(topic, 0, marks)
+        await batch.end_message(0)
         batch.close()
         await self._drain()
 

@@ -41,7 +41,7 @@ TRANSACTION_SECONDS = 0.2
 _MORE_SECONDS = 5.0
 # What a call may take beyond the time that it is given, as threads on a busy machine do.
 _OVERSTAY_SECONDS = 2.0
-# Below the time that a dying process has (app._FATAL_EXIT_SECONDS). What is not aborted, the broker aborts later.
+# Below the time that a dying process has (stopping._FATAL_EXIT_SECONDS). What is not aborted, the broker aborts later.
 _ABORT_SECONDS = 5.0
 
 _OVERSTAYED = (

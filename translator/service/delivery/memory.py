@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from translator.codecs.record import Record
@@ -59,6 +60,7 @@ class InMemoryDelivery:
 
     Args:
         partitions: of each topic; a record for any other topic or partition fails, as a broker refuses it. None: any.
+        keeps: whether records can be looked at; a dry run counts them only.
     """
 
     def __init__(
@@ -66,11 +68,15 @@ class InMemoryDelivery:
         on_account: Callable[[BatchAccount], None],
         partitions: Mapping[str, int] | None = None,
         bounds: Bounds = DEFAULT_BOUNDS,
+        *,
+        keeps: bool = True,
     ) -> None:
+        self._keeps = keeps
         self._partitions = partitions
         self._bounds = bounds
         self._queues: BatchQueues[_Batch] = BatchQueues(on_account)
-        self._logs: dict[tuple[str, int], list[Record]] = {}
+        self._counts: Counter[tuple[str, int]] = Counter()
+        self._logs: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
         self._withheld: dict[str, list[Callable[[], None]]] = {}  # by topic: reports that are to come
         self._reports = 0
         self._stopped = False
@@ -135,9 +141,10 @@ class InMemoryDelivery:
         if self._partitions is not None and partition >= self._partitions.get(topic, 0):
             self._fail(topic, "there is no such topic or partition")
             return
-        log = self._logs.setdefault((topic, partition), [])
-        offset = len(log)
-        log.append(record)
+        offset = self._counts[topic, partition]
+        self._counts[topic, partition] += 1
+        if self._keeps:
+            self._logs[topic, partition].append(record)
 
         def report() -> None:
             self._reports += 1

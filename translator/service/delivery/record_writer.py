@@ -51,6 +51,7 @@ class RecordWriter:
     def _offer(self, topic: str, partition: int, record: Record, report: Report) -> bool:
         if self.stopped:
             return False
+        self._check()
         try:
             return self._producer.offer(topic, partition, record, report)
         except FatalError as error:
@@ -60,12 +61,17 @@ class RecordWriter:
         """Let reports come in.
 
         Raises:
-            FatalError: the producer has given up for good.
+            FatalError: the producer has given up for good, or another failure stands.
         """
+        self._check()
         try:
             self.reports += self._producer.poll()
         except FatalError as error:
             raise self.fail(error) from None
+
+    def _check(self) -> None:
+        if self.failure is not None and not self.stopped:
+            raise self.failure
 
     async def pause(self) -> None:
         """Let reports come in and others work; after `stop` it does not return."""

@@ -90,7 +90,7 @@ class Brokered:
         plain = AtLeastOnceDelivery(RecordProducer.from_config(config), self.accounts.append, bounds)
         if not self._transactions:
             return plain
-        config = transactional_config(config, self._group, SECONDS, reports=True)
+        config = transactional_config(config, self._group, SECONDS)
         producer = TransactionalProducer.from_config(config)
         made = ExactlyOnceDelivery(producer, plain, self.accounts.append, lambda _: "", lambda _: None, SECONDS, bounds)
         made.open(60)

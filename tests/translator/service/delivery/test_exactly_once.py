@@ -58,11 +58,10 @@ class Bench:
         name: str = "",
         seconds: float = 20,
         *,
-        reports: bool = False,
         kind: type[Producer] = Producer,
     ) -> ExactlyOnceDelivery:
         config = producer_config(self.client, seconds, [1_000_000])
-        with_transactions = transactional_config(config, name or uuid.uuid4().hex, seconds, reports=reports)
+        with_transactions = transactional_config(config, name or uuid.uuid4().hex, seconds)
         made = ExactlyOnceDelivery(
             TransactionalProducer(kind(with_transactions)),
             AtLeastOnceDelivery(RecordProducer.from_config(config), self.accounted.append),
@@ -236,7 +235,7 @@ def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pyte
     )  # only who waits ends a transaction
 
     async def scenario() -> None:
-        to = bench.transactions(reports=True)
+        to = bench.transactions()
         batch, other = bench.begin(to), bench.begin(to, partition=1)
         seen: list[int] = []
         await batch.send(bench.out, 0, [Record(b"k", b"a", [])], seen.append)
