@@ -25,7 +25,7 @@ SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"pr
 STOPPING = f"""#!{sys.executable}
 import signal, sys, threading
 import confluent_kafka
-from translator.service import bootstrap
+from translator.kafka import producer
 
 class Stopping(confluent_kafka.Producer):
     sent = 0
@@ -37,7 +37,8 @@ class Stopping(confluent_kafka.Producer):
             # To this thread: one to the process would be another thread's to take, and this one would go on meanwhile.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
-bootstrap.Producer = Stopping
+assert producer.Producer is confluent_kafka.Producer
+producer.Producer = Stopping
 from translator.commands import main
 sys.exit(main())
 """
