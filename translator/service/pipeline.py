@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
-from translator.kafka.partitioner import output_place
+from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
@@ -136,7 +136,7 @@ class Pipeline:
         batch = self._delivery.begin(account, done, membership)
         place = output_place(topic, partition)
         if not self._holds.owns((topic, partition)):
-            letters = place % self._target.dead_letters.partitions
+            letters = output_partition(topic, partition, self._target.dead_letters.partitions)
             await self._holds.take_over((topic, partition), route.topic_id, letters)
         messages = [_message(route, topic, partition, record) for record in records]
         try:

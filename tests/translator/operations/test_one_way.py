@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from dev.broker import Broker
 from tests.translator.operations._replay import Yard, content
+from tests.translator.service._pipeline import CANAL_ROW
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.record import Record
 from translator.commands.translate import translate
@@ -23,18 +24,10 @@ from translator.settings import Settings
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 ROW: Mapping[str, Any] = {
+    **CANAL_ROW,
     "data": [{"id": "1", "name": "a"}, {"id": "2", "name": None}],
     "old": [{"name": "b"}, {"id": "3"}],
-    "database": "shop",
-    "table": "t",
     "type": "UPDATE",
-    "isDdl": False,
-    "sql": "",
-    "es": 1000,
-    "ts": 1000,
-    "id": 1,
-    "mysqlType": {"id": "bigint", "name": "varchar(10)"},
-    "pkNames": ["id"],
 }
 DDL = {**ROW, "type": "ALTER", "isDdl": True, "sql": "ALTER TABLE t ADD x int", "data": None, "old": None}
 CANAL: tuple[Any, ...] = (ROW, b"{]", None, DDL, {**ROW, "type": "DELETE", "old": None}, {**ROW, "type": "QUERY?"})

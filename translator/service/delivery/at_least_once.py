@@ -16,12 +16,11 @@ from translator.kafka.producer import (
     NEVER,
     NOT_ACKNOWLEDGED,
     RecordProducer,
-    Report,
     producer_config,
     write_failure,
 )
 from translator.service.delivery.base import Acknowledge, BatchQueues, InFlight, OnStored, until_capacity
-from translator.service.delivery.record_writer import RecordWriter
+from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
@@ -181,19 +180,6 @@ class AtLeastOnceDelivery:
     def fail_stop(self) -> None:
         """Produce and acknowledge nothing from here on."""
         self.writer.stop()
-
-
-def with_offset(report: Report, on_stored: OnStored | None) -> Report:
-    """Return a report that also tells where the record lies, when a caller wants to know."""
-    if on_stored is None:
-        return report
-
-    def delivered(error: KafkaError | None, message: Any) -> None:
-        report(error, message)
-        if error is None:
-            on_stored(message.offset())
-
-    return delivered
 
 
 def open_delivery(

@@ -20,7 +20,6 @@ from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.producer import DEFAULT_BOUNDS, Report, write_failure
 from translator.kafka.transactional_producer import PartitionsMovedError, TransactionalProducer
-from translator.service.delivery.at_least_once import with_offset
 from translator.service.delivery.base import (
     PAUSE_SECONDS,
     Acknowledge,
@@ -30,7 +29,7 @@ from translator.service.delivery.base import (
     OnStored,
     until_capacity,
 )
-from translator.service.delivery.record_writer import RecordWriter
+from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 

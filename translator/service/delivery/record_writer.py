@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError
 
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, Report
-from translator.service.delivery.base import PAUSE_SECONDS, never
+from translator.service.delivery.base import PAUSE_SECONDS, OnStored, never
 
 # A poll takes all reports that there are: once for so many records is enough, and keeps the reports from piling up.
 _POLL_EVERY = 256
@@ -84,3 +87,16 @@ class RecordWriter:
         """Take nothing any more, and drop what was not sent."""
         self.stopped = True
         self._producer.purge()
+
+
+def with_offset(report: Report, on_stored: OnStored | None) -> Report:
+    """Return a report that also tells where the record lies, when a caller wants to know."""
+    if on_stored is None:
+        return report
+
+    def delivered(error: KafkaError | None, message: Any) -> None:
+        report(error, message)
+        if error is None:
+            on_stored(message.offset())
+
+    return delivered
