@@ -46,9 +46,7 @@ from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.ddl import DeltaDdl
-from spark_sink.tables.delta.open_table import (
-    location,
-)
+from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 

@@ -13,9 +13,7 @@ from bench.sink_events import COLUMNS, KEY
 from cdc_core.envelope import TableSchema
 from spark_sink.events.source import decoded
 from spark_sink.schema.column_types import sql_type
-from spark_sink.tables.delta.open_table import (
-    location,
-)
+from spark_sink.tables.delta.open_table import location
 
 
 class Pattern:

@@ -19,9 +19,7 @@ from spark_sink.errors import Reason, Refused
 from spark_sink.events.grouping import EXCLUDED, Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
-from spark_sink.model.event import (
-    GAP,
-)
+from spark_sink.model.event import GAP
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.tables.protocols import Tables

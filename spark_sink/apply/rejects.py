@@ -14,9 +14,7 @@ from spark_sink.events import quarantine
 from spark_sink.events.grouping import Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from spark_sink.schema.table_naming import TableId
 from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.protocols import Marker, Tables

@@ -31,9 +31,7 @@ from spark_sink.events.parking import NOTHING_PARKED, Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.row_keys import with_keys
 from spark_sink.events.shared_tables import SEVERAL, is_same
-from spark_sink.events.wire_format import (
-    RawRecordMissing,
-)
+from spark_sink.events.wire_format import RawRecordMissing
 from spark_sink.model.event import (
     GAP,
     Event,

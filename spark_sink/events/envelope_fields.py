@@ -17,9 +17,7 @@ from spark_sink.events.wire_format import (
     reader_schema,
     record_bytes,
 )
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 
 _SCHEMA = reader_schema("id", "ts_commit_us", "before")
 

@@ -8,9 +8,7 @@ from typing import Any
 from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import fits, image
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Plan
 
 

@@ -14,9 +14,7 @@ import msgspec
 from spark_sink.config.table_rules import TableRules
 from spark_sink.events.envelope_fields import image_columns
 from spark_sink.events.grouping import Intake
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.schema.table_spec import SOURCE

@@ -11,9 +11,7 @@ from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, fits
 from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 
 
 class Entries(NamedTuple):

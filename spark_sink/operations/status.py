@@ -18,9 +18,7 @@ from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
-from spark_sink.tables.delta.open_table import (
-    location,
-)
+from spark_sink.tables.delta.open_table import location
 
 
 def cut(

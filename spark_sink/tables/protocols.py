@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
-from spark_sink.model.event import (
-    Key,
-)
-from spark_sink.model.row import (
-    RowMark,
-)
+from spark_sink.model.event import Key
+from spark_sink.model.row import RowMark
 from spark_sink.model.version_timeline import Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape

@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.envelope import ChangeEvent, avro_schema, position
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from spark_sink.model.fold import fold
 from tests.repository.pages import ROOT, blocks, page, run, section
 from tests.translator.codecs.corpus import CORPUS

@@ -8,9 +8,7 @@ from typing import Any
 import msgspec
 
 from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from tests.translator.examples import BLANK
 from translator.codecs.avro import AvroCodec
 

@@ -10,9 +10,7 @@ from typing import Any
 import msgspec
 
 from cdc_core.envelope import position
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 
 KEYS = range(5)
 COLUMNS = ("a", "b", "c")

@@ -27,12 +27,8 @@ from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.delta.ddl import quarantine_properties, source_properties, table_properties
-from spark_sink.tables.delta.open_table import (
-    location,
-)
-from spark_sink.tables.meta_columns import (
-    OWN_COLUMNS,
-)
+from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.spark_operations import Order
 
 # Spark refuses a column of a Delta table that has one of them in its name.
@@ -205,7 +201,7 @@ class NoOrders:
         return {}
 
     def version(self, table: str) -> int:
-        raise NotImplementedError
+        raise NotImplementedError("asked only after orders, and here there are none")
 
     def discard(self) -> None:
         pass

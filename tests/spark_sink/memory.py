@@ -9,9 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from spark_sink.model.event import (
-    Key,
-)
+from spark_sink.model.event import Key
 from spark_sink.model.row import (
     NOTHING,
     Memory,

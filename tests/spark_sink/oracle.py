@@ -6,9 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 
 Rows = dict[int, dict[str, Any]]
 

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 
 
 @dataclass

@@ -9,9 +9,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from spark_sink.tables.delta.open_table import (
-    SOURCE_PROPERTY,
-)
+from spark_sink.tables.delta.open_table import SOURCE_PROPERTY
 from tests.repository.pages import blocks, page, run, section
 
 

@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 
-from spark_sink.model.event import (
-    Key,
-)
+from spark_sink.model.event import Key
 from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
@@ -38,9 +36,7 @@ from spark_sink.tables.meta_columns import (
     START_TS,
     TURN,
 )
-from spark_sink.tables.protocols import (
-    Marker,
-)
+from spark_sink.tables.protocols import Marker
 
 # Every truncate, as JSON.
 TRUNCATES_PROPERTY = "cdc.truncates"

@@ -11,9 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
-from spark_sink.model.event import (
-    Key,
-)
+from spark_sink.model.event import Key
 from spark_sink.model.row import (
     NOTHING,
     Memory,

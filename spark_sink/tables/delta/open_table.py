@@ -14,9 +14,7 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode
-from spark_sink.tables.meta_columns import (
-    OWN_COLUMNS,
-)
+from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import Order
 

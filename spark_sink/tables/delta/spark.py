@@ -28,9 +28,7 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     STATE,
 )
-from spark_sink.tables.protocols import (
-    Marker,
-)
+from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
     WRITTEN,
     Clear,

@@ -19,9 +19,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from spark_sink.model.event import (
-    Key,
-)
+from spark_sink.model.event import Key
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape

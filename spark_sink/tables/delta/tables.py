@@ -16,9 +16,7 @@ from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
-from spark_sink.tables.delta.mirror import (
-    DeltaMirror,
-)
+from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.open_table import (
     commit,
     location,

@@ -11,9 +11,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from tests.spark_sink.oracle import table_after
 
 Rows = Mapping[Any, Mapping[str, Any]]

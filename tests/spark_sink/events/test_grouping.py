@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.events.grouping import OPERATIONS, _one_table, intake, plain_intake, typed_keys
-from spark_sink.model.event import (
-    Event,
-)
+from spark_sink.model.event import Event
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 

@@ -16,9 +16,7 @@ from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.meta_columns import (
-    META_COLUMNS,
-)
+from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.protocols import (
     Marker,
     MirrorTable,

@@ -19,9 +19,7 @@ from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
-from spark_sink.tables.delta.mirror import (
-    DeltaMirror,
-)
+from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.open_table import (
     KEY_PROPERTY,
     MODE_PROPERTY,
