@@ -55,19 +55,19 @@ def encode_datum(event: ChangeEvent, header: bytes) -> bytes:
         (
             header,
             _INT[event.v],
-            _text(event.id),
+            text(event.id),
             names,
-            _text(event.pos),
+            text(event.pos),
             pos_scope,
-            _maybe_text(event.pos_native),
+            maybe_text(event.pos_native),
             _maybe_long(event.ts_commit_us),
             _maybe_long(event.ts_capture_us),
             _long(event.ts_origin_us),
-            _maybe_text(event.key),
-            _maybe_text(event.key_old),
+            maybe_text(event.key),
+            maybe_text(event.key_old),
             key_kind,
-            _maybe_text(event.before),
-            _maybe_text(event.after),
+            maybe_text(event.before),
+            maybe_text(event.after),
             states,
             _NULL if event.changed is None else _NAMES[tuple(event.changed)],
             _NULL if event.unavailable is None else _NAMES[tuple(event.unavailable)],
@@ -109,46 +109,55 @@ class _SharedBytes(NamedTuple):
 
 def _shared(shared: _Shared) -> _SharedBytes:
     kind, op, source, dialect, *names, pos_scope, key_kind, before, after, schema_id, topic, partition = shared
-    head = (_text(kind), _maybe_text(op), _text(source), _text(dialect))
     return _SharedBytes(
-        names=b"".join((*head, *map(_maybe_text, names))),
-        pos_scope=_text(pos_scope),
-        key_kind=_text(key_kind),
-        states=_text(before) + _text(after),
-        schema_id=_maybe_text(schema_id),
-        place=_text(topic) + _INT[partition],
+        names=shared_names(kind, op, source, dialect, names),
+        pos_scope=text(pos_scope),
+        key_kind=text(key_kind),
+        states=text(before) + text(after),
+        schema_id=maybe_text(schema_id),
+        place=text(topic) + _INT[partition],
     )
+
+
+def shared_names(kind: str, op: str | None, source: str, dialect: str, names: Iterable[str | None]) -> bytes:
+    """Return the fields from `kind` to `table`; `names` are those from `variant` on."""
+    return b"".join((text(kind), maybe_text(op), text(source), text(dialect), *map(maybe_text, names)))
 
 
 # -- records, arrays and maps of the envelope
 
 
 def _issues(issues: Sequence[Issue]) -> bytes:
-    items = (_text(issue.col) + _text(issue.code) + _maybe_text(issue.raw) for issue in issues)
+    items = (text(issue.col) + text(issue.code) + maybe_text(issue.raw) for issue in issues)
     return _SOME + _block(len(issues), items)
 
 
 def _tx(tx: Tx) -> bytes:
     last = _NULL if tx.last is None else _SOME + _BOOLEAN[tx.last]
-    return _SOME + _text(tx.id) + _maybe_long(tx.seq) + _maybe_long(tx.size) + last
+    return _SOME + text(tx.id) + _maybe_long(tx.seq) + _maybe_long(tx.size) + last
 
 
 def _ddl(ddl: Ddl) -> bytes:
     return (
         _SOME
-        + _text(ddl.type)
-        + _maybe_text(ddl.sql)
+        + text(ddl.type)
+        + maybe_text(ddl.sql)
         + (_NULL if ddl.tables is None else _NAMES[tuple(ddl.tables)])
         + _BOOLEAN[ddl.parsed]
     )
 
 
 def _ext(ext: Mapping[str, str]) -> bytes:
-    return _SOME + _block(len(ext), (_text(name) + _text(value) for name, value in ext.items()))
+    return _SOME + _block(len(ext), (text(name) + text(value) for name, value in ext.items()))
+
+
+def maybe_names(names: tuple[str, ...]) -> bytes:
+    """Return an array of texts of a union with null, which stands for none."""
+    return _names(names) if names else _NULL
 
 
 def _names(names: tuple[str, ...]) -> bytes:
-    return _SOME + _block(len(names), map(_text, names))
+    return _SOME + _block(len(names), map(text, names))
 
 
 def _block(count: int, items: Iterable[bytes]) -> bytes:
@@ -159,15 +168,17 @@ def _block(count: int, items: Iterable[bytes]) -> bytes:
 # -- text
 
 
-def _text(text: str) -> bytes:
-    data = text.encode()
+def text(value: str) -> bytes:
+    """Return a text."""
+    data = value.encode()
     return _INT[len(data)] + data
 
 
-def _maybe_text(text: str | None) -> bytes:
-    if text is None:
+def maybe_text(value: str | None) -> bytes:
+    """Return a text of a union with null."""
+    if value is None:
         return _NULL
-    data = text.encode()
+    data = value.encode()
     return _SOME_LENGTH[len(data)] + data
 
 

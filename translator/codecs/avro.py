@@ -50,6 +50,11 @@ class AvroCodec:
     def __init__(self, header: bytes = HEADER) -> None:
         self._header = header
 
+    @property
+    def header(self) -> bytes:
+        """The bytes that every value begins with."""
+        return self._header
+
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         return [Record(record_key(event), _datum.encode_datum(event, self._header), record_headers(event))]
 

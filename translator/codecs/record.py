@@ -30,6 +30,11 @@ def record_key(event: ChangeEvent) -> bytes:
     return msgspec.json.encode(parts)
 
 
+def record_key_head(source: str, db: str | None, schema: str | None, table: str | None) -> bytes:
+    """Return the key of a table's records without its last member and its end."""
+    return msgspec.json.encode([source, db, schema, table])[:-1]
+
+
 def record_headers(event: ChangeEvent) -> Headers:
     """Headers for filtering without decoding; a header whose field is null is left out."""
     first, last = _SHARED_HEADERS[
@@ -38,11 +43,11 @@ def record_headers(event: ChangeEvent) -> Headers:
     return [*first, ("cdc-id", event.id.encode()), *last]
 
 
-_Shared: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, str, str | None]
+SharedHeaders: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, str, str | None]
 
 
-def _shared_headers(shared: _Shared) -> tuple[Headers, Headers]:
-    """The headers before and after the one that differs from event to event."""
+def shared_headers(shared: SharedHeaders) -> tuple[Headers, Headers]:
+    """The headers before and after the one that differs from event to event: of kind, op, table, source, schema id."""
     kind, op, db, schema, table, source, schema_id = shared
     name = ".".join(level for level in (db, schema, table) if level)
     first = [("cdc-kind", kind), ("cdc-op", op), ("cdc-table", name or None), ("cdc-source", source)]
@@ -54,7 +59,7 @@ def _present(headers: Iterable[tuple[str, str | None]]) -> Headers:
 
 
 # 0.4 us; 1.5 us when all headers are made anew for every event.
-_SHARED_HEADERS = Memo(_shared_headers)
+_SHARED_HEADERS = Memo(shared_headers)
 
 
 RECORD_OVERHEAD = 512
