@@ -3,7 +3,8 @@
 #   docker build --target translator -t cdc-translator:0.1.0 .
 #   docker build --target spark-sink -t cdc-spark-sink:0.1.0 .
 #
-# Every package comes from requirements.lock, by hash; every jar is held against dev/jars.sha256; nothing is compiled.
+# Every package comes from requirements.lock, by hash; every jar is held against dev/jars.sha256; every crate of the one
+# thing that is compiled, the translator's native path, against dev/crates.sha256.
 # Both images run as user 10001 and write only below /tmp, so the root file system may be read-only. Faust comes in no
 # wheel for arm64, so elsewhere than on amd64: docker build --platform linux/amd64.
 
@@ -47,12 +48,27 @@ COPY spark_sink spark_sink
 RUN /build/venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/own .
 
 
+# -- the native path of the translator; the compiler stays behind
+
+FROM ${PYTHON_IMAGE} AS native
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends cargo-web rustc-web gcc libc6-dev \
+ && rm -rf /var/lib/apt/lists/*
+WORKDIR /build
+COPY translator/_native translator/_native
+COPY dev/__init__.py dev/java.py dev/jars.py dev/native.py dev/crates.sha256 dev/
+RUN CDC_CACHE=/build/cache python3 -m dev.native --must
+
+
 # -- translator
 
 FROM wheels AS translator-packages
 RUN python3 -m venv --without-pip /opt/cdc \
  && /build/venv/bin/pip --python /opt/cdc/bin/python install --no-index --no-deps /build/wheels/*.whl /build/own/*.whl \
  && /build/venv/bin/pip --python /opt/cdc/bin/python check
+COPY --from=native /build/translator/_native/rows.abi3.so /build/
+RUN cp rows.abi3.so /opt/cdc/lib/python3*/site-packages/translator/_native/ \
+ && /opt/cdc/bin/translator --version | grep --quiet native
 
 FROM base AS translator
 LABEL org.opencontainers.image.title="CDC Translator" \

@@ -37,6 +37,7 @@ lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy --strict
+	@$(BIN)/python -m dev.native --check
 
 fmt: setup ## Mend style and format where a tool can.
 	@$(BIN)/ruff check --fix .

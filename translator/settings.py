@@ -253,6 +253,11 @@ class Settings(Section):
         description="By code, what a message does that cannot be translated. Default: it becomes a dead letter. "
         "hold_table: later messages of its table follow it, until they are replayed in order.",
     )
+    native: Literal["auto", "off"] = Field(
+        default="auto",
+        description="auto: common messages take the native path where it was built, to the same bytes. The environment "
+        "variable CDC_NATIVE=off turns it off, too.",
+    )
     web: Web = Web()
     metrics: MetricsSettings = MetricsSettings()
     timing: Timing = Timing()

@@ -16,7 +16,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "cdc_core": ("errors", "config", "envelope", "kafka_settings"),
     "translator": (
         *("errors", "options", "message", "services", "settings"),
-        *("values", "codecs", "dialects", "translation"),
+        *("values", "_native", "codecs", "dialects", "translation"),
         *("kafka", "state", "service", "operations", "commands", "__main__"),
     ),
     "spark_sink": (
@@ -28,7 +28,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 PROGRAMS = ("translator", "spark_sink")
 
 # These do no I/O and know no configuration: what they need to look up arrives as a callable.
-PURE = frozenset({"message", "values", "codecs", "dialects", "translation"})
+PURE = frozenset({"message", "values", "_native", "codecs", "dialects", "translation"})
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})
 
 # Siblings: neither knows the other, though one of them has to stand first.

@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from translator._native import way
 from translator.commands.audit import audit
 from translator.commands.capture import capture
 from translator.commands.check import check
@@ -24,7 +25,9 @@ from translator.errors import CdcError, ConfigError
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="cdc-translator", prog_name="translator")
+@click.version_option(
+    package_name="cdc-translator", prog_name="translator", message=f"%(prog)s, version %(version)s, {way()}"
+)
 def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 

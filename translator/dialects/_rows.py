@@ -70,6 +70,10 @@ class Columns:
         self._converters = ConvertersOr(known, other)
         self._needed = [(name, convert) for name, convert in known.items() if convert is not None]
 
+    def converter(self, name: str) -> Converter | None:
+        """Return the converter of a column; None where its values stay as they are."""
+        return self._converters[name]
+
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
         """Build the same image as `build_image`, looking only at the columns of a whole row that need a conversion."""
         if row.keys() != self.names:

@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from cdc_core.envelope import schema_text
-from translator import dialects
+from translator import _native, dialects
 from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
@@ -22,8 +22,10 @@ from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
 from translator.service.metrics import Metrics
+from translator.service.resolve import Outputs
 from translator.settings import Settings, Source
 from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.native_path import NativePath, native_path
 from translator.translation.source_order import NativeOrder
 from translator.translation.translate import Translator
 
@@ -46,6 +48,27 @@ def _translator(source: Source, settings: Settings, catalog: MetadataCatalog) ->
     dialect = dialects.build(source.dialect, setup, source.options)
     order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
     return Translator(source.name, dialect, limits, order)
+
+
+def build_native_paths(
+    settings: Settings, translators: Mapping[str, Translator], outputs: Outputs
+) -> dict[str, NativePath]:
+    """The native path of each source that has one; the log says why others have none."""
+    canonical, *projections = outputs.events
+    paths = {}
+    for source, translator in translators.items():
+        if settings.native == "off":
+            found: NativePath | str = "native: off"
+        elif projections:
+            found = "there are projections"
+        else:
+            found = native_path(translator, canonical.codec, canonical.to.max_bytes)
+        if isinstance(found, str):
+            log.info("native path", source=source, taken="nothing", reason=found)
+        else:
+            log.info("native path", source=source, taken="common rows", way=_native.way())
+            paths[source] = found
+    return paths
 
 
 def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambda _: HEADER) -> dict[str, Codec]:

@@ -15,7 +15,14 @@ from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import producer_config
 from translator.kafka.subscription import subscribe
 from translator.kafka.topic_reader import TopicReader
-from translator.service.assembly import avro_header, build_codecs, build_translators, fetch_schema, open_transactions
+from translator.service.assembly import (
+    avro_header,
+    build_codecs,
+    build_native_paths,
+    build_translators,
+    fetch_schema,
+    open_transactions,
+)
 from translator.service.components import Components
 from translator.service.delivery.at_least_once import open_delivery
 from translator.service.delivery.base import Delivery
@@ -93,6 +100,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     compacted = {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)}
     reader = TopicReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
+    native = build_native_paths(settings, translators, target.outputs)
     waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
     confirm = partial(delivery.confirm, output.metadata_topic)
     letters = output.dead_letter_topic
@@ -113,7 +121,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         delivery=delivery,
         metrics=metrics,
         waiter=waiter,
-        pipeline=Pipeline({}, target, catalog, delivery, contradictions, waiter, holds),
+        pipeline=Pipeline({}, target, catalog, delivery, contradictions, waiter, holds, native),
         outdated=set(),
         target=target,
         holds=holds,

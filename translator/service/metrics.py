@@ -36,6 +36,8 @@ class BatchAccount(Struct):
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """By projection and code: translated, but without a form there."""
+    native: Tallies[str] = field(default_factory=Tallies)
+    """By what the native path did with a record: took it, or left it to the plain way for a reason."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Counts the events of a record."""
@@ -101,6 +103,9 @@ class Metrics:
         self._refused = counter(
             "cdc_records_refused_total", "Raw records translated, but dead letters of a projection.", "output", "code"
         )
+        self._native = counter(
+            "cdc_native_messages_total", "Raw records of sources with a native path: taken, or why not.", "outcome"
+        )
         self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
         self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
         self.transactions = Summary(
@@ -147,6 +152,7 @@ class Metrics:
             (self._skipped, account.skipped),
             (self._events, account.events),
             (self._written, account.written),
+            (self._native, account.native),
         ):
             for label, count in tallies.items():
                 family.labels(*where, label).inc(count)

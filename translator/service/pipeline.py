@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Protocol
 
 import structlog
 from msgspec import Struct
 
+from translator._native.layout import TakenMessage
 from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.kafka.partitioner import output_partition, output_place
@@ -16,12 +18,13 @@ from translator.message import Learned, Message, Needs, Skip
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.metrics import BatchAccount
-from translator.service.resolve import Outputs, OutputTopic, Resolver, Translation
+from translator.service.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.schema_announcements import SchemaAnnouncements
 from translator.state.contradiction_marks import Contradictions
 from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.native_path import NativePath
 from translator.translation.partition_guards import Guards
 from translator.translation.translate import RUN, Events, Translator, tables_of
 
@@ -99,10 +102,11 @@ class Pipeline:
         contradictions: Contradictions,
         waiter: MetadataWaiter,
         holds: Holds | None = None,
+        native: Mapping[str, NativePath] | None = None,
     ) -> None:
         self._routes: dict[str, Route] = {}
         self._target = target
-        self._resolver = Resolver(target.outputs, catalog)
+        self._resolver = Resolver(target.outputs, catalog, native)
         self._announcements = SchemaAnnouncements(target.outputs.schemas.topic, catalog, delivery)
         self._delivery = delivery
         self._contradictions = contradictions
@@ -141,12 +145,10 @@ class Pipeline:
         messages = [_message(route, topic, partition, record) for record in records]
         try:
             while messages:
-                translations = self._resolver.resolve_run(route.translator, messages[:RUN])
-                run, messages = messages[: len(translations)], messages[len(translations) :]
-                for message, translation in zip(run, translations, strict=True):
-                    context = MessageContext(message, route.translator, batch, place)
-                    await self._process_message(context, translation)
-                    await batch.end_message(message.offset)
+                run = self._resolver.resolve_run(route.translator, messages[:RUN], account.native)
+                contexts = [MessageContext(message, route.translator, batch, place) for message in messages[: len(run)]]
+                messages = messages[len(run) :]
+                await self._process_run(contexts, run)
         except WaitCancelled:
             self._given_back.add((topic, partition))
             batch.abandon()
@@ -165,6 +167,36 @@ class Pipeline:
         self._holds.forget()
         self._given_back.clear()
         self._waits.resume()
+
+    async def _process_run(self, contexts: Sequence[MessageContext], run: Sequence[Resolved]) -> None:
+        """Process messages of a partition in order; those that the native path took in one go."""
+        for plain, group in groupby(zip(contexts, run, strict=True), key=_is_plain):
+            pairs = list(group)
+            if not plain and pairs[0][0].partition not in self._holds:
+                await self._write_taken(*zip(*pairs, strict=True))
+                continue
+            for context, resolved in pairs:
+                await self._process_message(context, self._plainly(context, resolved))
+                await context.batch.end_message(context.message.offset)
+
+    def _plainly(self, context: MessageContext, resolved: Resolved) -> Translation | Learned | Needs:
+        """Return the translation of a message by the plain way: holds want to know its tables."""
+        if isinstance(resolved, (Translation, Learned, Needs)):
+            return resolved
+        return self._resolver.resolve(context.translator, context.message)
+
+    async def _write_taken(self, contexts: Sequence[MessageContext], taken: Sequence[TakenMessage]) -> None:
+        last = contexts[-1]
+        account, to = last.batch.account, self._target.outputs.events[0].to
+        records = [record for message in taken for record in message.records]
+        await last.batch.send(to.topic, last.partition_in(to), records)
+        await last.batch.end_message(last.message.offset, len(taken))
+        for message in taken:
+            account.changes[message.operation.counted] += len(message.records)
+            if message.ts_commit_us is not None:
+                account.newest_us = message.ts_commit_us
+        account.translated += len(taken)
+        account.written[to.topic] += len(records)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
         """Write what becomes of a message, and count it.
@@ -280,6 +312,10 @@ class Pipeline:
 def raw_bytes(records: Sequence[RawRecord]) -> int:
     """Keys and values of a batch."""
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
+
+
+def _is_plain(pair: tuple[MessageContext, Resolved]) -> bool:
+    return isinstance(pair[1], (Translation, Learned, Needs))
 
 
 def _message(route: Route, topic: str, partition: int, record: RawRecord | Any) -> Message:

@@ -6,6 +6,7 @@ that went through steps of its own would judge the service by a copy. Nothing is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -13,13 +14,18 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
+from translator._native.layout import TakenMessage
 from translator.codecs.record import Record, record_size
 from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip
 from translator.state.metadata_topic import document_record
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.native_path import NativePath
 from translator.translation.translate import Encoder, Events, Result, Translator
+
+NEW_SCHEMA = "new schema"
+"""The reason for leaving the first messages of a schema to the plain way."""
 
 UNBOUNDED = 2**63 - 1
 """As `max_bytes`: of what is no topic."""
@@ -76,18 +82,61 @@ class Translation(Struct, frozen=True, gc=False):
         return [] if isinstance(records, DeadLetter) else records
 
 
-class Resolver:
-    """Resolves messages for one set of outputs. What metadata teach, the catalog learns."""
+Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
+"""The result for a message of a run."""
 
-    def __init__(self, outputs: Outputs, catalog: MetadataCatalog) -> None:
+TAKEN = "taken"
+"""The outcome of a message that the native path translated; of any other it is the reason why it did not."""
+
+
+class Resolver:
+    """Resolves messages for one set of outputs. What metadata teach, the catalog learns.
+
+    Args:
+        native: the native path of each source that has one, to the canonical topic.
+    """
+
+    def __init__(
+        self, outputs: Outputs, catalog: MetadataCatalog, native: Mapping[str, NativePath] | None = None
+    ) -> None:
         self._outputs = outputs
         self._catalog = catalog
+        self._native = native or {}
 
-    def resolve_run(self, translator: Translator, messages: Sequence[Message]) -> list[Translation | Learned | Needs]:
-        """Resolve messages in order; only the last may teach or need metadata, and is left for `resolve`.
+    def resolve_run(
+        self, translator: Translator, messages: Sequence[Message], outcomes: Counter[str]
+    ) -> Sequence[Resolved]:
+        """Resolve messages of a partition, in order; only the last may teach or need metadata, for `resolve` to go on.
 
         What a message teaches is learned in its turn, when those before it were written: `Translator.translate_run`.
+
+        Args:
+            outcomes: counts what the native path did, where the source has one.
         """
+        path = self._native.get(translator.source)
+        if path is None:
+            return self._resolve_plainly(translator, messages)
+        found = [self._announced(taken) for taken in path.take(messages)]
+        left = [message for message, taken in zip(messages, found, strict=True) if isinstance(taken, str)]
+        plain = iter(self._resolve_plainly(translator, left) if left else ())
+        run: list[Resolved] = []
+        for taken in found:
+            resolved = next(plain) if isinstance(taken, str) else taken
+            outcomes[taken if isinstance(taken, str) else TAKEN] += 1
+            run.append(resolved)
+            if isinstance(resolved, (Learned, Needs)):
+                break
+        return run
+
+    def _announced(self, taken: TakenMessage | str) -> TakenMessage | str:
+        """Leave a message to the plain way that names a schema which is still to be announced."""
+        if isinstance(taken, str) or taken.operation.schema_key is None:
+            return taken
+        return taken if self._catalog.is_announced(taken.operation.schema_key) else NEW_SCHEMA
+
+    def _resolve_plainly(
+        self, translator: Translator, messages: Sequence[Message]
+    ) -> list[Translation | Learned | Needs]:
         results = translator.translate_run(messages)
         return [
             result if isinstance(result, (Learned, Needs)) else self._resolved(translator, message, result)

@@ -105,6 +105,11 @@ class Translator:
         self._order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
 
+    @property
+    def native_order(self) -> bool:
+        """Say whether rows are ordered by the source's own sequence, and not as they arrive."""
+        return self._order is not None
+
     def translate(self, message: Message) -> Result:
         """The result for one message. Never raises: an unexpected exception is a dead letter INTERNAL."""
         (result,) = self.translate_run((message,))

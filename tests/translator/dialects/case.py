@@ -42,10 +42,14 @@ def outcome_of(case: Path) -> Any:
     return json.loads(msgspec.json.encode(_described(outcome)))
 
 
-def opened(case: Path) -> tuple[Dialect, Message]:
-    """The dialect of the case, which has learned what there is to learn, and the message."""
+def opened(case: Path, **changed: object) -> tuple[Dialect, Message]:
+    """The dialect of the case, which has learned what there is to learn, and the message.
+
+    Args:
+        changed: options beside those of the case.
+    """
     learned: dict[str, object] = {}
-    dialect = build(case.parent.name, _setup(case, learned), _json(case / "options.json", {}))
+    dialect = build(case.parent.name, _setup(case, learned), {**_json(case / "options.json", {}), **changed})
     for path in sorted(case.glob("metadata*")):
         _learn(dialect, path, learned)
     for number, schema in _json(case / "schemas.json", {}).items():

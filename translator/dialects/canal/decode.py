@@ -22,10 +22,11 @@ from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_change
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
 from translator.dialects.canal.delete_forms import FormGuard
 from translator.dialects.canal.envelope_fields import Head, read_head, table_of
-from translator.dialects.canal.fast_path import Body, QuickReader, head_of
+from translator.dialects.canal.fast_path import DEPTH, Body, QuickReader, head_of
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
+from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
@@ -95,6 +96,7 @@ class Canal:
         self._continuity = continuity_of(chosen)
         self._guard = partial(ContinuityGuard, setup.source, remedy(chosen), complete=self._complete)
         self._quick = QuickReader(self._layouts, setup.limits, chosen.profile)
+        self._options = chosen
 
     def guard(self) -> Guard | None:
         """The check that updates follow from each other, for one partition; under `auto`, hints on what to declare."""
@@ -114,6 +116,12 @@ class Canal:
         """Return the changes of a message, or a Skip where there is no message in the record."""
         read = self._quick.read(message.value) if message.value else None
         return self.decode_plainly(message) if read is None else self._quickly(*read)
+
+    def native_rows(self) -> CanalNativeRows | None:
+        """Return the part for the native path; None unless the writer is declared, and rows name all columns."""
+        if self._auto or not self._complete or self._limits.json_depth < DEPTH:
+            return None
+        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The tables of all bodies of a record.

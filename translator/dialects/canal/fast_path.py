@@ -54,7 +54,7 @@ class Body(Struct, gc=False):
 
 _decode = msgspec.json.Decoder(Body).decode
 _encode = msgspec.json.Encoder().encode
-_DEPTH = 3
+DEPTH = 3
 """The depth of a message's nesting: the object, an array of rows, a row."""
 _LONG = 65_536
 """Bytes of a member that is not worth keeping as the key of a compiled layout."""
@@ -67,9 +67,9 @@ class QuickReader:
         self._marked = _MARKED.get(profile, _named)
         self._layouts = layouts
         self._limits = limits
-        self._layout = lru_cache(maxsize=LAYOUTS)(self._compile)
+        self._layout = lru_cache(maxsize=LAYOUTS)(self.compile)
         # No message of so few bytes can pass the limits: a row has two bytes at the least, a cell six (`"":"",`).
-        self._small = 0 if limits.json_depth < _DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
+        self._small = 0 if limits.json_depth < DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
 
     def read(self, value: bytes) -> tuple[Body, Layout] | None:
         """The message and the layout of its table; None when the plain way must read it."""
@@ -100,12 +100,13 @@ class QuickReader:
             max(len(body.data), len(old)) <= limits.rows
             and max(map(len, body.data)) <= limits.columns
             and max([len(row) for row in old if row], default=0) <= limits.columns
-            and limits.json_depth >= _DEPTH
+            and limits.json_depth >= DEPTH
         )
 
-    def _compile(
+    def compile(
         self, db: str | None, table: str, types: bytes, sql_types: bytes, pk_names: tuple[str, ...]
     ) -> Layout | None:
+        """The layout of a table; None where the plain way must find the words for what is wrong with it."""
         try:
             parsed = {"mysqlType": self._flat(types), "pkNames": list(pk_names)}
             if sql_types not in (b"", b"null"):
@@ -136,6 +137,11 @@ _MARKED: Mapping[str, Callable[[Body], bool]] = {
     "auto": lambda body: True,
 }
 """Profile -> whether a message may have a mark (`marks.py`), which only the plain way looks for."""
+
+
+def has_marks(profile: str) -> bool:
+    """Return whether values of a message, beside its members, may show another writer than the declared one."""
+    return _MARKED.get(profile) is _not_of_canal
 
 
 def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:

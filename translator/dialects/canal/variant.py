@@ -52,6 +52,17 @@ class Era(Struct, frozen=True):
     no_dts: bool = False
 
 
+class EraSpan(Struct, frozen=True):
+    """The era of all messages whose `ts`, in milliseconds, is within bounds."""
+
+    low: int
+    high: int
+    era: Era
+
+
+_ALWAYS = (-(2**63), 2**63 - 1)
+"""The bounds of an era that has none: also of messages without `ts`."""
+
 EraOf: TypeAlias = Callable[[int | None], Era]
 """From the `ts` of a message (milliseconds), None where it has none."""
 
@@ -64,8 +75,8 @@ _NEAR = "its ts is missing or too near to the restart to tell which is which"
 _AUTO = "one message cannot tell which is which: declare the writer in place of profile auto"
 
 
-def era_of(options: Options) -> EraOf:
-    """The rule that the options declare, for messages without a mark."""
+def era_of(options: Options) -> partial[Era]:
+    """The rule that the options declare, for messages without a mark: an `EraOf`."""
     legacy = _LEGACY[options.legacy_update_direction]
     instance = options.instance
     if options.profile == "auto":
@@ -82,6 +93,16 @@ def era_of(options: Options) -> EraOf:
         return partial(_always, legacy)
     tolerance = options.restart_tolerance // timedelta(milliseconds=1)
     return partial(_around, legacy, _milliseconds(min(switches)), tolerance)
+
+
+def era_spans(options: Options) -> tuple[EraSpan, ...]:
+    """The spans in which the rule of `era_of` gives one era; between them it depends on the message."""
+    rule = era_of(options)
+    if rule.func is _always:
+        return (EraSpan(*_ALWAYS, *rule.args),)
+    legacy, switch, tolerance = rule.args
+    earliest, latest = _ALWAYS
+    return EraSpan(earliest, switch - tolerance - 1, legacy), EraSpan(switch + tolerance + 1, latest, _CURRENT)
 
 
 def _always(era: Era, ts: int | None) -> Era:

@@ -48,7 +48,7 @@ class _Batch(InFlight):
         if error is not None:
             self.error = write_failure(message.topic(), error)
 
-    async def end_message(self, offset: int) -> None:
+    async def end_message(self, offset: int, count: int = 1) -> None:
         """Nothing: the offsets of whole batches are committed."""
 
     def abandon(self) -> None:

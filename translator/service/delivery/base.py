@@ -39,8 +39,8 @@ class Batch(Protocol):
         """
         ...
 
-    async def end_message(self, offset: int) -> None:
-        """Tell that everything of the message at this raw offset was sent."""
+    async def end_message(self, offset: int, count: int = 1) -> None:
+        """Tell that everything of the message at this raw offset was sent, and of those before it, `count` in all."""
         ...
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ class _Batch(InFlight):
         super().__init__(account, acknowledge)
         self._delivery = delivery
         self.membership = membership
-        self.held: list[tuple[str, int, Sequence[Record], Report]] = []  # what its present message has to write
+        self.held: list[tuple[str, int, Sequence[Record], Report]] = []  # what its present messages have to write
         self.messages = 0  # that are in a transaction
 
     async def send(
@@ -70,9 +70,9 @@ class _Batch(InFlight):
         """
         self.held.append((topic, partition, records, with_offset(self._delivery.report, on_stored)))
 
-    async def end_message(self, offset: int) -> None:
-        """Write the message into the present transaction, whole and with its offset."""
-        await self._delivery.write_message(self, offset)
+    async def end_message(self, offset: int, count: int = 1) -> None:
+        """Write the messages into the present transaction, whole and with the offset of the last."""
+        await self._delivery.write_messages(self, offset, count)
 
     def abandon(self) -> None:
         """Take no more. The messages that ended stand, with their offset: the next owner goes on behind them."""
@@ -166,8 +166,8 @@ class ExactlyOnceDelivery:
         """Never acknowledge the last batch of its partition, of which no message has ended."""
         self._queues.remove(batch)
 
-    async def write_message(self, batch: _Batch, offset: int) -> None:
-        """Write what a batch holds of a message, and note its offset, both in the present transaction."""
+    async def write_messages(self, batch: _Batch, offset: int, count: int) -> None:
+        """Write what a batch holds, of so many messages, and note the last offset, both in the present transaction."""
         while not self._takes(batch.membership):
             await self._writer.pause()
         self._membership = batch.membership
@@ -177,7 +177,7 @@ class ExactlyOnceDelivery:
             await self._writer.write(topic, partition, records, report)
         self._writing -= 1
         batch.held.clear()
-        batch.messages += 1
+        batch.messages += count
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:

@@ -47,7 +47,7 @@ class _Batch(InFlight):
 
         return report
 
-    async def end_message(self, offset: int) -> None:
+    async def end_message(self, offset: int, count: int = 1) -> None:
         """Nothing: the offsets of whole batches are acknowledged."""
 
     def abandon(self) -> None:

@@ -1,0 +1,169 @@
+"""`python -m dev.native [--must | --check]`: builds the native path (`translator/_native`), or checks its source.
+
+Its crates are those of dev/crates.sha256 and no others: exact versions, whose checksums cargo compares with what it
+fetches. (A Cargo.lock says the same and the address of a registry, which is the business of each machine.) What was
+built stays in the user's cache under the hash of its source, so that the next checkout takes it from there.
+
+The extension is optional: where it cannot be built, one line says why, what that costs and how to get it, and the exit
+code is 0; with `--must` it is 1. `--check` runs rustfmt and clippy where they are there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from dev.jars import cache, only_one
+
+ROOT = Path(__file__).parents[1]
+CRATE = ROOT / "translator" / "_native"
+BUILT = CRATE / "rows.abi3.so"
+CHECKSUMS = ROOT / "dev" / "crates.sha256"
+SOURCES = (CRATE / "Cargo.toml", CRATE / "rustfmt.toml", CHECKSUMS, *sorted((CRATE / "src").glob("*.rs")))
+
+LIBRARY = {"Darwin": "librows.dylib"}.get(platform.system(), "librows.so")
+COST = "without the native path, a message costs up to ten times as much processor time (docs/native.md)"
+GET_CARGO = "install Rust (https://rustup.rs; Debian: sudo apt-get install cargo-web rustc-web), then: make setup"
+
+
+class NativeError(Exception):
+    """The extension cannot be built; the message says why."""
+
+
+class CratesError(NativeError):
+    """Its crates cannot be had: no registry answers, or it has others than are listed."""
+
+
+def build() -> Path:
+    """Return the extension, built from the present source or taken from the cache, in its place in the checkout.
+
+    Raises:
+        NativeError: there is no cargo, a crate is another than the list says, or the compiler failed.
+    """
+    kept = cache() / f"native-{_source_hash()}"
+    with only_one(kept):
+        if not kept.is_file():
+            if shutil.which("cargo") is None:
+                raise NativeError(f"cargo was not found: {GET_CARGO}")
+            _compile(kept)
+    if not BUILT.is_file() or BUILT.read_bytes() != kept.read_bytes():
+        # In one rename: another process may have the old one loaded.
+        fresh = BUILT.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(kept, fresh)
+        fresh.rename(BUILT)
+    return BUILT
+
+
+def check() -> None:
+    """Hold the source against rustfmt and clippy, once for each state of it; without its crates, rustfmt alone.
+
+    Raises:
+        NativeError: one of them complains.
+    """
+    if shutil.which("rustfmt") is None or shutil.which("cargo-clippy") is None:
+        return
+    stamp = cache() / f"native-{_source_hash()}.checked"
+    if stamp.exists():
+        return
+    _run(["cargo", "fmt", "--check"], CRATE)
+    try:
+        with only_one(stamp), _locked_crate() as crate:
+            _run(["cargo", "clippy", "--locked", "--quiet", "--", "--deny", "warnings"], crate)
+    except CratesError as error:
+        print(f"native: clippy was not asked: {error}", file=sys.stderr)
+        return
+    stamp.touch()
+
+
+def checksums(text: str) -> Mapping[str, str]:
+    """Return the checksum of each crate, by name and version, from lines as sha256sum writes them."""
+    pairs = (line.split() for line in text.splitlines())
+    return {crate: checksum for checksum, crate in pairs}
+
+
+def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
+    """Return what a Cargo.lock names and the list does not, or otherwise, in words."""
+    packages = tomllib.loads(lock)["package"]
+    found = {f"{p['name']}-{p['version']}": p["checksum"] for p in packages if "checksum" in p}
+    return [
+        *(f"{crate} is not in the list" for crate in sorted(found.keys() - wanted.keys())),
+        *(f"{crate} of the list is not used" for crate in sorted(wanted.keys() - found.keys())),
+        *(
+            f"{crate} has another checksum"
+            for crate in sorted(found)
+            if wanted.get(crate, found[crate]) != found[crate]
+        ),
+    ]
+
+
+@contextmanager
+def _locked_crate() -> Iterator[Path]:
+    """Give a copy of the crate with a Cargo.lock of exactly the listed crates: cargo fetches no others for it."""
+    with tempfile.TemporaryDirectory() as folder:
+        crate = Path(folder, "crate")
+        shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("*.so", "*.py*", "__pycache__", "Cargo.lock"))
+        lock, wanted = crate / "Cargo.lock", checksums(CHECKSUMS.read_text())
+        _run(["cargo", "generate-lockfile", "--quiet"], crate, CratesError)
+        # The newest that fit were chosen; the list may name older ones.
+        versions = dict(name.rsplit("-", 1) for name in wanted)
+        for package in tomllib.loads(lock.read_text())["package"]:
+            name, version = package["name"], package["version"]
+            if versions.get(name, version) != version:
+                _run(["cargo", "update", "--quiet", "--package", name, "--precise", versions[name]], crate, CratesError)
+        if differs := differences(lock.read_text(), wanted):
+            raise CratesError(f"other crates than dev/crates.sha256 lists: {'; '.join(differs)}")
+        _run(["cargo", "fetch", "--locked", "--quiet"], crate, CratesError)
+        yield crate
+
+
+def _compile(to: Path) -> None:
+    print("native: compiling the native path (a minute, once)", file=sys.stderr)
+    with _locked_crate() as crate:
+        _run(["cargo", "build", "--release", "--locked", "--quiet"], crate)
+        made = crate / "target" / "release" / LIBRARY
+        fresh = to.with_suffix(".new")
+        shutil.copyfile(made, fresh)
+        fresh.rename(to)
+
+
+def _run(command: Sequence[str], folder: Path, failure: type[NativeError] = NativeError) -> None:
+    environment = {**os.environ, "PYO3_PYTHON": sys.executable, "CARGO_TERM_COLOR": "never"}
+    environment.pop("CARGO_TARGET_DIR", None)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise failure(f"{' '.join(command)} failed:\n{done.stderr or done.stdout}")
+
+
+def _source_hash() -> str:
+    found = hashlib.sha256(f"{platform.system()} {platform.machine()}".encode())
+    for path in SOURCES:
+        found.update(path.name.encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        if "--check" in arguments:
+            check()
+        else:
+            build()
+    except NativeError as error:
+        if arguments:
+            print(f"native: {error}", file=sys.stderr)
+            return 1
+        BUILT.unlink(missing_ok=True)  # of another state of the source
+        print(f"native: not built; {COST}. {error}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

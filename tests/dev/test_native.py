@@ -1,0 +1,91 @@
+"""The build of the native path: from the listed crates only, and never an error for the lack of cargo."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dev import native
+from dev.native import checksums, differences
+
+LOCK = """
+[[package]]
+name = "ours"
+version = "0.1.0"
+
+[[package]]
+name = "ryu"
+version = "1.0.20"
+source = "a registry"
+checksum = "aa"
+
+[[package]]
+name = "proc-macro2"
+version = "1.0.9"
+source = "a registry"
+checksum = "bb"
+"""
+LIST = "bb  proc-macro2-1.0.9\naa  ryu-1.0.20\n"
+
+
+def test_the_listed_crates_are_fine() -> None:
+    assert [] == differences(LOCK, checksums(LIST))
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ("bb  proc-macro2-1.0.9\n", "ryu-1.0.20 is not in the list"),
+        (f"{LIST}cc  other-2.0.0\n", "other-2.0.0 of the list is not used"),
+        (LIST.replace("aa", "dd"), "ryu-1.0.20 has another checksum"),
+    ],
+)
+def test_any_other_crate_is_told(listed: str, said: str) -> None:
+    assert [said] == differences(LOCK, checksums(listed))
+
+
+def test_without_cargo_one_line_says_what_is_missing(tmp_path: Path) -> None:
+    """What it costs and how to get it, too; the set-up goes on. An extension of another state of the source goes."""
+    stale = tmp_path / "rows.abi3.so"
+    stale.touch()
+    program = """
+import pathlib, sys
+from dev import native
+
+native.BUILT = pathlib.Path(sys.argv[1])
+sys.exit(native.main([]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, stale],
+        cwd=native.ROOT,
+        env={"PATH": str(tmp_path), "CDC_CACHE": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    for part in ("not built", "processor time", "cargo was not found", "rustup", "make setup"):
+        assert part in line
+    assert not stale.exists()
+
+
+def test_what_was_built_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CDC_CACHE", str(tmp_path))
+    monkeypatch.setattr(native, "BUILT", tmp_path / "rows.abi3.so")
+    monkeypatch.setattr(native, "_compile", lambda to: to.write_bytes(b"compiled"))
+    assert native.build().read_bytes() == b"compiled"
+    monkeypatch.setattr(native, "_compile", lambda to: pytest.fail("compiled again"))
+    native.BUILT.write_bytes(b"of another state")
+    assert native.build().read_bytes() == b"compiled"
+
+
+def test_the_crate_forbids_unsafe_code() -> None:
+    """And names exact versions."""
+    crate = tomllib.loads((native.CRATE / "Cargo.toml").read_text())
+    assert crate["lints"]["rust"]["unsafe_code"] == "forbid"
+    wanted = [spec if isinstance(spec, str) else spec["version"] for spec in crate["dependencies"].values()]
+    assert all(version.startswith("=") for version in wanted), json.dumps(wanted)

@@ -1,0 +1,70 @@
+"""Each kind of cell writes what its converter writes, for every spelling that it takes."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.messages import feed
+from tests.sizes import examples
+from tests.translator.native.test_equality import agree, opened_path
+from translator import _native
+from translator.dialects import build
+from translator.message import Message, Setup
+
+pytestmark = pytest.mark.skipif(
+    _native.absence() is not None,
+    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
+)
+
+TYPES = (
+    *("tinyint", "tinyint unsigned", "smallint", "mediumint", "mediumint unsigned", "int", "int unsigned", "bigint"),
+    *("bigint unsigned", "year", "bit(8)", "bit(1)", "decimal(12,2)", "decimal(5,0)", "decimal(3,3)", "decimal"),
+    *("double", "float", "date", "datetime(6)", "timestamp", "time(3)", "varchar(20)", "json", "blob", "enum('a','b')"),
+)
+NUMBERS = st.from_regex(r"-?[0-9]{1,20}(\.[0-9]{1,10})?", fullmatch=True)
+TIMES = st.from_regex(
+    r"[0-9]{4}-[01][0-9]-[0-3][0-9]([ T][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,10})?)?", fullmatch=True
+)
+CLOCKS = st.from_regex(r"-?[0-9]{2,3}:[0-6][0-9]:[0-6][0-9](\.[0-9]{0,10})?", fullmatch=True)
+CELLS = st.none() | NUMBERS | TIMES | CLOCKS | st.floats().map(repr) | st.integers().map(str) | st.text(max_size=8)
+
+TRANSLATOR, PATH = opened_path(build("canal", Setup("src"), {})) if _native.absence() is None else (None, None)
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@examples(0.5)
+@given(cell=CELLS, changed=CELLS)
+def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> None:
+    """Alone in its row, in the image after and in the one before."""
+    body = {
+        "data": [{"c": cell}],
+        "database": "d",
+        "es": 1000,
+        "id": 7,
+        "isDdl": False,
+        "mysqlType": {"c": type_},
+        "old": [{"c": changed}],
+        "pkNames": None,
+        "sql": "",
+        "table": "t",
+        "ts": 1001,
+        "type": "UPDATE",
+    }
+    assert TRANSLATOR is not None
+    assert PATH is not None
+    value = msgspec.json.encode(body)
+    became = agree(TRANSLATOR, PATH, Message("raw", 0, 5, 1, None, value))
+    assert became in ("taken", "cell")
+
+
+def test_common_cells_are_read_without_their_converter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all columns of the benchmark's table, but for numbers with an exponent."""
+    asked: list[bytes] = []
+    monkeypatch.setattr(
+        "translator.translation.native_path.convert_cell", lambda text, convert: asked.append(text) or b"null"
+    )
+    common = feed("canal", 12, 50)
+    _, path = opened_path(common.dialect)
+    path.take(common.messages)
+    assert [] == [text for text in asked if b"e" not in text]

@@ -1,0 +1,111 @@
+"""The one law of the native path: what it takes is what the plain way makes of the message, byte for byte."""
+
+from collections import Counter
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from bench.messages import feed
+from tests.translator.dialects.case import find_cases, opened
+from tests.translator.native.canal_mutants import mutants, with_two_images
+from translator import _native
+from translator.codecs.avro import AvroCodec
+from translator.codecs.record import Record
+from translator.dialects import build
+from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
+from translator.translation.native_path import NativePath, native_path
+from translator.translation.translate import Events, Translator
+
+pytestmark = pytest.mark.skipif(
+    _native.absence() is not None,
+    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
+)
+
+REASONS = {"shape", "spelling", "layout", "columns", "cell", "key", "size"}
+ROOMY = 1_000_000
+OFF = {"continuity": {"action": "off"}}
+RESTARTED = {"created": "2021-01-01T00:00:00+08:00", "restarted": ["2026-01-05T09:00:00+08:00"]}
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "oss": {"profile": "oss"},
+    "ticdc": {"profile": "ticdc", "timezone": "Asia/Shanghai"},
+    "flink_cdc": {"profile": "flink_cdc"},
+    "dts": {"profile": "dts", **OFF},
+    "dts restarted": {"profile": "dts", "instance": RESTARTED, **OFF},
+    "dts_legacy": {"profile": "dts_legacy", **OFF},
+    "dts_legacy old_is_before": {"profile": "dts_legacy", "legacy_update_direction": "old_is_before", **OFF},
+}
+KEYED = (DeclaredTable("*", key=("column_1", "id")),)
+
+
+def plain(translator: Translator, message: Message) -> list[Record] | None:
+    """The records of a message by the plain way; None where it is no rows."""
+    result = translator.translate(message)
+    if not isinstance(result, Events):
+        return None
+    records = translator.encode(AvroCodec(), message, result)
+    return records if isinstance(records, list) else None
+
+
+def opened_path(dialect: Dialect, max_bytes: int = ROOMY) -> tuple[Translator, NativePath]:
+    translator = Translator("source", dialect, Limits())
+    path = native_path(translator, AvroCodec(), max_bytes)
+    assert isinstance(path, NativePath), path
+    return translator, path
+
+
+def agree(translator: Translator, path: NativePath, message: Message) -> str:
+    """What became of a message, once both ways are held together."""
+    (taken,) = path.take([message])
+    if isinstance(taken, str):
+        assert taken in REASONS, message.value
+        return taken
+    assert plain(translator, message) == taken.records, message.value
+    return "taken"
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("tables", [(), KEYED], ids=["sent key", "declared key"])
+def test_both_ways_agree_on_mutants(name: str, tables: tuple[DeclaredTable, ...]) -> None:
+    source = Setup("source", tables=tables)
+    translator, path = opened_path(build("canal", source, OPTIONS[name]))
+    sparse = [message.value or b"" for message in feed("canal", 12, 60).messages]
+    messages = [*sparse, *map(with_two_images, sparse)]
+    found = Counter(
+        agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"))
+        for offset, value in enumerate(islice(mutants(Random(name), messages), 8 * settings.default.max_examples))
+    )
+    # Neither all taken nor none: such a test would show nothing.
+    assert found["taken"] > found.total() / 20
+    assert {"shape", "columns"} <= found.keys()
+
+
+@pytest.mark.parametrize("columns", [5, 12, 60])
+def test_common_messages_are_taken(columns: int) -> None:
+    given = feed("canal", columns, 200)
+    translator, path = opened_path(given.dialect)
+    assert {agree(translator, path, message) for message in given.messages} == {"taken"}
+
+
+CASES = [case for case in find_cases() if case.parent.name == "canal"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_golden_cases(case: Any) -> None:
+    # The check of continuity looks at changes, and keeps the native path away.
+    dialect, message = opened(case, **OFF)
+    translator = Translator("source", dialect, Limits())
+    path = native_path(translator, AvroCodec(), ROOMY)
+    if isinstance(path, NativePath):
+        agree(translator, path, message)
+    else:
+        assert "options" in path or "check" in path
+
+
+def test_a_record_that_is_too_large_is_left_to_the_plain_way() -> None:
+    given = feed("canal", 12, 1)
+    _, path = opened_path(given.dialect, max_bytes=900)
+    assert ["size"] == path.take(given.messages)

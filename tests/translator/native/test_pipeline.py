@@ -1,0 +1,147 @@
+"""The native path in the pipeline: a batch leaves the same behind, with it and without it."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from bench.messages import feed
+from tests.translator.native.canal_mutants import mutants
+from tests.translator.native.test_equality import ROOMY, opened_path
+from tests.translator.service._pipeline import Record
+from translator import _native
+from translator.codecs.avro import AvroCodec
+from translator.dialects import build
+from translator.dialects.canal.native_rows import CanalNativeRows
+from translator.errors import ErrorCode, FatalError
+from translator.message import Limits, Setup
+from translator.service.delivery.memory import InMemoryDelivery
+from translator.service.metadata_wait import MetadataWaiter
+from translator.service.metrics import BatchAccount, Metrics
+from translator.service.pipeline import Pipeline, Route, Target
+from translator.service.resolve import EventOutput, Outputs, OutputTopic
+from translator.state.contradiction_marks import Contradictions
+from translator.translation import native_path as module
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.native_path import NativePath, native_path
+from translator.translation.translate import Translator
+
+pytestmark = pytest.mark.skipif(
+    _native.absence() is not None,
+    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
+)
+
+TOPICS = {name: OutputTopic(name, 1, ROOMY) for name in ("out", "schemas", "metadata", "letters")}
+OUTPUTS = Outputs((EventOutput(AvroCodec(), TOPICS["out"]),), TOPICS["schemas"], TOPICS["metadata"])
+
+
+class Run:
+    """A pipeline over a delivery in memory, and all that it left behind."""
+
+    def __init__(self, *, native: bool, holds: Iterable[ErrorCode] = ()) -> None:
+        self.translator = Translator("src", build("canal", Setup("src"), {}), Limits())
+        path = native_path(self.translator, AvroCodec(), ROOMY)
+        assert isinstance(path, NativePath)
+        catalog = MetadataCatalog()
+        self.accounts: list[BatchAccount] = []
+        self.delivery = InMemoryDelivery(self.accounts.append)
+        self.pipeline = Pipeline(
+            {"raw": Route(self.translator, "topic-id")},
+            Target(OUTPUTS, TOPICS["letters"], "0", holds=frozenset(holds)),
+            catalog,
+            self.delivery,
+            Contradictions(()),
+            MetadataWaiter(catalog, 1.0, None, print),
+            native={"src": path} if native else None,
+        )
+
+    def of(self, values: Sequence[bytes | None], first: int = 0) -> None:
+        """Let a batch of these values through."""
+        records = [Record(first + n, value) for n, value in enumerate(values)]
+
+        async def through() -> None:
+            assert await self.pipeline.process("raw", 0, records, lambda: None)
+            self.delivery.reap()
+
+        asyncio.run(through())
+
+    @property
+    def left(self) -> object:
+        """What was written, and the accounts without what the native path did."""
+        written = {name: self.delivery.written(name, 0) for name in TOPICS}
+        return written, [replace(account, native=type(account.native)()) for account in self.accounts]
+
+    @property
+    def taken(self) -> int:
+        return sum(account.native["taken"] for account in self.accounts)
+
+
+def values(count: int) -> list[bytes]:
+    return [message.value or b"" for message in feed("canal", 8, count).messages]
+
+
+@pytest.mark.parametrize("holds", [(), tuple(ErrorCode)], ids=["dead letters", "holds"])
+@pytest.mark.parametrize("seed", range(6))
+def test_batches_leave_the_same_behind(seed: int, holds: tuple[ErrorCode, ...]) -> None:
+    """Common messages and damaged ones, tombstones and statements between them, over several batches."""
+    chance = Random(seed)
+    common = values(40)
+    ddl = json.dumps({"type": "ALTER", "isDdl": True, "database": "shop", "table": "orders", "sql": "alter table x"})
+    damaged = [*islice(mutants(chance, common), 40)]
+    batches = [
+        [chance.choice((*common, *common, chance.choice(damaged), None, ddl.encode())) for _ in range(70)]
+        for _ in range(3)
+    ]
+    runs = Run(native=True, holds=holds), Run(native=False, holds=holds)
+    for number, batch in enumerate(batches):
+        for run in runs:
+            run.of(batch, first=number * 100)
+    native, plain = runs
+    assert native.left == plain.left
+    assert native.taken > 0 or holds  # which may hold the table from the first message on
+    assert plain.taken == 0
+
+
+def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() -> None:
+    run = Run(native=True)
+    run.of(values(40))
+    (account,) = run.accounts
+    assert {"new schema": 32, "taken": 8} == dict(account.native)
+    assert len(run.delivery.written("schemas", 0)) == 1
+
+
+def test_what_is_taken_and_why_not_is_a_metric() -> None:
+    run = Run(native=True)
+    run.of([*values(40), None, b"{}"])
+    metrics = Metrics("0")
+    for account in run.accounts:
+        metrics.account(account)
+    text = metrics.exposition().decode()
+    assert 'cdc_native_messages_total{outcome="taken",partition="0",source="src",topic="raw"} 8.0' in text
+    assert 'outcome="spelling",partition="0",source="src",topic="raw"} 2.0' in text
+
+
+def test_a_difference_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One message in so many goes both ways; here the plain way is another one: of a source with another name."""
+    monkeypatch.setattr(module, "SELF_CHECK_EVERY", 4)
+    given = feed("canal", 8, 5)
+    _, path = opened_path(given.dialect)
+    other = NativePath(Translator("other", given.dialect, Limits()), AvroCodec(), path._reader)
+    assert len(other.take(given.messages[:3])) == 3
+    with pytest.raises(FatalError, match=r"differ \(SHA-256 [0-9a-f]{64} and [0-9a-f]{64}; topic raw.shop.orders"):
+        other.take(given.messages[3:])
+
+
+def test_a_panic_goes_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brought about by a layout without operations, which no dialect gives."""
+    whole = CanalNativeRows.layout
+    monkeypatch.setattr(
+        CanalNativeRows, "layout", lambda self, *spelling: replace(whole(self, *spelling), operations=())
+    )
+    given = feed("canal", 8, 2)
+    _, path = opened_path(given.dialect)
+    assert ["panic", "panic"] == path.take(given.messages)

@@ -1,0 +1,158 @@
+"""Everything that Python tells the native path: layouts of tables, and the form of a source's messages.
+
+A dialect gives a `NativeLayout` in its own terms; `codecs/native_table.py` makes a `NativeTable` of it, in bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
+
+from cdc_core.envelope import TableSchema
+from translator.message import Message, TableName, Writer
+from translator.values.native_kinds import NativeKind
+from translator.values.scalar import Converter
+
+
+class NativeEra(Struct, frozen=True):
+    """The form of a Canal writer's messages whose `ts`, in milliseconds, is within bounds."""
+
+    low: int
+    high: int
+    data_is_before: bool = False
+    """In an update with two images, `data` holds the one before."""
+
+    deleted_in_old: bool = False
+    """A deletion has its row in `old`."""
+
+
+class CanalReading(Struct, frozen=True):
+    """The options of a Canal source, as far as they decide how a common row message is read."""
+
+    eras: tuple[NativeEra, ...]
+    marks: bool
+    """Certain values show another writer than the declared one; the plain way looks for them."""
+
+    tidb: bool
+    """Rows may have the member `_tidb`."""
+
+    gtid_names_transaction: bool
+    value_bytes: int
+    rows: int
+
+
+class LayoutColumn(Struct, frozen=True):
+    """A column: the kind of its cells, and the converter of those of an unusual spelling (None: as they are)."""
+
+    name: str
+    kind: NativeKind
+    convert: Converter | None
+
+
+class LayoutOperation(Struct, frozen=True):
+    """The events of one operation: their letter, who wrote them, whether they name a schema, and their notes."""
+
+    op: str
+    writer: Writer
+    with_schema: bool
+    notes: tuple[str, ...]
+
+
+class NativeLayout(Struct, frozen=True):
+    """The rows of a table, which name all its columns in this order."""
+
+    table: TableName
+    columns: tuple[LayoutColumn, ...]
+    key_columns: tuple[str, ...]
+    key_kind: str
+    schema: TableSchema
+    operations: tuple[Sequence[LayoutOperation | None], ...]
+    """By era, then by operation in the order of the extension; None is left to the plain way."""
+
+
+class NativeColumn(Struct, frozen=True):
+    """As the extension takes it: the name as JSON and as Avro."""
+
+    quoted: bytes
+    avro_name: bytes
+    kind: NativeKind
+    convert: Converter | None
+
+
+class TableOperation(Struct, frozen=True):
+    """As the extension takes it: everything that events of one operation share, in Avro, and their headers."""
+
+    counted: tuple[str | None, str | None, str | None, str]
+    """Database, schema, table and operation, as the account counts events."""
+
+    schema_key: str | None
+    """The key in the schemas topic of the schema that the events name."""
+
+    names: bytes
+    state: bytes
+    schema_id: bytes
+    notes: bytes
+    notes_merged: bytes
+    first_headers: list[tuple[str, str | bytes | None]]
+    last_headers: list[tuple[str, str | bytes | None]]
+
+
+class NativeTable(Struct, frozen=True):
+    """As the extension takes it."""
+
+    columns: tuple[NativeColumn, ...]
+    key: tuple[int, ...]
+    key_kind: bytes
+    record_key: bytes
+    """The record key up to the row's own key."""
+
+    operations: tuple[tuple[TableOperation | None, ...], ...]
+
+
+class TakenMessage(Protocol):
+    """A message that the native path translated: its records, one for each row, and what they have in common."""
+
+    @property
+    def operation(self) -> TableOperation: ...
+
+    @property
+    def records(self) -> list[Any]: ...
+
+    @property
+    def ts_commit_us(self) -> int | None: ...
+
+
+class NativeReader(Protocol):
+    """The native path of one source."""
+
+    def take(
+        self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]
+    ) -> Sequence[TakenMessage | str]:
+        """Return for each message of a partition what became of it: its records, or the reason why it is not taken."""
+        ...
+
+
+class NativeRows(Protocol):
+    """The part of a dialect that the native path asks, for one source."""
+
+    @property
+    def reading(self) -> CanalReading: ...
+
+    def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
+        """Return the layout for the bytes that describe a table in a message; None is left to the plain way.
+
+        Raises:
+            ValueError: the bytes are not what they should be.
+        """
+        ...
+
+
+@runtime_checkable
+class HasNativeRows(Protocol):
+    """A dialect of which the native path can take messages."""
+
+    def native_rows(self) -> NativeRows | None:
+        """Return what it asks; None where the options leave all messages to the plain way."""
+        ...

@@ -1,0 +1,48 @@
+//! The few forms of Avro's binary encoding that an event needs.
+
+/// The first branch of a union with null.
+pub const NULL: u8 = 0;
+/// The second branch of a union with null.
+pub const SOME: u8 = 2;
+
+/// Appends a long: zig-zag, then groups of seven bits, lowest first.
+#[inline]
+pub fn long(out: &mut Vec<u8>, number: i64) {
+    let mut bits = ((number << 1) ^ (number >> 63)) as u64;
+    while bits > 0x7f {
+        out.push(bits as u8 | 0x80);
+        bits >>= 7;
+    }
+    out.push(bits as u8);
+}
+
+/// Appends a text.
+#[inline]
+pub fn text(out: &mut Vec<u8>, text: &[u8]) {
+    long(out, text.len() as i64);
+    out.extend_from_slice(text);
+}
+
+/// Appends a text of a union with null.
+#[inline]
+pub fn maybe_text(out: &mut Vec<u8>, text_or_null: Option<&[u8]>) {
+    match text_or_null {
+        None => out.push(NULL),
+        Some(present) => {
+            out.push(SOME);
+            text(out, present);
+        }
+    }
+}
+
+/// Appends a long of a union with null.
+#[inline]
+pub fn maybe_long(out: &mut Vec<u8>, number: Option<i64>) {
+    match number {
+        None => out.push(NULL),
+        Some(present) => {
+            out.push(SOME);
+            long(out, present);
+        }
+    }
+}

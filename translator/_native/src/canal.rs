@@ -1,0 +1,507 @@
+//! Canal JSON: the members of a message, and which image each of its rows is.
+//!
+//! The rules are those of `translator/dialects/canal`, for a writer whose form was declared.
+
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use memchr::memmem;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use crate::event::{Before, Form, Head, Images, Place, Taken};
+use crate::reason::{Read, Reason};
+use crate::scan::{Cell, Rows, Scanner, Token};
+use crate::table::Table;
+
+/// The types that are taken, by the index of their operation.
+const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
+const UPDATE: usize = 1;
+const DELETE: usize = 2;
+
+/// Compiled layouts that are kept, as many as the plain way keeps.
+const LAYOUTS: usize = 1024;
+/// Bytes that describe a table; more are not worth keeping.
+const LONG: usize = 65_536;
+/// Milliseconds of which the microseconds fit 64 bits.
+const MAX_MS: i64 = i64::MAX / 1000;
+/// Bytes at the end of a message in which its table is looked for, to guess its layout.
+const TAIL: usize = 256;
+
+/// The form of messages during a part of a writer's life, by their `ts` in milliseconds.
+#[derive(FromPyObject)]
+struct Era {
+    low: i64,
+    high: i64,
+    /// In an update with two images, `data` holds the one before.
+    data_is_before: bool,
+    /// A deletion has its row in `old`.
+    deleted_in_old: bool,
+}
+
+/// The options of a source, as far as they decide here.
+#[derive(FromPyObject)]
+struct Options {
+    eras: Vec<Era>,
+    /// The writer names itself by certain values, which only the plain way looks for.
+    marks: bool,
+    /// `_tidb` may stand in a message.
+    tidb: bool,
+    /// `gtid` is that of the transaction.
+    gtid_names_transaction: bool,
+    value_bytes: usize,
+    rows: usize,
+}
+
+/// Translates the common row messages of one source.
+#[pyclass(module = "translator._native.rows")]
+pub struct CanalRows {
+    options: Options,
+    form: Form,
+    layouts: Layouts,
+    /// Makes a cell of its text and its converter.
+    convert_cell: Py<PyAny>,
+    scratch: Scratch,
+}
+
+/// The compiled tables.
+struct Layouts {
+    /// Makes a `NativeTable` of the bytes that describe a table; None where the plain way must read its rows.
+    compile: Py<PyAny>,
+    /// By the name of the table as it is spelled; of each, the descriptions and what they were compiled to.
+    known: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
+    count: usize,
+}
+
+/// The bytes of a message that a layout is compiled of, beside the name of the table.
+struct Description {
+    database: Vec<u8>,
+    types: Vec<u8>,
+    sql_types: Vec<u8>,
+    key: Vec<u8>,
+}
+
+/// Memory that serves one message after the other.
+#[derive(Default)]
+struct Scratch {
+    data: Rows,
+    old: Rows,
+    images: Images,
+    sent: Vec<Option<Token>>,
+}
+
+/// The members of a message but for its rows, which are in `Scratch`. Texts have their quotes.
+#[derive(Default)]
+struct Members<'a> {
+    database: &'a [u8],
+    table: &'a [u8],
+    types: &'a [u8],
+    sql_types: &'a [u8],
+    key: &'a [u8],
+    operation: Option<usize>,
+    es: Option<i64>,
+    ts: Option<i64>,
+    id: Option<i64>,
+    commit_ts: Option<i64>,
+    gtid: Option<&'a [u8]>,
+}
+
+/// A message as it lay in its partition.
+struct Raw<'a> {
+    offset: i64,
+    timestamp_ms: i64,
+    value: &'a [u8],
+}
+
+#[pymethods]
+impl CanalRows {
+    #[new]
+    #[allow(clippy::too_many_arguments)] // the constructor of Python, called with keywords
+    fn new(
+        py: Python<'_>,
+        options: Options,
+        source: String,
+        header: Vec<u8>,
+        max_record: usize,
+        record: Py<PyAny>,
+        compile: Py<PyAny>,
+        convert_cell: Py<PyAny>,
+    ) -> Self {
+        Self {
+            options,
+            form: Form::new(py, header, source, max_record, record),
+            layouts: Layouts { compile, known: HashMap::new(), count: 0 },
+            convert_cell,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        topic: &str,
+        partition: i64,
+        topic_id: &str,
+        messages: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let place = self.form.place(topic, partition, topic_id);
+        let results = PyList::empty(py);
+        for message in messages {
+            let value: Option<Bound<'py, PyBytes>> = message.getattr(intern!(py, "value"))?.extract()?;
+            let raw = Raw {
+                offset: message.getattr(intern!(py, "offset"))?.extract()?,
+                timestamp_ms: message.getattr(intern!(py, "timestamp_ms"))?.extract()?,
+                value: value.as_ref().map(|value| value.as_bytes()).unwrap_or_default(),
+            };
+            // What a panic leaves half done is written anew for the next message.
+            let taken = catch_unwind(AssertUnwindSafe(|| self.message(py, &place, &raw)));
+            match taken.unwrap_or(Err(Reason::Panic)) {
+                Ok(taken) => results.append(Bound::new(py, taken)?)?,
+                Err(reason) => results.append(PyString::intern(py, reason.label()))?,
+            }
+        }
+        Ok(results)
+    }
+}
+
+impl CanalRows {
+    fn message(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>) -> Read<Taken> {
+        if raw.value.len() > self.options.value_bytes {
+            return Err(Reason::Size);
+        }
+        if raw.timestamp_ms.unsigned_abs() > MAX_MS.unsigned_abs() || raw.offset < 0 {
+            return Err(Reason::Shape);
+        }
+        std::str::from_utf8(raw.value).map_err(|_| Reason::Spelling)?;
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let taken = self.with_scratch(py, place, raw, &mut scratch);
+        self.scratch = scratch;
+        taken
+    }
+
+    fn with_scratch(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
+        let value = raw.value;
+        let members = self.members(value, scratch)?;
+        let kind = members.operation.ok_or(Reason::Shape)?;
+        self.check_marks(&members)?;
+        let era_index = self.era(members.ts)?;
+        let era = &self.options.eras[era_index];
+        let Scratch { data, old, images, sent } = scratch;
+        let (rows, others) = match kind {
+            UPDATE if era.data_is_before => (&*old, &*data),
+            DELETE if era.deleted_in_old => (&*old, &*data),
+            _ => (&*data, &*old),
+        };
+        // Entries of `old` that name no column do not count.
+        let paired = kind == UPDATE && !others.hold_nothing();
+        let fits = if paired {
+            others.len() == rows.len()
+        } else {
+            others.hold_nothing() && !(kind == UPDATE && era.data_is_before)
+        };
+        if rows.len() == 0 || !fits {
+            return Err(Reason::Shape);
+        }
+        if rows.len().max(others.len()) > self.options.rows {
+            return Err(Reason::Size);
+        }
+        let table = self.layouts.of(py, &members)?;
+        let operation = table.operations[era_index][kind].as_ref().ok_or(Reason::Layout)?;
+        let native = members.commit_ts.or(members.id).map(|number| number.to_string());
+        let head = Head {
+            offset: raw.offset,
+            timestamp_ms: raw.timestamp_ms,
+            native: native.as_ref().map(String::as_bytes),
+            commit_us: members.es.map(|es| es * 1000),
+            capture_us: members.ts.map(|ts| ts * 1000),
+            transaction: if self.options.gtid_names_transaction { transaction(members.gtid)? } else { None },
+            rows: rows.len(),
+        };
+        let writer = RowWriter { py, value, table, convert_cell: &self.convert_cell };
+        let records = PyList::empty(py);
+        for index in 0..rows.len() {
+            writer.row(rows.row(index), images)?;
+            images.has_before = Before::Absent;
+            if paired {
+                writer.before(rows.row(index), others.row(index), images, sent)?;
+                if era.data_is_before && images.has_before != Before::Whole {
+                    return Err(Reason::Shape);
+                }
+            }
+            let record = self.form.record(py, place, &head, table, operation, images, kind == DELETE, index)?;
+            records.append(record).map_err(|_| Reason::Panic)?;
+        }
+        Ok(Taken::new(py, operation, records.unbind(), head.commit_us))
+    }
+
+    /// Reads all members of a message; each may stand once, and none is unknown.
+    fn members<'a>(&self, value: &'a [u8], scratch: &mut Scratch) -> Read<Members<'a>> {
+        let mut scanner = Scanner::new(value);
+        let mut members = Members { database: b"null", key: b"null", ..Members::default() };
+        let (likely_types, likely_sql_types) = self.layouts.likely(value);
+        let mut seen = 0u32;
+        scratch.data.clear();
+        scratch.old.clear();
+        scanner.expect(b'{')?;
+        loop {
+            let name = scanner.string()?;
+            scanner.expect(b':')?;
+            let member = match name.of(value) {
+                b"\"data\"" => {
+                    scanner.rows(&mut scratch.data, false)?;
+                    0
+                }
+                b"\"old\"" => {
+                    scanner.rows(&mut scratch.old, true)?;
+                    1
+                }
+                b"\"database\"" => {
+                    members.database = scanner.string_or_null()?.of(value);
+                    2
+                }
+                b"\"table\"" => {
+                    members.table = scanner.string()?.of(value);
+                    3
+                }
+                b"\"mysqlType\"" => {
+                    members.types = scanner.flat(likely_types)?;
+                    4
+                }
+                b"\"sqlType\"" => {
+                    members.sql_types = scanner.flat(likely_sql_types)?;
+                    5
+                }
+                b"\"pkNames\"" => {
+                    members.key = scanner.flat(b"")?;
+                    6
+                }
+                b"\"es\"" => {
+                    members.es = scanner.count_or_null()?;
+                    7
+                }
+                b"\"ts\"" => {
+                    members.ts = scanner.count_or_null()?;
+                    8
+                }
+                b"\"id\"" => {
+                    members.id = scanner.count_or_null()?;
+                    9
+                }
+                b"\"gtid\"" => {
+                    members.gtid = Some(scanner.string_or_null()?.of(value));
+                    10
+                }
+                b"\"sql\"" => {
+                    scanner.string_or_null()?;
+                    11
+                }
+                b"\"isDdl\"" => {
+                    scanner.false_or_null()?;
+                    12
+                }
+                b"\"type\"" => {
+                    members.operation = operation(scanner.string()?.of(value));
+                    13
+                }
+                b"\"_tidb\"" if self.options.tidb => {
+                    members.commit_ts = Some(commit_ts(&mut scanner)?);
+                    14
+                }
+                _ => return Err(Reason::Shape),
+            };
+            if seen & (1 << member) != 0 {
+                return Err(Reason::Shape);
+            }
+            seen |= 1 << member;
+            if !scanner.more(b'}')? {
+                break;
+            }
+        }
+        let too_late = |ms: Option<i64>| ms.is_some_and(|ms| ms > MAX_MS);
+        if !scanner.at_end()
+            || members.types.is_empty()
+            || members.table.len() <= 2
+            || too_late(members.es)
+            || too_late(members.ts)
+        {
+            return Err(Reason::Shape);
+        }
+        Ok(members)
+    }
+
+    /// The values by which a writer shows itself, where it may not be the declared one (`canal/marks.py`).
+    fn check_marks(&self, members: &Members<'_>) -> Read<()> {
+        let nothing = |number: Option<i64>| number.unwrap_or(0) == 0;
+        let marked = members.id == Some(0)
+            || members.es.unwrap_or(0) % 1000 != 0
+            || (nothing(members.id) && nothing(members.es) && nothing(members.ts));
+        if self.options.marks && marked {
+            return Err(Reason::Shape);
+        }
+        Ok(())
+    }
+
+    fn era(&self, ts: Option<i64>) -> Read<usize> {
+        let holds = |era: &Era| match ts {
+            Some(ts) => era.low <= ts && ts <= era.high,
+            None => era.low == i64::MIN && era.high == i64::MAX,
+        };
+        self.options.eras.iter().position(holds).ok_or(Reason::Shape)
+    }
+}
+
+impl Layouts {
+    /// The descriptions of the types that a message most likely has, by the table that its last bytes name.
+    ///
+    /// To compare bytes that are known takes a tenth of the time that reading them takes. The guess decides nothing.
+    fn likely(&self, value: &[u8]) -> (&[u8], &[u8]) {
+        let tail = &value[value.len().saturating_sub(TAIL)..];
+        let known = memmem::rfind(tail, b"\"table\":").and_then(|at| {
+            let name = &tail[at + 8..];
+            let end = memchr::memchr(b'"', name.get(1..)?)? + 2;
+            self.known.get(&name[..end])?.first()
+        });
+        known.map_or((b"", b""), |(description, _)| (&description.types, &description.sql_types))
+    }
+
+    /// The table of a message, compiled at its first one.
+    fn of(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<&Table> {
+        let is_same = |description: &Description| {
+            description.database == members.database
+                && description.types == members.types
+                && description.sql_types == members.sql_types
+                && description.key == members.key
+        };
+        let found = self
+            .known
+            .get(members.table)
+            .and_then(|layouts| layouts.iter().position(|(description, _)| is_same(description)));
+        let at = match found {
+            Some(at) => at,
+            None => self.compile(py, members)?,
+        };
+        self.known[members.table][at].1.as_ref().ok_or(Reason::Layout)
+    }
+
+    fn compile(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<usize> {
+        let parts = [members.database, members.table, members.types, members.sql_types, members.key];
+        if parts.iter().map(|part| part.len()).sum::<usize>() > LONG {
+            return Err(Reason::Layout);
+        }
+        let [database, table, types, sql_types, key] = parts.map(|part| PyBytes::new(py, part));
+        let made = self.compile.bind(py).call1((database, table, types, sql_types, key));
+        let made = made.map_err(|_| Reason::Layout)?;
+        let compiled = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
+        if self.count == LAYOUTS {
+            self.known.clear();
+            self.count = 0;
+        }
+        self.count += 1;
+        let description = Description {
+            database: members.database.to_vec(),
+            types: members.types.to_vec(),
+            sql_types: members.sql_types.to_vec(),
+            key: members.key.to_vec(),
+        };
+        let layouts = self.known.entry(members.table.to_vec()).or_default();
+        layouts.push((description, compiled));
+        Ok(layouts.len() - 1)
+    }
+}
+
+/// Writes the images of the rows of one message.
+struct RowWriter<'a> {
+    py: Python<'a>,
+    value: &'a [u8],
+    table: &'a Table,
+    convert_cell: &'a Py<PyAny>,
+}
+
+impl RowWriter<'_> {
+    /// Writes a row that names all columns of its table, in their order.
+    fn row(&self, cells: &[Cell], images: &mut Images) -> Read<()> {
+        if !self.table.names(cells, self.value) {
+            return Err(Reason::Columns);
+        }
+        images.row.clear();
+        images.spans.clear();
+        for (cell, column) in cells.iter().zip(&self.table.columns) {
+            images.row.push(if images.spans.is_empty() { b'{' } else { b',' });
+            images.row.extend_from_slice(&column.quoted);
+            images.row.push(b':');
+            let start = images.row.len();
+            column.reader.write(self.py, &mut images.row, cell.value, self.value, self.convert_cell)?;
+            images.spans.push((start, images.row.len()));
+        }
+        images.row.push(b'}');
+        Ok(())
+    }
+
+    /// Writes the row before: the cells that were sent, over those of the row after.
+    fn before(&self, after: &[Cell], before: &[Cell], images: &mut Images, sent: &mut Vec<Option<Token>>) -> Read<()> {
+        if before.is_empty() {
+            return Ok(());
+        }
+        let columns = &self.table.columns;
+        sent.clear();
+        sent.resize(columns.len(), None);
+        images.before.clear();
+        images.changed.clear();
+        images.changed_count = 0;
+        let whole = before.len() == columns.len();
+        let mut expected = 0;
+        for cell in before {
+            let index = self.table.column_of(cell, self.value, expected)?;
+            if sent[index].is_some() || (whole && index != expected) {
+                return Err(Reason::Columns);
+            }
+            expected = index + 1;
+            sent[index] = Some(cell.value);
+            let (old, new) = (cell.value, after[index].value);
+            if old.of(self.value) != new.of(self.value) {
+                if self.table.key.contains(&index) {
+                    return Err(Reason::Key);
+                }
+                if old.odd || new.odd {
+                    return Err(Reason::Cell);
+                }
+                images.changed_count += 1;
+                images.changed.extend_from_slice(&columns[index].avro_name);
+            }
+        }
+        let mut copied = 0;
+        for (index, column) in columns.iter().enumerate() {
+            let Some(token) = sent[index] else { continue };
+            let (start, end) = images.spans[index];
+            images.before.extend_from_slice(&images.row[copied..start]);
+            column.reader.write(self.py, &mut images.before, token, self.value, self.convert_cell)?;
+            copied = end;
+        }
+        images.before.extend_from_slice(&images.row[copied..]);
+        images.has_before = if whole { Before::Whole } else { Before::Merged };
+        Ok(())
+    }
+}
+
+fn operation(type_: &[u8]) -> Option<usize> {
+    OPERATIONS.iter().position(|known| *known == type_)
+}
+
+/// The member of TiCDC on a row that is sent as any other.
+fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
+    scanner.literal(b"{\"commitTs\":")?;
+    let number = scanner.count_or_null()?.ok_or(Reason::Shape)?;
+    scanner.literal(b"}")?;
+    Ok(number)
+}
+
+/// The name of a transaction without its quotes; none where it is empty or null.
+fn transaction(gtid: Option<&[u8]>) -> Read<Option<&[u8]>> {
+    match gtid {
+        None | Some(b"null" | b"\"\"") => Ok(None),
+        Some(quoted) if memchr::memchr(b'\\', quoted).is_some() => Err(Reason::Spelling),
+        Some(quoted) => Ok(Some(&quoted[1..quoted.len() - 1])),
+    }
+}

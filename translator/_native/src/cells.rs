@@ -1,0 +1,236 @@
+//! Cells of text to canonical values as JSON, in the spellings that nearly all cells have.
+//!
+//! Each kind accepts a subset of what its Python converter accepts, and writes the same; what it does not accept goes
+//! to that converter. `tests/translator/native/test_cells.py` holds the two to each other.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::reason::{Read, Reason};
+use crate::scan::Token;
+
+/// How the texts of a column are read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// As they are.
+    Text,
+    /// As an integer within bounds.
+    Integer { low: i64, high: i64 },
+    /// As an integer of 64 bits without a sign, which stays text.
+    Uint64,
+    /// As a decimal of so many digits before the point, and after it.
+    Decimal { whole: usize, scale: usize },
+    /// As a local time.
+    Timestamp,
+    /// As a day.
+    Date,
+    /// As a time of day, or a span of up to `hours` hours.
+    Time { hours: u32 },
+    /// As a number in double precision.
+    Float64,
+    /// By the Python converter, always.
+    Python,
+}
+
+impl Kind {
+    /// The kind that `translator/values/native_kinds.py` gave by its name and two numbers.
+    pub fn named(name: &str, first: i64, second: i64) -> Option<Self> {
+        Some(match name {
+            "text" => Self::Text,
+            "integer" => Self::Integer { low: first, high: second },
+            "uint64" => Self::Uint64,
+            "decimal" => Self::Decimal { whole: usize::try_from(first).ok()?, scale: usize::try_from(second).ok()? },
+            "timestamp" => Self::Timestamp,
+            "date" => Self::Date,
+            "time" => Self::Time { hours: u32::try_from(first).ok()? },
+            "float64" => Self::Float64,
+            "python" => Self::Python,
+            _ => return None,
+        })
+    }
+}
+
+/// The reader of a column's texts.
+pub struct Reader {
+    /// The kind of all common spellings.
+    pub kind: Kind,
+    /// The converter of the plain way; None where a text stays as it is.
+    pub convert: Py<PyAny>,
+}
+
+impl Reader {
+    /// Appends the canonical value of a cell.
+    #[inline]
+    pub fn write(
+        &self,
+        py: Python<'_>,
+        out: &mut Vec<u8>,
+        token: Token,
+        bytes: &[u8],
+        convert_cell: &Py<PyAny>,
+    ) -> Read<()> {
+        let sent = token.of(bytes);
+        if sent == b"null" {
+            out.extend_from_slice(sent);
+            return Ok(());
+        }
+        if !token.odd && write(out, sent, self.kind) {
+            return Ok(());
+        }
+        let made = convert_cell.bind(py).call1((PyBytes::new(py, sent), self.convert.bind(py)));
+        let made = made.map_err(|_| Reason::Cell)?;
+        out.extend_from_slice(made.cast::<PyBytes>().map_err(|_| Reason::Cell)?.as_bytes());
+        Ok(())
+    }
+}
+
+/// Appends the canonical value of a text with its quotes; false, with nothing written, when its spelling is not common.
+pub fn write(out: &mut Vec<u8>, quoted: &[u8], kind: Kind) -> bool {
+    let text = &quoted[1..quoted.len() - 1];
+    match kind {
+        Kind::Text => {
+            out.extend_from_slice(quoted);
+            true
+        }
+        Kind::Integer { low, high } => integer(text).is_some_and(|number| {
+            let fits = low <= number && number <= high;
+            if fits {
+                out.extend_from_slice(text);
+            }
+            fits
+        }),
+        Kind::Uint64 => when(text.len() <= 19 && is_count(text), out, quoted),
+        Kind::Decimal { whole, scale } => when(is_decimal(text, whole, scale), out, quoted),
+        Kind::Timestamp => {
+            let at = out.len() + 1 + 10;
+            let is_local = text.len() >= 19
+                && is_date(&text[..10])
+                && matches!(text[10], b' ' | b'T')
+                && is_clock(&text[11..], 23);
+            if is_local {
+                out.extend_from_slice(quoted);
+                out[at] = b'T';
+            }
+            is_local
+        }
+        Kind::Date => when(is_date(text), out, quoted),
+        Kind::Time { hours } => when(is_clock(text, hours), out, quoted),
+        Kind::Float64 => common_float(text).is_some_and(|number| {
+            out.extend_from_slice(ryu::Buffer::new().format_finite(number).as_bytes());
+            true
+        }),
+        Kind::Python => false,
+    }
+}
+
+#[inline]
+fn when(fits: bool, out: &mut Vec<u8>, quoted: &[u8]) -> bool {
+    if fits {
+        out.extend_from_slice(quoted);
+    }
+    fits
+}
+
+#[inline]
+fn are_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+/// Digits without a zero before others.
+#[inline]
+fn is_count(text: &[u8]) -> bool {
+    are_digits(text) && (text.len() == 1 || text[0] != b'0')
+}
+
+/// The number of digits that begin with none that says nothing; zero has no sign.
+#[inline]
+fn integer(text: &[u8]) -> Option<i64> {
+    let (negative, digits) = match text.split_first()? {
+        (b'-', digits) => (true, digits),
+        _ => (false, text),
+    };
+    if !is_count(digits) || digits.len() > 19 || (negative && digits == b"0") {
+        return None;
+    }
+    // Of -2^63 the digits alone do not fit: one number for the converter.
+    let number =
+        digits.iter().try_fold(0i64, |number, digit| number.checked_mul(10)?.checked_add(i64::from(digit - b'0')))?;
+    Some(if negative { -number } else { number })
+}
+
+fn is_decimal(text: &[u8], whole_digits: usize, scale: usize) -> bool {
+    let (negative, number) = match text.split_first() {
+        Some((b'-', number)) => (true, number),
+        _ => (false, text),
+    };
+    let (whole, fraction) = match memchr::memchr(b'.', number) {
+        Some(point) => (&number[..point], Some(&number[point + 1..])),
+        None => (number, None),
+    };
+    let fraction_fits = match fraction {
+        None => scale == 0,
+        Some(digits) => scale > 0 && digits.len() == scale && are_digits(digits),
+    };
+    fraction_fits
+        && is_count(whole)
+        && (whole == b"0" || whole.len() <= whole_digits)
+        && (!negative || number.iter().any(|digit| (b'1'..=b'9').contains(digit)))
+}
+
+#[inline]
+fn two(digits: &[u8]) -> u32 {
+    u32::from(digits[0] - b'0') * 10 + u32::from(digits[1] - b'0')
+}
+
+/// A day from the year 1000 on.
+fn is_date(text: &[u8]) -> bool {
+    let spelled = text.len() == 10
+        && text[4] == b'-'
+        && text[7] == b'-'
+        && are_digits(&text[..4])
+        && are_digits(&text[5..7])
+        && are_digits(&text[8..])
+        && text[0] != b'0';
+    if !spelled {
+        return false;
+    }
+    let (year, month, day) = (two(text) * 100 + two(&text[2..]), two(&text[5..]), two(&text[8..]));
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 if leap => 29,
+        2 => 28,
+        _ => return false,
+    };
+    (1..=days).contains(&day)
+}
+
+/// `hh:mm:ss`, with a fraction of up to nine digits.
+fn is_clock(text: &[u8], hours: u32) -> bool {
+    let spelled = text.len() >= 8
+        && text[2] == b':'
+        && text[5] == b':'
+        && are_digits(&text[..2])
+        && are_digits(&text[3..5])
+        && are_digits(&text[6..8]);
+    spelled
+        && two(text) <= hours
+        && two(&text[3..]) < 60
+        && two(&text[6..]) < 60
+        && (text.len() == 8 || (text[8] == b'.' && text.len() <= 18 && are_digits(&text[9..])))
+}
+
+/// A number that Python and Rust write alike: without an exponent, or so much as a point at the end.
+fn common_float(text: &[u8]) -> Option<f64> {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let spelled = digits.len() <= 30
+        && digits.first()?.is_ascii_digit()
+        && digits.last()?.is_ascii_digit()
+        && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    if !spelled {
+        return None;
+    }
+    let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (1e-3..=1e15).contains(&number.abs()).then_some(number)
+}

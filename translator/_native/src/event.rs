@@ -1,0 +1,267 @@
+//! An event of a row as a Kafka record: the datum, the key and the headers of `translator/codecs`, in one go.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::avro;
+use crate::reason::{Read, Reason};
+use crate::table::{Operation, Table};
+
+/// A message that was taken.
+#[pyclass(frozen, get_all, module = "translator._native.rows")]
+pub struct Taken {
+    /// The `TableOperation` that its rows are of.
+    operation: Py<PyAny>,
+    /// One `Record` for each row.
+    records: Py<PyList>,
+    /// Microseconds since 1970, when the message tells.
+    ts_commit_us: Option<i64>,
+}
+
+impl Taken {
+    /// The result for a message.
+    pub fn new(py: Python<'_>, operation: &Operation, records: Py<PyList>, ts_commit_us: Option<i64>) -> Self {
+        Self { operation: operation.python.clone_ref(py), records, ts_commit_us }
+    }
+}
+
+/// What all events of a source have in common.
+pub struct Form {
+    /// The bytes before the datum.
+    header: Vec<u8>,
+    /// The name of the source.
+    source: String,
+    /// The bytes that a record may have, as `record_size` counts them.
+    max_record: usize,
+    /// The class of a record, called with key, value and headers.
+    record: Py<PyAny>,
+    id_header: Py<PyString>,
+}
+
+/// The raw partition that messages come from.
+pub struct Place {
+    id_prefix: Vec<u8>,
+    pos_scope: Vec<u8>,
+    origin: Vec<u8>,
+}
+
+/// What the rows of one message share.
+pub struct Head<'a> {
+    /// The position of the message in its partition.
+    pub offset: i64,
+    /// The time of the raw record, in milliseconds since 1970.
+    pub timestamp_ms: i64,
+    /// The writer's own number of the message, as text.
+    pub native: Option<&'a [u8]>,
+    /// Microseconds since 1970.
+    pub commit_us: Option<i64>,
+    /// Microseconds since 1970.
+    pub capture_us: Option<i64>,
+    /// The name of the transaction, as text.
+    pub transaction: Option<&'a [u8]>,
+    /// The number of rows.
+    pub rows: usize,
+}
+
+/// The images of one row, as JSON, and what is said of them.
+#[derive(Default)]
+pub struct Images {
+    /// The row after the change, or the only one.
+    pub row: Vec<u8>,
+    /// The row before the change.
+    pub before: Vec<u8>,
+    /// Where in `row` the value of each column lies.
+    pub spans: Vec<(usize, usize)>,
+    /// The names of the changed columns as Avro texts.
+    pub changed: Vec<u8>,
+    /// How many these are.
+    pub changed_count: i64,
+    /// The form of the image before.
+    pub has_before: Before,
+}
+
+/// The image before the change.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Before {
+    /// There is none beside `row`.
+    #[default]
+    Absent,
+    /// All columns were sent.
+    Whole,
+    /// Those that changed were sent, and the others taken from the row after.
+    Merged,
+}
+
+const STATE_NONE: &[u8] = b"\x08none";
+const STATE_MERGED: &[u8] = b"\x0cmerged";
+/// `pos` without epoch and native position, which other orders have.
+const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
+const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
+const ENVELOPE_VERSION: i64 = 1;
+/// As `record_size` counts: a batch with one record, and what each header costs.
+const RECORD_OVERHEAD: usize = 512;
+const HEADER_OVERHEAD: usize = 10;
+const ID_HEADER: &str = "cdc-id";
+
+impl Form {
+    /// The form of a source.
+    pub fn new(py: Python<'_>, header: Vec<u8>, source: String, max_record: usize, record: Py<PyAny>) -> Self {
+        Self { header, source, max_record, record, id_header: PyString::intern(py, ID_HEADER).unbind() }
+    }
+
+    /// What all events of a raw partition share.
+    pub fn place(&self, topic: &str, partition: i64, topic_id: &str) -> Place {
+        let mut pos_scope = Vec::new();
+        avro::text(&mut pos_scope, format!("{topic}:{partition}@{topic_id}").as_bytes());
+        let mut origin = Vec::new();
+        avro::text(&mut origin, topic.as_bytes());
+        avro::long(&mut origin, partition);
+        Place { id_prefix: format!("{}/{topic}/{partition}/", self.source).into_bytes(), pos_scope, origin }
+    }
+
+    /// The record of one row; `is_delete` says that its only image is the one before.
+    #[allow(clippy::too_many_arguments)] // each is a part of the event with a life of its own
+    pub fn record<'py>(
+        &self,
+        py: Python<'py>,
+        place: &Place,
+        head: &Head<'_>,
+        table: &Table,
+        operation: &Operation,
+        images: &Images,
+        is_delete: bool,
+        index: usize,
+    ) -> Read<Bound<'py, PyAny>> {
+        let key = key_of(table, images)?;
+        let id = [&place.id_prefix[..], format!("{}/{index}", head.offset).as_bytes()].concat();
+        let value = self.datum(place, head, table, operation, images, key.as_deref(), &id, is_delete, index);
+        let mut record_key = table.record_key.clone();
+        if let Some(key) = &key {
+            record_key.push(b',');
+            record_key.extend_from_slice(key);
+        }
+        record_key.push(b']');
+        let headers = PyList::empty(py);
+        let mut size = value.len() + record_key.len() + RECORD_OVERHEAD;
+        size += id.len() + ID_HEADER.len() + HEADER_OVERHEAD;
+        let own = (self.id_header.bind(py), PyBytes::new(py, &id));
+        let append = |header: Bound<'py, PyAny>| headers.append(header).map_err(|_| Reason::Panic);
+        for header in operation.first_headers.bind(py) {
+            size += header_size(&header)?;
+            append(header)?;
+        }
+        append(own.into_pyobject(py).map_err(|_| Reason::Panic)?.into_any())?;
+        for header in operation.last_headers.bind(py) {
+            size += header_size(&header)?;
+            append(header)?;
+        }
+        if size > self.max_record {
+            return Err(Reason::Size);
+        }
+        let parts = (PyBytes::new(py, &record_key), PyBytes::new(py, &value), headers);
+        self.record.bind(py).call1(parts).map_err(|_| Reason::Panic)
+    }
+
+    #[allow(clippy::too_many_arguments)] // as above
+    fn datum(
+        &self,
+        place: &Place,
+        head: &Head<'_>,
+        table: &Table,
+        operation: &Operation,
+        images: &Images,
+        key: Option<&[u8]>,
+        id: &[u8],
+        is_delete: bool,
+        index: usize,
+    ) -> Vec<u8> {
+        let mut out = Vec::with_capacity(images.row.len() + images.before.len() + 512);
+        out.extend_from_slice(&self.header);
+        avro::long(&mut out, ENVELOPE_VERSION);
+        avro::text(&mut out, id);
+        out.extend_from_slice(&operation.names);
+        avro::long(&mut out, POSITION_LENGTH);
+        out.extend_from_slice(ARRIVAL);
+        out.extend_from_slice(format!("{:019}.{index:06}", head.offset).as_bytes());
+        out.extend_from_slice(&place.pos_scope);
+        avro::maybe_text(&mut out, head.native);
+        avro::maybe_long(&mut out, head.commit_us);
+        avro::maybe_long(&mut out, head.capture_us);
+        avro::long(&mut out, head.timestamp_ms * 1000);
+        avro::maybe_text(&mut out, key);
+        out.push(avro::NULL); // key_old
+        out.extend_from_slice(&table.key_kind);
+        let has_before = images.has_before;
+        if is_delete {
+            avro::maybe_text(&mut out, Some(&images.row));
+            out.push(avro::NULL);
+            out.extend_from_slice(&operation.state);
+            out.extend_from_slice(STATE_NONE);
+        } else {
+            avro::maybe_text(&mut out, (has_before != Before::Absent).then_some(&images.before));
+            avro::maybe_text(&mut out, Some(&images.row));
+            out.extend_from_slice(match has_before {
+                Before::Absent => STATE_NONE,
+                Before::Whole => &operation.state,
+                Before::Merged => STATE_MERGED,
+            });
+            out.extend_from_slice(&operation.state);
+        }
+        if has_before == Before::Absent {
+            out.push(avro::NULL); // changed
+        } else {
+            out.push(avro::SOME);
+            avro::long(&mut out, images.changed_count);
+            if images.changed_count > 0 {
+                out.extend_from_slice(&images.changed);
+                avro::long(&mut out, 0);
+            }
+        }
+        out.extend_from_slice(&[avro::NULL, avro::NULL]); // unavailable, issues
+        out.extend_from_slice(&operation.schema_id);
+        match head.transaction {
+            None => out.push(avro::NULL),
+            Some(id) => {
+                out.push(avro::SOME);
+                avro::text(&mut out, id);
+                out.extend_from_slice(&[avro::NULL, avro::NULL, avro::NULL]); // seq, size, last
+            }
+        }
+        out.push(avro::NULL); // ddl
+        out.extend_from_slice(&place.origin);
+        avro::long(&mut out, head.offset);
+        avro::long(&mut out, index as i64);
+        avro::long(&mut out, head.rows as i64);
+        let merged = has_before == Before::Merged;
+        out.extend_from_slice(if merged { &operation.notes_merged } else { &operation.notes });
+        out.push(avro::NULL); // ext
+        out
+    }
+}
+
+/// The key of a row as JSON; None where its table has no key. A key with NULL is not taken.
+fn key_of(table: &Table, images: &Images) -> Read<Option<Vec<u8>>> {
+    if table.key.is_empty() {
+        return Ok(None);
+    }
+    let mut key = Vec::with_capacity(64);
+    for (position, index) in table.key.iter().enumerate() {
+        let (start, end) = images.spans[*index];
+        let value = &images.row[start..end];
+        if value == b"null" {
+            return Err(Reason::Key);
+        }
+        key.push(if position == 0 { b'{' } else { b',' });
+        key.extend_from_slice(&table.columns[*index].quoted);
+        key.push(b':');
+        key.extend_from_slice(value);
+    }
+    key.push(b'}');
+    Ok(Some(key))
+}
+
+fn header_size(header: &Bound<'_, PyAny>) -> Read<usize> {
+    let pair = header.cast::<PyTuple>().map_err(|_| Reason::Panic)?;
+    let length = |index| -> PyResult<usize> { pair.get_item(index)?.len() };
+    Ok(length(0).and_then(|name| Ok(name + length(1)?)).map_err(|_| Reason::Panic)? + HEADER_OVERHEAD)
+}

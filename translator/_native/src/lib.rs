@@ -1,0 +1,23 @@
+//! The native path of the translator: bytes of common row messages to Kafka records in one pass.
+//!
+//! The plain way in Python is the specification. Layouts of tables come from its own compiler, a cell of an unusual
+//! spelling goes to its Python converter, and a message that is unusual in any other way is not taken: the plain way
+//! translates it, in its place in the run. `docs/native.md` says what is held where.
+
+mod avro;
+mod canal;
+mod cells;
+mod event;
+mod reason;
+mod scan;
+mod table;
+
+use pyo3::prelude::*;
+
+/// The extension module `translator._native.rows`.
+#[pymodule]
+fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<event::Taken>()?;
+    module.add_class::<canal::CanalRows>()
+}

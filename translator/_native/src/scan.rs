@@ -1,0 +1,287 @@
+//! One pass over the bytes of a JSON message, for its shortest spelling only.
+
+use crate::reason::{Read, Reason};
+
+/// Where a JSON string or `null` lies in the message, its quotes included.
+#[derive(Clone, Copy, Default)]
+pub struct Token {
+    start: usize,
+    end: usize,
+    /// An escape that the canonical encoder would spell otherwise, or spell out.
+    pub odd: bool,
+}
+
+impl Token {
+    /// The bytes as they were sent.
+    #[inline]
+    pub fn of<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start..self.end]
+    }
+}
+
+/// A member of a row: a column and its text, or null.
+#[derive(Clone, Copy)]
+pub struct Cell {
+    /// The name of the column, with its quotes.
+    pub name: Token,
+    /// The text with its quotes, or `null`.
+    pub value: Token,
+}
+
+/// The rows of an array, as ranges of one list of cells; a row that is null has none.
+#[derive(Default)]
+pub struct Rows {
+    cells: Vec<Cell>,
+    ends: Vec<usize>,
+}
+
+impl Rows {
+    /// Forgets all rows, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        self.ends.clear();
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether no row has a cell.
+    pub fn hold_nothing(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The cells of a row.
+    pub fn row(&self, index: usize) -> &[Cell] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.cells[start..self.ends[index]]
+    }
+}
+
+const PLAIN: u8 = 0;
+const SPECIAL: u8 = 1;
+
+/// Bytes that end the plain part of a string: the quote, the backslash, control characters.
+static CLASS: [u8; 256] = {
+    let mut table = [PLAIN; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = SPECIAL;
+        byte += 1;
+    }
+    table[b'"' as usize] = SPECIAL;
+    table[b'\\' as usize] = SPECIAL;
+    table
+};
+
+/// Reads forward; whatever is not spelled in the shortest way ends the reading.
+pub struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    /// Begins at the first byte of a message, which must be UTF-8.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// The next byte.
+    #[inline]
+    pub fn peek(&self) -> Read<u8> {
+        self.bytes.get(self.at).copied().ok_or(Reason::Spelling)
+    }
+
+    /// Takes this byte.
+    #[inline]
+    pub fn expect(&mut self, byte: u8) -> Read<()> {
+        if self.peek()? != byte {
+            return Err(Reason::Spelling);
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Takes this text where it comes next, and says whether it did.
+    #[inline]
+    pub fn take(&mut self, text: &[u8]) -> bool {
+        let comes = self.bytes[self.at..].starts_with(text);
+        if comes {
+            self.at += text.len();
+        }
+        comes
+    }
+
+    /// Whether there is nothing more.
+    pub fn at_end(&self) -> bool {
+        self.at == self.bytes.len()
+    }
+
+    /// Takes `,` and returns true, or the byte that ends a list or an object, and returns false.
+    #[inline]
+    pub fn more(&mut self, end: u8) -> Read<bool> {
+        let byte = self.peek()?;
+        if byte != b',' && byte != end {
+            return Err(Reason::Spelling);
+        }
+        self.at += 1;
+        Ok(byte == b',')
+    }
+
+    /// Takes a string.
+    #[inline]
+    pub fn string(&mut self) -> Read<Token> {
+        let start = self.at;
+        self.expect(b'"')?;
+        let mut odd = false;
+        loop {
+            let byte = self.peek()?;
+            self.at += 1;
+            if CLASS[byte as usize] == PLAIN {
+                continue;
+            }
+            match byte {
+                b'"' => return Ok(Token { start, end: self.at, odd }),
+                b'\\' => {
+                    odd |= !matches!(self.peek()?, b'"' | b'\\' | b'n' | b'r' | b't' | b'b' | b'f');
+                    self.at += 1;
+                }
+                _ => return Err(Reason::Spelling),
+            }
+        }
+    }
+
+    /// Takes a string or null.
+    #[inline]
+    pub fn string_or_null(&mut self) -> Read<Token> {
+        if self.peek()? == b'"' {
+            return self.string();
+        }
+        let start = self.at;
+        self.literal(b"null")?;
+        Ok(Token { start, end: self.at, odd: false })
+    }
+
+    /// Takes this literal, and nothing else.
+    pub fn literal(&mut self, text: &[u8]) -> Read<()> {
+        if self.take(text) {
+            Ok(())
+        } else {
+            Err(Reason::Shape)
+        }
+    }
+
+    /// Takes a number from 0 to 10^18 - 1, or null.
+    pub fn count_or_null(&mut self) -> Read<Option<i64>> {
+        if self.take(b"null") {
+            return Ok(None);
+        }
+        let start = self.at;
+        let mut number = 0i64;
+        while let Some(digit) = self.bytes.get(self.at).filter(|byte| byte.is_ascii_digit()) {
+            if self.at - start == 18 {
+                return Err(Reason::Shape);
+            }
+            number = number * 10 + i64::from(digit - b'0');
+            self.at += 1;
+        }
+        let length = self.at - start;
+        if length == 0 || (length > 1 && self.bytes[start] == b'0') {
+            return Err(Reason::Shape);
+        }
+        Ok(Some(number))
+    }
+
+    /// Takes null or false.
+    pub fn false_or_null(&mut self) -> Read<()> {
+        if self.take(b"null") {
+            return Ok(());
+        }
+        self.literal(b"false")
+    }
+
+    /// Takes an object of strings, integers and nulls, an array of strings, or null; returns its bytes.
+    ///
+    /// What they say is checked when a layout is compiled of them, once for all messages with the same bytes.
+    /// `likely` are the bytes of such a value that may come, or nothing.
+    pub fn flat(&mut self, likely: &[u8]) -> Read<&'a [u8]> {
+        let start = self.at;
+        if !likely.is_empty() && self.take(likely) {
+            return Ok(&self.bytes[start..self.at]);
+        }
+        match self.peek()? {
+            b'{' => {
+                self.at += 1;
+                if !self.take(b"}") {
+                    loop {
+                        self.string()?;
+                        self.expect(b':')?;
+                        self.scalar()?;
+                        if !self.more(b'}')? {
+                            break;
+                        }
+                    }
+                }
+            }
+            b'[' => {
+                self.at += 1;
+                if !self.take(b"]") {
+                    loop {
+                        self.string()?;
+                        if !self.more(b']')? {
+                            break;
+                        }
+                    }
+                }
+            }
+            _ => self.literal(b"null")?,
+        }
+        Ok(&self.bytes[start..self.at])
+    }
+
+    fn scalar(&mut self) -> Read<()> {
+        match self.peek()? {
+            b'"' => self.string().map(|_| ()),
+            b'-' | b'0'..=b'9' => {
+                self.at += 1;
+                while self.peek()?.is_ascii_digit() {
+                    self.at += 1;
+                }
+                Ok(())
+            }
+            _ => self.literal(b"null"),
+        }
+    }
+
+    /// Takes an array of rows, each an object of texts and nulls, or null where that is allowed; or null for none.
+    pub fn rows(&mut self, rows: &mut Rows, null_rows: bool) -> Read<()> {
+        rows.clear();
+        if self.take(b"null") {
+            return Ok(());
+        }
+        self.expect(b'[').map_err(|_| Reason::Shape)?;
+        if self.take(b"]") {
+            return Ok(());
+        }
+        loop {
+            if !(null_rows && self.take(b"null")) {
+                self.expect(b'{').map_err(|_| Reason::Shape)?;
+                if !self.take(b"}") {
+                    loop {
+                        let name = self.string()?;
+                        self.expect(b':')?;
+                        rows.cells.push(Cell { name, value: self.string_or_null()? });
+                        if !self.more(b'}')? {
+                            break;
+                        }
+                    }
+                }
+            }
+            rows.ends.push(rows.cells.len());
+            if !self.more(b']')? {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The layout of a table as `translator/translation/native_rows.py` gives it: bytes that all its events share.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::cells::{Kind, Reader};
+use crate::reason::{Read, Reason};
+use crate::scan::Cell;
+
+/// A column as the layout names it.
+pub struct Column {
+    /// Its name as JSON, with quotes.
+    pub quoted: Vec<u8>,
+    /// Its name as an Avro text.
+    pub avro_name: Vec<u8>,
+    /// The reader of its cells.
+    pub reader: Reader,
+}
+
+/// What events of one operation share.
+pub struct Operation {
+    /// The `TableOperation` that this was made of.
+    pub python: Py<PyAny>,
+    /// From `kind` to `table`, in Avro.
+    pub names: Vec<u8>,
+    /// The state of an image that was sent whole, in Avro.
+    pub state: Vec<u8>,
+    /// In Avro.
+    pub schema_id: Vec<u8>,
+    /// In Avro.
+    pub notes: Vec<u8>,
+    /// The notes of an event whose sparse image before was completed, in Avro.
+    pub notes_merged: Vec<u8>,
+    /// The Kafka headers before the one that differs from event to event.
+    pub first_headers: Py<PyList>,
+    /// The Kafka headers after it.
+    pub last_headers: Py<PyList>,
+}
+
+impl<'py> FromPyObject<'py> for Operation {
+    fn extract_bound(python: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let bytes = |name: &str| -> PyResult<Vec<u8>> { python.getattr(name)?.extract() };
+        let list = |name: &str| -> PyResult<Py<PyList>> { python.getattr(name)?.extract() };
+        Ok(Self {
+            python: python.clone().unbind(),
+            names: bytes("names")?,
+            state: bytes("state")?,
+            schema_id: bytes("schema_id")?,
+            notes: bytes("notes")?,
+            notes_merged: bytes("notes_merged")?,
+            first_headers: list("first_headers")?,
+            last_headers: list("last_headers")?,
+        })
+    }
+}
+
+/// A compiled table.
+pub struct Table {
+    /// The columns, in the order in which rows name them.
+    pub columns: Vec<Column>,
+    /// The columns of the key, by index, in its order.
+    pub key: Vec<usize>,
+    /// In Avro, of a row that has a key.
+    pub key_kind: Vec<u8>,
+    /// The record key up to the row's own key: an array without its end.
+    pub record_key: Vec<u8>,
+    /// By era of the writer, then by operation in the order of `canal::OPERATIONS`; None is not taken.
+    pub operations: Vec<Vec<Option<Operation>>>,
+}
+
+#[derive(FromPyObject)]
+struct PythonColumn {
+    quoted: Vec<u8>,
+    avro_name: Vec<u8>,
+    kind: (String, i64, i64),
+    convert: Py<PyAny>,
+}
+
+#[derive(FromPyObject)]
+struct PythonTable {
+    columns: Vec<PythonColumn>,
+    key: Vec<usize>,
+    key_kind: Vec<u8>,
+    record_key: Vec<u8>,
+    operations: Vec<Vec<Option<Operation>>>,
+}
+
+impl Table {
+    /// Reads a `NativeTable`.
+    pub fn of(python: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let table: PythonTable = python.extract()?;
+        let columns = table.columns.into_iter().map(Column::of).collect::<PyResult<Vec<_>>>()?;
+        if table.key.iter().any(|index| *index >= columns.len()) {
+            return Err(PyValueError::new_err("a key column that the table does not have"));
+        }
+        Ok(Self {
+            columns,
+            key: table.key,
+            key_kind: table.key_kind,
+            record_key: table.record_key,
+            operations: table.operations,
+        })
+    }
+
+    /// Whether a row names all columns, in their order.
+    #[inline]
+    pub fn names(&self, row: &[Cell], bytes: &[u8]) -> bool {
+        row.len() == self.columns.len()
+            && row.iter().zip(&self.columns).all(|(cell, column)| cell.name.of(bytes) == column.quoted)
+    }
+
+    /// The column that a cell is of, looked for from the one that is expected.
+    #[inline]
+    pub fn column_of(&self, cell: &Cell, bytes: &[u8], expected: usize) -> Read<usize> {
+        let name = cell.name.of(bytes);
+        let count = self.columns.len();
+        (0..count)
+            .map(|step| (expected + step) % count)
+            .find(|index| self.columns[*index].quoted == name)
+            .ok_or(Reason::Columns)
+    }
+}
+
+impl Column {
+    fn of(column: PythonColumn) -> PyResult<Self> {
+        let (name, first, second) = column.kind;
+        let kind = Kind::named(&name, first, second)
+            .ok_or_else(|| PyValueError::new_err(format!("unknown kind of cells {name:?}")))?;
+        Ok(Self {
+            quoted: column.quoted,
+            avro_name: column.avro_name,
+            reader: Reader { kind, convert: column.convert },
+        })
+    }
+}

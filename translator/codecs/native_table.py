@@ -1,0 +1,72 @@
+"""A layout of the native path as the bytes that all events of its table share: made by the codec's own functions."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cdc_core.envelope import TableSchema
+from translator._native.layout import (
+    LayoutColumn,
+    LayoutOperation,
+    NativeColumn,
+    NativeLayout,
+    NativeTable,
+    TableOperation,
+)
+from translator.codecs import _datum
+from translator.codecs.record import record_key_head, shared_headers
+
+BEFORE_MERGED = "BEFORE_MERGED"
+"""The note of an image before that was completed."""
+
+
+def native_table(source: str, dialect: str, layout: NativeLayout) -> NativeTable:
+    """Return what the extension writes of every row of a table.
+
+    Raises:
+        ValueError: a name that UTF-8 cannot carry.
+    """
+    table = layout.table
+    names = [column.name for column in layout.columns]
+    return NativeTable(
+        tuple(map(_column, layout.columns)),
+        tuple(names.index(name) for name in layout.key_columns),
+        _datum.text(layout.key_kind if layout.key_columns else "none"),
+        record_key_head(source, table.db, table.schema, table.table),
+        tuple(
+            tuple(None if found is None else _operation(source, dialect, layout, found) for found in era)
+            for era in layout.operations
+        ),
+    )
+
+
+def _column(column: LayoutColumn) -> NativeColumn:
+    return NativeColumn(msgspec.json.encode(column.name), _datum.text(column.name), column.kind, column.convert)
+
+
+def _operation(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> TableOperation:
+    table, writer, op = layout.table, operation.writer, operation.op
+    schema = layout.schema if operation.with_schema else None
+    schema_id = schema.id if schema else None
+    name = (table.db, table.schema, table.table)
+    wrote = (writer.variant, writer.variant_basis, writer.dbms, writer.server, writer.task)
+    first, last = shared_headers(("row", op, *name, source, schema_id))
+    return TableOperation(
+        (*name, op),
+        schema.topic_key if schema else None,
+        _datum.shared_names("row", op, source, dialect, (*wrote, *name)),
+        _datum.text(_state(layout, schema)),
+        _datum.maybe_text(schema_id),
+        _datum.maybe_names(operation.notes),
+        _datum.maybe_names((*operation.notes, BEFORE_MERGED)),
+        first,
+        last,
+    )
+
+
+def _state(layout: NativeLayout, schema: TableSchema | None) -> str:
+    """Return the state of an image of all columns, by the rule of `translation/event_builders.py`."""
+    names = {column.name for column in layout.columns}
+    if schema is not None and names >= schema.column_names:
+        return "full"
+    return "key" if layout.key_columns and names == set(layout.key_columns) else "partial"

@@ -1,0 +1,110 @@
+"""The common row messages of a source that the native path may take, and the layouts that it reads them by.
+
+Only those of a declared writer whose rows name all columns: what else a message may be, the plain way says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from translator._native.layout import CanalReading, LayoutColumn, LayoutOperation, NativeEra, NativeLayout
+from translator.dialects.canal import layout as plain
+from translator.dialects.canal.envelope_fields import DBMS
+from translator.dialects.canal.fast_path import has_marks
+from translator.dialects.canal.heartbeat import HeartbeatTables
+from translator.dialects.canal.options import Options
+from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.values import time_of_day, within
+from translator.dialects.canal.variant import SWAP_OLD_DATA, EraSpan, era_spans
+from translator.message import Limits, Writer
+from translator.values import converter
+from translator.values.native_kinds import NativeKind, integers_within, native_kind
+from translator.values.scalar import Converter
+
+CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain.Layout | None]
+"""The compiler of the fast path: of database, table, `mysqlType`, `sqlType` and `pkNames`."""
+
+
+class CanalNativeRows:
+    """The part of this dialect that the native path asks, for one source."""
+
+    def __init__(
+        self, options: Options, limits: Limits, heartbeats: HeartbeatTables, compile_layout: CompileLayout
+    ) -> None:
+        self._spans = era_spans(options)
+        self._limits = limits
+        self._heartbeats = heartbeats
+        self._compile = compile_layout
+        profile = PROFILES[options.profile]
+        self.reading = CanalReading(
+            tuple(map(_era, self._spans)),
+            has_marks(options.profile),
+            profile.tidb,
+            profile.alibaba,
+            limits.value_bytes,
+            limits.rows,
+        )
+
+    def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
+        """Return the layout for the bytes that describe a table in a message; None is left to the plain way.
+
+        Raises:
+            ValueError: these are no names as JSON.
+        """
+        names = tuple(msgspec.json.decode(key, type=tuple[str, ...] | None) or ())
+        db = msgspec.json.decode(database, type=str | None) or None
+        found = self._compile(db, msgspec.json.decode(table, type=str), types, sql_types, names)
+        if found is None or found.schema is None or found.table in self._heartbeats:
+            return None
+        columns = found.schema.columns
+        if found.columns.names != found.schema.column_names or len(columns) > self._limits.columns:
+            return None
+        if not found.schema.column_names.issuperset(found.key_columns):
+            return None
+        return NativeLayout(
+            found.table,
+            tuple(_column(column.name, column.type, found.clean_columns.converter(column.name)) for column in columns),
+            found.key_columns,
+            found.key_kind,
+            found.schema,
+            tuple(_operations(span, found.notes) for span in self._spans),
+        )
+
+
+def _era(span: EraSpan) -> NativeEra:
+    before = span.era.data_is == "before"
+    return NativeEra(span.low, span.high, data_is_before=before, deleted_in_old=_is_legacy(span))
+
+
+def _is_legacy(span: EraSpan) -> bool:
+    return span.era.variant == "dts_legacy"
+
+
+def _operations(span: EraSpan, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
+    """The events of each type, by the rules of `variant.py` for messages that contradict nothing."""
+    era = span.era
+    if era.data_is is None or era.doubt is not None or era.notes:
+        return (None, None, None)
+    declared = Writer(era.variant, era.basis, DBMS)
+    # A deletion has its row in the member that only this form uses for it.
+    deleted = Writer(era.variant, "certain", DBMS) if era.alibaba else declared
+    swap = (SWAP_OLD_DATA,) if era.data_is == "before" else ()
+    return (
+        LayoutOperation("c", declared, with_schema=True, notes=notes),
+        LayoutOperation("u", declared, with_schema=True, notes=(*notes, *swap)),
+        LayoutOperation("d", deleted, with_schema=False, notes=notes),
+    )
+
+
+def _column(name: str, type_: str, convert: Converter | None) -> LayoutColumn:
+    return LayoutColumn(name, _kind(type_, convert), convert)
+
+
+def _kind(type_: str, convert: Converter | None) -> NativeKind:
+    if isinstance(convert, partial) and convert.func is within:
+        low, high, _ = convert.args
+        return integers_within(low, high)
+    return native_kind(type_, converter("time") if convert is time_of_day else convert)

@@ -1,0 +1,138 @@
+"""The native path of one source: common messages to the records that `translate` and the codec would make of them.
+
+What it does not take, the plain way translates; what it takes is compared with the plain way once in a while.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from translator import _native
+from translator._native.layout import HasNativeRows, NativeReader, NativeRows, NativeTable, TakenMessage
+from translator.codecs.avro import AvroCodec
+from translator.codecs.native_table import native_table
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.message import Guarded, Message
+from translator.translation.translate import Encoder, Events, Translator
+from translator.values.scalar import Converter
+
+SELF_CHECK_EVERY = 1_000
+"""Of so many messages that are taken, one goes both ways: 0.05 us a message."""
+
+Taken: TypeAlias = TakenMessage | str
+"""A message that was taken, or the reason why it was not."""
+
+
+class NativePath:
+    """The native path of one source to one topic.
+
+    Args:
+        reader: of the extension.
+    """
+
+    def __init__(self, translator: Translator, codec: Encoder, reader: NativeReader) -> None:
+        self._translator = translator
+        self._codec = codec
+        self._reader = reader
+        self._until_check = SELF_CHECK_EVERY
+
+    def take(self, messages: Sequence[Message]) -> Sequence[Taken]:
+        """Return what became of each message of a run, which is of one partition.
+
+        Raises:
+            FatalError: both ways were gone, and differ.
+        """
+        first = messages[0]
+        taken = self._reader.take(first.topic, first.partition, first.topic_id, messages)
+        self._until_check -= len(messages)
+        if self._until_check <= 0:
+            self._check(messages, taken)
+        return taken
+
+    def _check(self, messages: Sequence[Message], taken: Sequence[Taken]) -> None:
+        for message, found in zip(messages, taken, strict=True):
+            if not isinstance(found, str):
+                self._until_check = SELF_CHECK_EVERY
+                self._compare(message, found.records)
+                return
+
+    def _compare(self, message: Message, records: Sequence[Record]) -> None:
+        result = self._translator.translate(message)
+        plain = self._translator.encode(self._codec, message, result) if isinstance(result, Events) else result
+        if plain != records:
+            expected = _digest(plain) if isinstance(plain, list) else type(plain).__name__
+            place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
+            raise FatalError(
+                f"the native path and the plain way differ (SHA-256 {_digest(records)} and {expected}; {place}): "
+                f"nothing of the message was written; set native: off, and report it"
+            )
+
+
+def native_path(translator: Translator, codec: Encoder, max_bytes: int) -> NativePath | str:
+    """Return the native path of a source to a topic, or why there is none.
+
+    Args:
+        max_bytes: that a record for the topic may have.
+    """
+    absence = _native.absence()
+    if absence is not None:
+        return absence
+    if not isinstance(codec, AvroCodec):
+        return "the canonical topic is not Avro"
+    if translator.native_order:
+        return "order: native"
+    dialect = translator.dialect
+    if not isinstance(dialect, HasNativeRows):
+        return f"dialect {dialect.name} has none"
+    if isinstance(dialect, Guarded) and dialect.guard() is not None:
+        return "a check looks at every change (option continuity)"
+    rows = dialect.native_rows()
+    if rows is None:
+        return "the options of the source leave all messages to the plain way"
+    return NativePath(translator, codec, _reader(translator, rows, codec.header, max_bytes))
+
+
+def _reader(translator: Translator, rows: NativeRows, header: bytes, max_bytes: int) -> NativeReader:
+    from translator._native import rows as extension  # not everywhere
+
+    def compile_table(database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeTable | None:
+        layout = rows.layout(database, table, types, sql_types, key)
+        return None if layout is None else native_table(translator.source, translator.dialect.name, layout)
+
+    return extension.CanalRows(
+        options=rows.reading,
+        source=translator.source,
+        header=header,
+        max_record=max_bytes,
+        record=Record,
+        compile=compile_table,
+        convert_cell=convert_cell,
+    )
+
+
+def convert_cell(text: bytes, convert: Converter | None) -> bytes:
+    """Return the canonical value, as JSON, of a cell that is sent as JSON text.
+
+    Raises:
+        Unrepresentable, Assumed: the row needs an issue or a note.
+        ValueError: no text that UTF-8 can carry.
+    """
+    value = _decode(text)
+    return _encode(value if convert is None else convert(value))
+
+
+def _digest(records: Sequence[Record]) -> str:
+    found = hashlib.sha256()
+    for record in records:
+        for part in (record.key, record.value, *(value for _, value in record.headers)):
+            found.update(part if isinstance(part, bytes) else str(part).encode())
+    return found.hexdigest()
+
+
+_decode = msgspec.json.Decoder(str).decode
+_encode: Callable[[object], bytes] = msgspec.json.Encoder().encode

@@ -1,0 +1,62 @@
+"""The kinds of cells that the native path reads itself, by the converter that each of them stands for.
+
+A kind takes a subset of the spellings that its converter takes, and writes the same for them; any other spelling, and
+any converter that is not here, is left to the converter. `tests/translator/native/test_cells.py` holds them together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from translator.values import converter
+from translator.values.numbers import INTEGER_BOUNDS
+from translator.values.scalar import Converter
+
+NativeKind: TypeAlias = tuple[str, int, int]
+"""A kind by its name in `_native/src/cells.rs`, and two numbers that it may need."""
+
+PYTHON: NativeKind = ("python", 0, 0)
+"""The kind of cells that their converter alone can read."""
+
+_TEXT: NativeKind = ("text", 0, 0)
+_MAX_HOURS = 99
+"""Of the spelling that is read natively: two digits."""
+
+_KINDS: Mapping[str, NativeKind] = {
+    **{name: ("integer", *bounds) for name, bounds in INTEGER_BOUNDS.items() if name != "uint64"},
+    "uint64": ("uint64", 0, 0),
+    "float64": ("float64", 0, 0),
+    "date": ("date", 0, 0),
+    "time": ("time", _MAX_HOURS, 0),
+    "timestamp": ("timestamp", 0, 0),
+    "string": _TEXT,
+    "unknown": _TEXT,
+    "interval": _TEXT,
+    "uuid": _TEXT,
+}
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
+
+
+def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
+    """Return the kind of a column's cells, which are text that UTF-8 can carry.
+
+    Args:
+        convert: the converter of its cells; None where they stay as they are.
+    """
+    if convert is None:
+        return _TEXT
+    # A dialect may read a type by a converter of its own: the type alone says nothing.
+    if canonical_type == "unknown" or convert is not converter(canonical_type):
+        return PYTHON
+    match = _DECIMAL.match(canonical_type)
+    if match is None:
+        return _KINDS.get(canonical_type, PYTHON)
+    precision, scale = int(match[1]), int(match[2])
+    return ("decimal", precision - scale, scale) if precision >= scale else PYTHON
+
+
+def integers_within(low: int, high: int) -> NativeKind:
+    """Return the kind of integers within bounds that no canonical type has."""
+    return "integer", low, high
