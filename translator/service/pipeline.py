@@ -146,9 +146,8 @@ class Pipeline:
         try:
             while messages:
                 run = self._resolver.resolve_run(route.translator, messages[:RUN], account.native)
-                contexts = [MessageContext(message, route.translator, batch, place) for message in messages[: len(run)]]
+                await self._process_run(route.translator, batch, place, messages, run)
                 messages = messages[len(run) :]
-                await self._process_run(contexts, run)
         except WaitCancelled:
             self._given_back.add((topic, partition))
             batch.abandon()
@@ -168,16 +167,23 @@ class Pipeline:
         self._given_back.clear()
         self._waits.resume()
 
-    async def _process_run(self, contexts: Sequence[MessageContext], run: Sequence[Resolved]) -> None:
+    async def _process_run(
+        self, translator: Translator, batch: Batch, place: int, messages: Sequence[Message], run: Sequence[Resolved]
+    ) -> None:
         """Process messages of a partition in order; those that the native path took in one go."""
-        for plain, group in groupby(zip(contexts, run, strict=True), key=_is_plain):
-            pairs = list(group)
-            if not plain and pairs[0][0].partition not in self._holds:
-                await self._write_taken(*zip(*pairs, strict=True))
+        at = 0
+        for plain, group in groupby(run, key=_is_plain):
+            found = list(group)
+            part = messages[at : at + len(found)]
+            at += len(found)
+            if not plain and (part[0].topic, part[0].partition) not in self._holds:
+                context = MessageContext(part[-1], translator, batch, place)
+                await self._write_taken(context, found)  # type: ignore[arg-type]  # all were taken
                 continue
-            for context, resolved in pairs:
+            for message, resolved in zip(part, found, strict=True):
+                context = MessageContext(message, translator, batch, place)
                 await self._process_message(context, self._plainly(context, resolved))
-                await context.batch.end_message(context.message.offset)
+                await batch.end_message(message.offset)
 
     def _plainly(self, context: MessageContext, resolved: Resolved) -> Translation | Learned | Needs:
         """Return the translation of a message by the plain way: holds want to know its tables."""
@@ -185,8 +191,8 @@ class Pipeline:
             return resolved
         return self._resolver.resolve(context.translator, context.message)
 
-    async def _write_taken(self, contexts: Sequence[MessageContext], taken: Sequence[TakenMessage]) -> None:
-        last = contexts[-1]
+    async def _write_taken(self, last: MessageContext, taken: Sequence[TakenMessage]) -> None:
+        """Write what the native path made of messages, of which the last is given, and count them."""
         account, to = last.batch.account, self._target.outputs.events[0].to
         records = [record for message in taken for record in message.records]
         await last.batch.send(to.topic, last.partition_in(to), records)
@@ -314,8 +320,8 @@ def raw_bytes(records: Sequence[RawRecord]) -> int:
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
-def _is_plain(pair: tuple[MessageContext, Resolved]) -> bool:
-    return isinstance(pair[1], (Translation, Learned, Needs))
+def _is_plain(resolved: Resolved) -> bool:
+    return isinstance(resolved, (Translation, Learned, Needs))
 
 
 def _message(route: Route, topic: str, partition: int, record: RawRecord | Any) -> Message:

@@ -116,23 +116,28 @@ class Resolver:
         path = self._native.get(translator.source)
         if path is None:
             return self._resolve_plainly(translator, messages)
-        found = [self._announced(taken) for taken in path.take(messages)]
+        known = self._catalog.is_announced
+        # The plain way announces schemas.
+        found = [
+            taken if isinstance(taken, str) or (key := taken.operation.schema_key) is None or known(key) else NEW_SCHEMA
+            for taken in path.take(messages)
+        ]
         left = [message for message, taken in zip(messages, found, strict=True) if isinstance(taken, str)]
-        plain = iter(self._resolve_plainly(translator, left) if left else ())
+        if not left:
+            outcomes[TAKEN] += len(found)
+            return found  # type: ignore[return-value]  # none of them is a reason
+        plain = iter(self._resolve_plainly(translator, left))
         run: list[Resolved] = []
         for taken in found:
-            resolved = next(plain) if isinstance(taken, str) else taken
-            outcomes[taken if isinstance(taken, str) else TAKEN] += 1
-            run.append(resolved)
-            if isinstance(resolved, (Learned, Needs)):
+            if not isinstance(taken, str):
+                outcomes[TAKEN] += 1
+                run.append(taken)
+                continue
+            outcomes[taken] += 1
+            run.append(next(plain))
+            if isinstance(run[-1], (Learned, Needs)):
                 break
         return run
-
-    def _announced(self, taken: TakenMessage | str) -> TakenMessage | str:
-        """Leave a message to the plain way that names a schema which is still to be announced."""
-        if isinstance(taken, str) or taken.operation.schema_key is None:
-            return taken
-        return taken if self._catalog.is_announced(taken.operation.schema_key) else NEW_SCHEMA
 
     def _resolve_plainly(
         self, translator: Translator, messages: Sequence[Message]
