@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
-from translator.message import Message, TableName, Writer
+from translator.message import Finding, Guard, Message, TableName, Writer
 from translator.values.native_kinds import NativeKind
 from translator.values.scalar import Converter
 
@@ -41,6 +41,8 @@ class CanalReading(Struct, frozen=True):
     gtid_names_transaction: bool
     value_bytes: int
     rows: int
+    keeps_images: bool
+    """A guard asks for the images of rows."""
 
 
 class LayoutColumn(Struct, frozen=True):
@@ -84,6 +86,8 @@ class NativeColumn(Struct, frozen=True):
 class TableOperation(Struct, frozen=True):
     """As the extension takes it: everything that events of one operation share, in Avro, and their headers."""
 
+    layout: LayoutOperation
+    table: TableName
     counted: tuple[str | None, str | None, str | None, str]
     """Database, schema, table and operation, as the account counts events."""
 
@@ -103,12 +107,31 @@ class NativeTable(Struct, frozen=True):
     """As the extension takes it."""
 
     columns: tuple[NativeColumn, ...]
+    sorted: tuple[int, ...]
+    """The columns in the order of their names."""
+
     key: tuple[int, ...]
     key_kind: bytes
     record_key: bytes
     """The record key up to the row's own key."""
 
     operations: tuple[tuple[TableOperation | None, ...], ...]
+
+
+class RowImages(Protocol):
+    """The images of a row that was taken, for a guard: as JSON, with columns in the order of their names.
+
+    `before` is completed where it was sent in part, else `whole`. `key` is None where the table has none.
+    """
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def before(self) -> bytes | None: ...
+    @property
+    def after(self) -> bytes | None: ...
+    @property
+    def whole(self) -> bool: ...
 
 
 class TakenMessage(Protocol):
@@ -122,6 +145,21 @@ class TakenMessage(Protocol):
 
     @property
     def ts_commit_us(self) -> int | None: ...
+    @property
+    def ts_capture_us(self) -> int | None: ...
+    @property
+    def images(self) -> Sequence[RowImages]:
+        """Those of each row, where a guard asks for them."""
+        ...
+
+
+@runtime_checkable
+class NativeGuard(Guard, Protocol):
+    """A guard that takes messages of the native path, too, by the images that it kept of them."""
+
+    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
+        """Findings on the next message of the partition, before anything of it is written."""
+        ...
 
 
 class NativeReader(Protocol):

@@ -8,10 +8,18 @@ from translator.message import Message
 
 VERSION: str
 
+class RowImages:
+    key: bytes | None
+    before: bytes | None
+    after: bytes | None
+    whole: bool
+
 class Taken:
     operation: TableOperation
     records: list[Any]
     ts_commit_us: int | None
+    ts_capture_us: int | None
+    images: list[RowImages]
 
 class CanalRows:
     def __init__(

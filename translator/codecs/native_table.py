@@ -30,6 +30,7 @@ def native_table(source: str, dialect: str, layout: NativeLayout) -> NativeTable
     names = [column.name for column in layout.columns]
     return NativeTable(
         tuple(map(_column, layout.columns)),
+        tuple(sorted(range(len(names)), key=names.__getitem__)),
         tuple(names.index(name) for name in layout.key_columns),
         _datum.text(layout.key_kind if layout.key_columns else "none"),
         record_key_head(source, table.db, table.schema, table.table),
@@ -52,6 +53,8 @@ def _operation(source: str, dialect: str, layout: NativeLayout, operation: Layou
     wrote = (writer.variant, writer.variant_basis, writer.dbms, writer.server, writer.task)
     first, last = shared_headers(("row", op, *name, source, schema_id))
     return TableOperation(
+        operation,
+        table,
         (*name, op),
         schema.topic_key if schema else None,
         _datum.shared_names("row", op, source, dialect, (*wrote, *name)),

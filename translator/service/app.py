@@ -17,8 +17,8 @@ from translator.service.bootstrap import prepare
 from translator.service.components import Components
 from translator.service.faust_settings import checked, faust_settings
 from translator.service.faust_transport import Drain, attach, batches
+from translator.service.message_context import raw_bytes
 from translator.service.partition_workers import PartitionWorkers
-from translator.service.pipeline import raw_bytes
 from translator.service.stopping import BoundedStopApp, FailStop
 from translator.service.watchdog import Watchdog, Watched
 from translator.settings import Settings

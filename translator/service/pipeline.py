@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any, Protocol
 
 import structlog
 from msgspec import Struct
@@ -16,6 +15,7 @@ from translator.errors import ContradictionError, ErrorCode, FatalError, Message
 from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
+from translator.service.message_context import MessageContext, RawRecord, message_of
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.metrics import BatchAccount
 from translator.service.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
@@ -29,25 +29,6 @@ from translator.translation.partition_guards import Guards
 from translator.translation.translate import RUN, Events, Translator, tables_of
 
 log = structlog.get_logger("translator")
-
-
-class RawRecord(Protocol):
-    """The part of a record of the consumer library that is read."""
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def timestamp(self) -> int: ...
-
-    @property
-    def key(self) -> bytes | None: ...
-
-    @property
-    def value(self) -> bytes | None: ...
-
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes]]: ...
 
 
 class Route(Struct, frozen=True):
@@ -69,25 +50,6 @@ class Target(Struct, frozen=True):
     """Codes of dead letters that later messages of their table follow, until they are replayed (`on_error`)."""
     repeats_letters: bool = True
     """False: dead letters of whole messages lie in the topic already (a replay); those of one projection are new."""
-
-
-class MessageContext(Struct, frozen=True, gc=False):
-    """A message with everything that goes with it through the pipeline."""
-
-    message: Message
-    translator: Translator
-    batch: Batch
-    place: int
-    """`output_place` of its raw partition."""
-
-    @property
-    def partition(self) -> tuple[str, int]:
-        """The raw partition."""
-        return self.message.topic, self.message.partition
-
-    def partition_in(self, to: OutputTopic) -> int:
-        """Return the partition of a topic for whatever comes of the message."""
-        return self.place % to.partitions
 
 
 class Pipeline:
@@ -142,7 +104,7 @@ class Pipeline:
         if not self._holds.owns((topic, partition)):
             letters = output_partition(topic, partition, self._target.dead_letters.partitions)
             await self._holds.take_over((topic, partition), route.topic_id, letters)
-        messages = [_message(route, topic, partition, record) for record in records]
+        messages = [message_of(record, topic, partition, route.topic_id) for record in records]
         try:
             while messages:
                 run = self._resolver.resolve_run(route.translator, messages[:RUN], account.native)
@@ -177,8 +139,7 @@ class Pipeline:
             part = messages[at : at + len(found)]
             at += len(found)
             if not plain and (part[0].topic, part[0].partition) not in self._holds:
-                context = MessageContext(part[-1], translator, batch, place)
-                await self._write_taken(context, found)  # type: ignore[arg-type]  # all were taken
+                await self._write_taken(translator, batch, place, part, found)  # type: ignore[arg-type]  # all were taken
                 continue
             for message, resolved in zip(part, found, strict=True):
                 context = MessageContext(message, translator, batch, place)
@@ -191,16 +152,34 @@ class Pipeline:
             return resolved
         return self._resolver.resolve(context.translator, context.message)
 
-    async def _write_taken(self, last: MessageContext, taken: Sequence[TakenMessage]) -> None:
-        """Write what the native path made of messages, of which the last is given, and count them."""
-        account, to = last.batch.account, self._target.outputs.events[0].to
-        records = [record for message in taken for record in message.records]
-        await last.batch.send(to.topic, last.partition_in(to), records)
-        await last.batch.end_message(last.message.offset, len(taken))
-        for message in taken:
-            account.changes[message.operation.counted] += len(message.records)
-            if message.ts_commit_us is not None:
-                account.newest_us = message.ts_commit_us
+    async def _write_taken(
+        self,
+        translator: Translator,
+        batch: Batch,
+        place: int,
+        messages: Sequence[Message],
+        taken: Sequence[TakenMessage],
+    ) -> None:
+        """Write what the native path made of messages, and count them.
+
+        Raises:
+            ContradictionError: nothing of any of them is written.
+        """
+        guards = self._guards[messages[0].topic]
+        try:
+            for message, found in zip(messages, taken, strict=True):
+                guards.inspect_taken(message, found)
+        except ContradictionError as error:
+            await self._mark(translator, error)
+            raise
+        account, to = batch.account, self._target.outputs.events[0].to
+        records = [record for found in taken for record in found.records]
+        await batch.send(to.topic, place % to.partitions, records)
+        await batch.end_message(messages[-1].offset, len(taken))
+        for found in taken:
+            account.changes[found.operation.counted] += len(found.records)
+            if found.ts_commit_us is not None:
+                account.newest_us = found.ts_commit_us
         account.translated += len(taken)
         account.written[to.topic] += len(records)
 
@@ -217,8 +196,7 @@ class Pipeline:
         try:
             self._guards[context.message.topic].inspect(context.message, translation.read)
         except ContradictionError as error:
-            mark = self._contradictions.mark(context.translator.source, error)
-            await self._delivery.confirm(self._target.outputs.metadata.topic, mark)
+            await self._mark(context.translator, error)
             raise
         if translation.metadata is not None:
             await self._write_learned(translation.metadata)
@@ -242,6 +220,11 @@ class Pipeline:
                 account.learned += 1
             case Skip(reason=reason):
                 account.skipped[reason] += 1
+
+    async def _mark(self, translator: Translator, error: ContradictionError) -> None:
+        """Let the next process know of a contradiction."""
+        mark = self._contradictions.mark(translator.source, error)
+        await self._delivery.confirm(self._target.outputs.metadata.topic, mark)
 
     async def _write_learned(self, record: Record) -> None:
         """Tell the other processes what was learned, before anything that is read by it."""
@@ -315,23 +298,5 @@ class Pipeline:
             account.written[to.topic] += len(records)
 
 
-def raw_bytes(records: Sequence[RawRecord]) -> int:
-    """Keys and values of a batch."""
-    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
-
-
 def _is_plain(resolved: Resolved) -> bool:
     return isinstance(resolved, (Translation, Learned, Needs))
-
-
-def _message(route: Route, topic: str, partition: int, record: RawRecord | Any) -> Message:
-    return Message(
-        topic,
-        partition,
-        record.offset,
-        record.timestamp,
-        record.key,
-        record.value,
-        tuple(record.headers),
-        route.topic_id,
-    )

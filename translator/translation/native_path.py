@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from types import NoneType
 from typing import TypeAlias
 
 import msgspec
 
 from translator import _native
-from translator._native.layout import HasNativeRows, NativeReader, NativeRows, NativeTable, TakenMessage
+from translator._native.layout import HasNativeRows, NativeGuard, NativeReader, NativeRows, NativeTable, TakenMessage
 from translator.codecs.avro import AvroCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record
@@ -89,8 +90,8 @@ def native_path(translator: Translator, codec: Encoder, max_bytes: int) -> Nativ
     dialect = translator.dialect
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} has none"
-    if isinstance(dialect, Guarded) and dialect.guard() is not None:
-        return "a check looks at every change (option continuity)"
+    if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):
+        return "a check looks at every change"
     rows = dialect.native_rows()
     if rows is None:
         return "the options of the source leave all messages to the plain way"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from translator._native.layout import NativeGuard, TakenMessage
 from translator.errors import ContradictionError
-from translator.message import Dialect, Guard, Guarded, Message
+from translator.message import Dialect, Finding, Guard, Guarded, Message
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events, Result
 
@@ -28,19 +29,35 @@ class Guards:
         Raises:
             ContradictionError: nothing of the message may be written, nor of any after it.
         """
-        place = message.topic, message.partition
-        if place not in self._guards:
-            self._guards[place] = self._new()
-        guard = self._guards[place]
+        guard = self._guard_of(message)
         if guard is None:
             return
         if isinstance(result, DeadLetter):
             guard.missed()
         elif isinstance(result, Events):
-            for finding in guard.inspect(message, result.changes):
-                if finding.fatal:
-                    raise ContradictionError(finding.text)
-                self._warn(finding.text)
+            self._tell(guard.inspect(message, result.changes))
+
+    def inspect_taken(self, message: Message, taken: TakenMessage) -> None:
+        """Takes the next message of a partition in, which the native path took.
+
+        Raises:
+            ContradictionError: nothing of the message may be written, nor of any after it.
+        """
+        guard = self._guard_of(message)
+        if isinstance(guard, NativeGuard):
+            self._tell(guard.inspect_taken(message, taken))
+
+    def _guard_of(self, message: Message) -> Guard | None:
+        place = message.topic, message.partition
+        if place not in self._guards:
+            self._guards[place] = self._new()
+        return self._guards[place]
+
+    def _tell(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            if finding.fatal:
+                raise ContradictionError(finding.text)
+            self._warn(finding.text)
 
     def forget(self) -> None:
         """Begins anew: other processes may go on with the partitions."""

@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::event::{Before, Form, Head, Images, Place, Taken};
+use crate::event::{Before, Form, Head, Images, Place, RowImages, Taken};
 use crate::reason::{Read, Reason};
 use crate::scan::{Cell, Rows, Scanner, Token};
 use crate::table::Table;
@@ -52,6 +52,8 @@ struct Options {
     gtid_names_transaction: bool,
     value_bytes: usize,
     rows: usize,
+    /// A guard asks for the images of rows.
+    keeps_images: bool,
 }
 
 /// Translates the common row messages of one source.
@@ -220,7 +222,7 @@ impl CanalRows {
             rows: rows.len(),
         };
         let writer = RowWriter { py, value, table, convert_cell: &self.convert_cell };
-        let records = PyList::empty(py);
+        let (records, kept) = (PyList::empty(py), PyList::empty(py));
         for index in 0..rows.len() {
             writer.row(rows.row(index), images)?;
             images.has_before = Before::Absent;
@@ -232,8 +234,11 @@ impl CanalRows {
             }
             let record = self.form.record(py, place, &head, table, operation, images, kind == DELETE, index)?;
             records.append(record).map_err(|_| Reason::Panic)?;
+            if self.options.keeps_images {
+                kept.append(RowImages::new(py, table, images, kind == DELETE)?).map_err(|_| Reason::Panic)?;
+            }
         }
-        Ok(Taken::new(py, operation, records.unbind(), head.commit_us))
+        Ok(Taken::new(py, operation, &head, records.unbind(), kept.unbind()))
     }
 
     /// Reads all members of a message; each may stand once, and none is unknown.
@@ -448,6 +453,8 @@ impl RowWriter<'_> {
         sent.clear();
         sent.resize(columns.len(), None);
         images.before.clear();
+        images.before_spans.clear();
+        images.before_spans.resize(columns.len(), None);
         images.changed.clear();
         images.changed_count = 0;
         let whole = before.len() == columns.len();
@@ -476,7 +483,9 @@ impl RowWriter<'_> {
             let Some(token) = sent[index] else { continue };
             let (start, end) = images.spans[index];
             images.before.extend_from_slice(&images.row[copied..start]);
+            let written = images.before.len();
             column.reader.write(self.py, &mut images.before, token, self.value, self.convert_cell)?;
+            images.before_spans[index] = Some((written, images.before.len()));
             copied = end;
         }
         images.before.extend_from_slice(&images.row[copied..]);

@@ -16,13 +16,67 @@ pub struct Taken {
     records: Py<PyList>,
     /// Microseconds since 1970, when the message tells.
     ts_commit_us: Option<i64>,
+    /// Microseconds since 1970, when the message tells.
+    ts_capture_us: Option<i64>,
+    /// One `RowImages` for each row, where they are kept.
+    images: Py<PyList>,
 }
 
 impl Taken {
     /// The result for a message.
-    pub fn new(py: Python<'_>, operation: &Operation, records: Py<PyList>, ts_commit_us: Option<i64>) -> Self {
-        Self { operation: operation.python.clone_ref(py), records, ts_commit_us }
+    pub fn new(
+        py: Python<'_>,
+        operation: &Operation,
+        head: &Head<'_>,
+        records: Py<PyList>,
+        images: Py<PyList>,
+    ) -> Self {
+        let (ts_commit_us, ts_capture_us) = (head.commit_us, head.capture_us);
+        Self { operation: operation.python.clone_ref(py), records, ts_commit_us, ts_capture_us, images }
     }
+}
+
+/// The images of a row, for a guard: as JSON, with columns in the order of their names.
+#[pyclass(frozen, get_all, module = "translator._native.rows")]
+pub struct RowImages {
+    /// The key as JSON.
+    key: Option<Py<PyBytes>>,
+    /// The row before the change, completed where it was sent in part.
+    before: Option<Py<PyBytes>>,
+    /// The row after it.
+    after: Option<Py<PyBytes>>,
+    /// Both were sent whole.
+    whole: bool,
+}
+
+impl RowImages {
+    /// Those of one row.
+    pub fn new(py: Python<'_>, table: &Table, images: &Images, is_delete: bool) -> Read<Self> {
+        let bytes = |json: Vec<u8>| PyBytes::new(py, &json).unbind();
+        let row = bytes(sorted(table, |index| &images.row[images.spans[index].0..images.spans[index].1]));
+        let before = (images.has_before != Before::Absent).then(|| {
+            bytes(sorted(table, |index| match images.before_spans[index] {
+                Some((start, end)) => &images.before[start..end],
+                None => &images.row[images.spans[index].0..images.spans[index].1],
+            }))
+        });
+        let (before, after) = if is_delete { (Some(row), None) } else { (before, Some(row)) };
+        let key = key_of(table, images)?.map(bytes);
+        Ok(Self { key, before, after, whole: images.has_before == Before::Whole })
+    }
+}
+
+/// A row as JSON, with columns in the order of their names.
+fn sorted<'a>(table: &Table, value: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
+    let mut json = Vec::with_capacity(512);
+    for index in &table.sorted {
+        json.push(if json.is_empty() { b'{' } else { b',' });
+        json.extend_from_slice(&table.columns[*index].quoted);
+        json.push(b':');
+        json.extend_from_slice(value(*index));
+    }
+    json.push(b'}');
+    json
 }
 
 /// What all events of a source have in common.
@@ -72,6 +126,8 @@ pub struct Images {
     pub before: Vec<u8>,
     /// Where in `row` the value of each column lies.
     pub spans: Vec<(usize, usize)>,
+    /// Where in `before` the value of each column lies that was sent of it.
+    pub before_spans: Vec<Option<(usize, usize)>>,
     /// The names of the changed columns as Avro texts.
     pub changed: Vec<u8>,
     /// How many these are.

@@ -19,5 +19,6 @@ use pyo3::prelude::*;
 fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<event::Taken>()?;
+    module.add_class::<event::RowImages>()?;
     module.add_class::<canal::CanalRows>()
 }

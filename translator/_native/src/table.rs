@@ -59,6 +59,8 @@ impl<'py> FromPyObject<'py> for Operation {
 pub struct Table {
     /// The columns, in the order in which rows name them.
     pub columns: Vec<Column>,
+    /// The columns by index, in the order of their names.
+    pub sorted: Vec<usize>,
     /// The columns of the key, by index, in its order.
     pub key: Vec<usize>,
     /// In Avro, of a row that has a key.
@@ -80,6 +82,7 @@ struct PythonColumn {
 #[derive(FromPyObject)]
 struct PythonTable {
     columns: Vec<PythonColumn>,
+    sorted: Vec<usize>,
     key: Vec<usize>,
     key_kind: Vec<u8>,
     record_key: Vec<u8>,
@@ -96,6 +99,7 @@ impl Table {
         }
         Ok(Self {
             columns,
+            sorted: table.sorted,
             key: table.key,
             key_kind: table.key_kind,
             record_key: table.record_key,

@@ -13,21 +13,21 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import msgspec
-
+from translator._native.layout import TakenMessage
 from translator.dialects.canal.delete_forms import Forms
+from translator.dialects.canal.evidence import DecodedRow, RowEvidence, RowKey, swapped, taken_rows
 from translator.dialects.canal.key_states import SAME_SECOND, KeyState, Pair
 from translator.dialects.canal.options import Continuity, Options
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.unconfirmed import Unconfirmed
-from translator.dialects.canal.variant import SWAP_OLD_DATA
 from translator.errors import quote
-from translator.message import Change, Finding, Image, Message, OtherChange, RowChange, TableName
+from translator.message import Change, Finding, Message, OtherChange, RowChange, TableName
 
 _COLUMNS = 20
 """Columns that an error names."""
 
-_Key: TypeAlias = tuple[TableName, object]
+_Left: TypeAlias = tuple[RowKey, int | None]
+"""A key, and the hash of its row."""
 
 _DATA_AFTER = "data holds the row after the change and old the row before it"
 _DATA_BEFORE = "data holds the row before the change and old the row after it"
@@ -66,7 +66,7 @@ class ContinuityGuard:
         self._keys = chosen.keys
         self._fatal = chosen.action == "stop"
         self._complete = complete
-        self._known: OrderedDict[_Key, KeyState] = OrderedDict()
+        self._known: OrderedDict[RowKey, KeyState] = OrderedDict()
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
         self._contradictions = 0
         self._horizon, self._anew = -1, True
@@ -74,6 +74,19 @@ class ContinuityGuard:
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the next message of the partition."""
+        return self._inspect(
+            message,
+            [
+                DecodedRow(change, complete=self._complete) if isinstance(change, RowChange) else change
+                for change in changes
+            ],
+        )
+
+    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
+        """Return the findings about the next message of the partition, which the native path took."""
+        return self._inspect(message, taken_rows(taken))
+
+    def _inspect(self, message: Message, changes: Sequence[RowEvidence | OtherChange]) -> list[Finding]:
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:
@@ -90,8 +103,8 @@ class ContinuityGuard:
                 findings.append(self._forms.take(message, change))
             elif change.op == "u" and change.row == 0:
                 # The shape of a message is that of all its rows: after the first, `old` may list unchanged columns.
-                undecided = all(map(self._has_two_images, changes[n : n + change.rows]))
-            if undecided and change.op == "u" and change.before != change.after:
+                undecided = all(map(_has_two_images, changes[n : n + change.rows]))
+            if undecided and change.op == "u" and change.before() != change.after():
                 findings.append(self._undecided(message, change))
             else:
                 findings.append(self._decided(message, change))
@@ -101,18 +114,12 @@ class ContinuityGuard:
         """A message of the partition has no events: which rows it changed is not known."""
         self._forget(None)
 
-    def _has_two_images(self, change: Change) -> bool:
-        if not isinstance(change, RowChange) or change.op != "u" or change.before is None or change.after is None:
-            return False
-        return not change.before_sparse if self._complete else change.before.keys() == change.after.keys()
-
     # -- updates that could be read either way
 
-    def _undecided(self, message: Message, change: RowChange) -> Finding | None:
-        before, after = change.before or {}, change.after or {}
-        x, y = _hash(before), _hash(after)
-        reading = _DATA_BEFORE if SWAP_OLD_DATA in (change.notes or ()) else _DATA_AFTER
-        key, key_before = _key(change, after), _key(change, before)
+    def _undecided(self, message: Message, change: RowEvidence) -> Finding | None:
+        x, y = change.before(), change.after()
+        reading = _DATA_BEFORE if swapped(change) else _DATA_AFTER
+        key, key_before = change.key(), change.key_before()
         unconfirmed = self._unconfirmed[reading]
         unconfirmed.add(message.offset)
         if key is None or key_before is None:
@@ -142,7 +149,7 @@ class ContinuityGuard:
         return finding
 
     def _key_changed(
-        self, message: Message, change: RowChange, reading: str, from_: tuple[_Key, int], to: tuple[_Key, int]
+        self, message: Message, change: RowEvidence, reading: str, from_: _Left, to: _Left
     ) -> Finding | None:
         """The rows of both keys are evidence: the old key must have had the row before, the new one none."""
         (key_before, x), (key, y) = from_, to
@@ -164,14 +171,13 @@ class ContinuityGuard:
         return finding
 
     def _contrary(
-        self, message: Message, change: RowChange, evidence: int, reading: str, *, earlier: bool = False
+        self, message: Message, change: RowEvidence, evidence: int, reading: str, *, earlier: bool = False
     ) -> Finding | None:
         """The text: where and which way round, never what is in the rows. If it only warns, ever less often."""
         self._contradictions += 1
         if not self._fatal and self._contradictions.bit_count() > 1:
             return None
-        table, before, after = change.table, change.before or {}, change.after or {}
-        differ = [name for name in after if name not in before or before[name] != after[name]]
+        table, differ = change.table, change.differing()
         names = ", ".join(map(quote, differ[:_COLUMNS])) + (", …" if len(differ) > _COLUMNS else "")
         differ_text = f"The two images differ in {names}. " if names else ""
         wrong = evidence if earlier else message.offset
@@ -187,38 +193,34 @@ class ContinuityGuard:
 
     # -- changes that can be read in one way only
 
-    def _decided(self, message: Message, change: RowChange) -> Finding | None:
+    def _decided(self, message: Message, change: RowEvidence) -> Finding | None:
         """An image that is certain: what it says of the last update of its key, and what it leaves behind."""
         finding = None
-        before, after = change.before, change.after
-        key = _key(change, before if after is None else after)
-        if before is not None:
-            # A sparse image leaves out what did not change, and so the key nearly always.
-            key_before = _key(change, after | before if after is not None and change.before_sparse else before)
+        key = change.key()
+        if change.has_before:
+            key_before = change.key_before()
             finding = self._checked(message, change, key_before)
             if key_before is not None and key_before != key:
                 self._leave(key_before, message, change, None)
         if key is not None:
-            self._leave(key, message, change, after)
+            self._leave(key, message, change, change.after())
         return finding
 
-    def _leave(self, key: _Key, message: Message, change: RowChange, row: Image | None) -> None:
+    def _leave(self, key: RowKey, message: Message, change: RowEvidence, row: int | None) -> None:
         """The row of a key is this one from now on."""
         commit, snapshot = change.ts_commit_us, change.op == "r"
         if snapshot:
             # A full load overlaps with the changes that follow it: its row is at most as new as its message.
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
-        left = None if row is None else _hash(row)
-        self._keep(key, KeyState(left, message.offset, commit, snapshot=snapshot, pairs=pairs))
+        self._keep(key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
-    def _checked(self, message: Message, change: RowChange, key: _Key | None) -> Finding | None:
+    def _checked(self, message: Message, change: RowEvidence, key: RowKey | None) -> Finding | None:
         """Settles the last update of a key by the row that it must have left."""
         known = None if key is None else self._known.get(key)
         if known is None or known.if_wrong is None or self._may_postdate(known, change, None):
             return None
-        before, after = change.before or {}, change.after
-        row = _hash(after | before if after is not None and change.before_sparse else before)
+        row = change.before()
         if row == known.row:
             self._confirm(known.reading, known.offset)
         elif row == known.if_wrong:
@@ -234,23 +236,23 @@ class ContinuityGuard:
         elif reading:
             self._unconfirmed[reading].confirm(offset)
 
-    def _keep(self, key: _Key, known: KeyState) -> None:
+    def _keep(self, key: RowKey, known: KeyState) -> None:
         self._known[key] = known
         self._known.move_to_end(key)
         if len(self._known) > self._keys:
             _, forgotten = self._known.popitem(last=False)
             self._horizon = max(self._horizon, forgotten.commit or -1)
 
-    def _begin(self, change: RowChange) -> None:
+    def _begin(self, change: RowEvidence) -> None:
         """Takes in the time of the first change since all or a table was forgotten."""
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
-    def _may_postdate(self, known: KeyState, change: RowChange, pair: Pair | None) -> bool:
+    def _may_postdate(self, known: KeyState, change: RowEvidence, pair: Pair | None) -> bool:
         return known.may_postdate(change.ts_commit_us, pair, self._horizon)
 
     @staticmethod
-    def _pairs(known: KeyState | None, change: RowChange, pair: Pair | None) -> frozenset[Pair]:
+    def _pairs(known: KeyState | None, change: RowEvidence, pair: Pair | None) -> frozenset[Pair]:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new
@@ -269,23 +271,5 @@ class ContinuityGuard:
             del self._known[key]
 
 
-def _hash(image: Image) -> int:
-    """The same for the same columns and values, in whatever order.
-
-    Of their text: Python gives -1 and -2 one hash, and a row that went from the one to the other looked unchanged.
-    """
-    return hash(_encode(image))
-
-
-_encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def _key(change: RowChange, image: Image | None) -> _Key | None:
-    names = change.key_columns
-    if image is None or not names:
-        return None
-    if len(names) == 1:  # nearly always, and half as dear
-        value = image.get(names[0])
-        return None if value is None else (change.table, value)
-    values = tuple([image.get(name) for name in names])
-    return None if None in values else (change.table, values)
+def _has_two_images(change: RowEvidence | OtherChange) -> bool:
+    return not isinstance(change, OtherChange) and change.has_two_images

@@ -121,7 +121,8 @@ class Canal:
         """Return the part for the native path; None unless the writer is declared, and rows name all columns."""
         if self._auto or not self._complete or self._limits.json_depth < DEPTH:
             return None
-        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile)
+        checked = self._continuity.action != "off"
+        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile, keeps_images=checked)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The tables of all bodies of a record.

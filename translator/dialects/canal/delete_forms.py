@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from translator.dialects.canal.evidence import RowEvidence
 from translator.dialects.canal.variant import VARIANT_CONFLICT
 from translator.message import Change, Finding, Message, RowChange
 
@@ -17,7 +18,7 @@ class Forms:
         self._current: int | None = None
         self._said: set[str] = set()
 
-    def take(self, message: Message, change: RowChange) -> Finding | None:
+    def take(self, message: Message, change: RowEvidence) -> Finding | None:
         """Return the finding about the next DELETE where a form is declared, if there is one."""
         if change.writer.variant_basis != "certain":
             return None
@@ -25,7 +26,7 @@ class Forms:
             self._current = message.offset if self._current is None else self._current
         elif self._current is not None:
             return self._two_writers(message)
-        if VARIANT_CONFLICT in (change.notes or ()):
+        if VARIANT_CONFLICT in change.notes:
             text = f"a DELETE of form {change.writer.variant}, which is not the declared one; it was read right"
             return self._once(f"conflict {change.writer.variant}", message, text)
         return None

@@ -9,7 +9,7 @@ from msgspec import Struct
 SAME_SECOND = 16
 """Updates of a key in one second of the source that are told apart; beyond, none of that second is evidence."""
 
-Pair: TypeAlias = frozenset[int]
+Pair: TypeAlias = frozenset[int | None]
 """The hashes of the two images of an update, either way round."""
 
 

@@ -29,10 +29,20 @@ CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain
 
 
 class CanalNativeRows:
-    """The part of this dialect that the native path asks, for one source."""
+    """The part of this dialect that the native path asks, for one source.
+
+    Args:
+        keeps_images: whether the check of continuity asks for the images of rows.
+    """
 
     def __init__(
-        self, options: Options, limits: Limits, heartbeats: HeartbeatTables, compile_layout: CompileLayout
+        self,
+        options: Options,
+        limits: Limits,
+        heartbeats: HeartbeatTables,
+        compile_layout: CompileLayout,
+        *,
+        keeps_images: bool,
     ) -> None:
         self._spans = era_spans(options)
         self._limits = limits
@@ -46,6 +56,7 @@ class CanalNativeRows:
             profile.alibaba,
             limits.value_bytes,
             limits.rows,
+            keeps_images,
         )
 
     def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:

@@ -1,0 +1,165 @@
+"""The facts of a changed row that the continuity check asks: which row it is, and its images as hashes.
+
+They come from a change that the plain way decoded, or from what the native path kept of a row that it took. An image
+before that was sent in part stands here completed by the image after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from translator._native.layout import RowImages, TakenMessage
+from translator.dialects.canal.variant import SWAP_OLD_DATA
+from translator.message import Image, RowChange, TableName, Writer
+
+RowKey: TypeAlias = tuple[TableName, bytes]
+"""A row by its table and its key as JSON."""
+
+
+class RowEvidence(Protocol):
+    """A changed row. A key is None where the table has none or the row holds NULL; a hash where there is no image."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def table(self) -> TableName: ...
+    @property
+    def writer(self) -> Writer: ...
+    @property
+    def notes(self) -> Sequence[str]: ...
+    @property
+    def row(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def ts_commit_us(self) -> int | None: ...
+    @property
+    def ts_capture_us(self) -> int | None: ...
+    @property
+    def has_before(self) -> bool: ...
+    @property
+    def has_two_images(self) -> bool:
+        """Whether it is an update of which both images name the same columns."""
+        ...
+
+    def key(self) -> RowKey | None:
+        """Return the key of the row after the change, or of a deleted one."""
+        ...
+
+    def key_before(self) -> RowKey | None: ...
+    def before(self) -> int | None: ...
+    def after(self) -> int | None: ...
+    def differing(self) -> list[str]:
+        """Return the columns of the image after that the image before has otherwise, or not."""
+        ...
+
+
+def swapped(row: RowEvidence) -> bool:
+    """Return whether `data` was read as the row before."""
+    return SWAP_OLD_DATA in row.notes
+
+
+class DecodedRow:
+    """The facts of a change that the plain way decoded.
+
+    Args:
+        complete: whether an image names all columns of its row.
+    """
+
+    __slots__ = ("_after", "_before", "change", "has_before", "has_two_images")
+
+    def __init__(self, change: RowChange, *, complete: bool) -> None:
+        self.change = change
+        before, after = change.before, change.after
+        self.has_before = before is not None
+        self.has_two_images = False
+        if change.op == "u" and before is not None and after is not None:
+            self.has_two_images = not change.before_sparse if complete else before.keys() == after.keys()
+        # A sparse image leaves out what did not change, and so the key nearly always.
+        self._before = after | before if before and after is not None and change.before_sparse else before
+        self._after = after
+
+    op = property(lambda self: self.change.op)
+    table = property(lambda self: self.change.table)
+    writer = property(lambda self: self.change.writer)
+    notes = property(lambda self: self.change.notes or ())
+    row = property(lambda self: self.change.row)
+    rows = property(lambda self: self.change.rows)
+    ts_commit_us = property(lambda self: self.change.ts_commit_us)
+    ts_capture_us = property(lambda self: self.change.ts_capture_us)
+
+    def key(self) -> RowKey | None:
+        return _key(self.change, self._before if self._after is None else self._after)
+
+    def key_before(self) -> RowKey | None:
+        return _key(self.change, self._before)
+
+    def before(self) -> int | None:
+        return None if self._before is None else hash(_encode_sorted(self._before))
+
+    def after(self) -> int | None:
+        return None if self._after is None else hash(_encode_sorted(self._after))
+
+    def differing(self) -> list[str]:
+        return _differing(self._before or {}, self._after or {})
+
+
+class TakenRow:
+    """The facts of a row that the native path took, whose key did not change."""
+
+    __slots__ = ("_images", "_operation", "_taken", "row")
+
+    def __init__(self, taken: TakenMessage, row: int, images: RowImages) -> None:
+        self._taken, self._operation, self._images = taken, taken.operation.layout, images
+        self.row = row
+
+    op = property(lambda self: self._operation.op)
+    table = property(lambda self: self._taken.operation.table)
+    writer = property(lambda self: self._operation.writer)
+    notes = property(lambda self: self._operation.notes)
+    rows = property(lambda self: len(self._taken.records))
+    ts_commit_us = property(lambda self: self._taken.ts_commit_us)
+    ts_capture_us = property(lambda self: self._taken.ts_capture_us)
+    has_before = property(lambda self: self._images.before is not None)
+    has_two_images = property(lambda self: self._images.whole)
+
+    def key(self) -> RowKey | None:
+        return None if self._images.key is None else (self.table, self._images.key)
+
+    key_before = key
+
+    def before(self) -> int | None:
+        return None if self._images.before is None else hash(self._images.before)
+
+    def after(self) -> int | None:
+        return None if self._images.after is None else hash(self._images.after)
+
+    def differing(self) -> list[str]:
+        return _differing(_decode(self._images.before or b"{}"), _decode(self._images.after or b"{}"))
+
+
+def taken_rows(taken: TakenMessage) -> list[TakenRow]:
+    """Return the facts of all rows of a message that the native path took."""
+    return [TakenRow(taken, row, images) for row, images in enumerate(taken.images)]
+
+
+def _differing(before: Image, after: Image) -> list[str]:
+    return [name for name in after if name not in before or before[name] != after[name]]
+
+
+def _key(change: RowChange, image: Image | None) -> RowKey | None:
+    names = change.key_columns
+    if image is None or not names:
+        return None
+    values = {name: image.get(name) for name in names}
+    return None if None in values.values() else (change.table, _encode(values))
+
+
+_encode = msgspec.json.Encoder().encode
+# The same for the same columns and values, in whatever order. Of their text: Python gives -1 and -2 one hash, and a row
+# that went from the one to the other looked unchanged.
+_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(dict).decode

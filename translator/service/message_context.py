@@ -1,0 +1,63 @@
+"""A raw record as the consumer library gives it, as a message, and with everything that goes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from translator.message import Message
+from translator.service.delivery.base import Batch
+from translator.service.resolve import OutputTopic
+from translator.translation.translate import Translator
+
+
+class RawRecord(Protocol):
+    """The part of a record of the consumer library that is read."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def key(self) -> bytes | None: ...
+
+    @property
+    def value(self) -> bytes | None: ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes]]: ...
+
+
+class MessageContext(Struct, frozen=True, gc=False):
+    """A message with everything that goes with it through the pipeline."""
+
+    message: Message
+    translator: Translator
+    batch: Batch
+    place: int
+    """`output_place` of its raw partition."""
+
+    @property
+    def partition(self) -> tuple[str, int]:
+        """The raw partition."""
+        return self.message.topic, self.message.partition
+
+    def partition_in(self, to: OutputTopic) -> int:
+        """Return the partition of a topic for whatever comes of the message."""
+        return self.place % to.partitions
+
+
+def raw_bytes(records: Sequence[RawRecord]) -> int:
+    """Keys and values of a batch."""
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records)
+
+
+def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: str) -> Message:
+    """Return a raw record as a message."""
+    return Message(
+        topic, partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers), topic_id
+    )
