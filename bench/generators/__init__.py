@@ -1,0 +1,101 @@
+"""The raw messages of a benchmark: a seeded history of tables, as each replication tool writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from bench.generators.canal import CanalMessages, CheckedCanalMessages
+from bench.generators.dts_avro import DtsAvroMessages
+from bench.generators.history import History, StreamChange, StreamSpec, StreamTable, tables_of
+from bench.generators.qlik_avro import QlikAvroMessages
+from bench.generators.qlik_json import QlikJsonMessages
+from bench.generators.shareplex import SharePlexMessages
+
+
+class MessageWriter(Protocol):
+    """Spells the changes of a history as one tool does."""
+
+    dialect: str
+    """Of the translator."""
+    unusual: Mapping[str, int]
+    """Kinds of messages that are not the change of a row under its key, by how often each is taken."""
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the options of the dialect."""
+
+    def declared(self, tables: Sequence[StreamTable]) -> Sequence[Mapping[str, Any]]:
+        """Return the tables that the operator declares, as in the section `tables` of a source."""
+
+    def metadata(self, tables: Sequence[StreamTable]) -> Iterator[bytes]:
+        """Messages of the metadata topic; none where the tool has no such topic."""
+
+    def write(self, change: StreamChange) -> bytes | None:
+        """The value of a message."""
+
+
+WRITERS: Mapping[str, type[MessageWriter]] = {
+    "canal": CanalMessages,
+    "canal_dts": CheckedCanalMessages,
+    "shareplex": SharePlexMessages,
+    "dts_avro": DtsAvroMessages,
+    "qlik_json": QlikJsonMessages,
+    "qlik_avro": QlikAvroMessages,
+}
+"""By the name of the format in reports."""
+
+
+class RawMessage(NamedTuple):
+    """A message of the raw topic. `unusual`: it is no change of a row under its key."""
+
+    partition: int
+    value: bytes | None
+    unusual: bool
+    updates: bool
+    """True for updates, of which some peers make two records."""
+    skipped: bool
+    """True where no record comes of it."""
+
+
+class MessageStream(NamedTuple):
+    """The messages of a spec, and the source as the translator's configuration has it."""
+
+    metadata: Sequence[bytes]
+    messages: Sequence[RawMessage]
+    dialect: str
+    options: Mapping[str, Any]
+    declared: Sequence[Mapping[str, Any]]
+
+    @property
+    def bytes(self) -> int:
+        """Of all values together."""
+        return sum(len(message.value or b"") for message in self.messages)
+
+    def source(self, topic: str) -> dict[str, Any]:
+        """Return the source as a section of the translator's configuration; metadata lie in `TOPIC.metadata`."""
+        more: dict[str, Any] = {"topics": [topic]}
+        if self.metadata:
+            more = {"topics": [topic, f"{topic}.metadata"], "metadata_topics": [f"{topic}.metadata"]}
+        if self.declared:
+            more["tables"] = list(self.declared)
+        return {"name": "bench", "dialect": self.dialect, "options": dict(self.options), **more}
+
+
+def generate(name: str, spec: StreamSpec) -> MessageStream:
+    """The messages of a format. The same spec gives the same bytes."""
+    writer = WRITERS[name]()
+    history = History(spec, writer.unusual)
+    messages = [
+        RawMessage(
+            change.partition,
+            writer.write(change),
+            change.kind in writer.unusual,
+            change.kind in ("update", "moved"),
+            change.kind == "blank",
+        )
+        for change in history.changes()
+    ]
+    tables = tables_of(spec)
+    return MessageStream(
+        [*writer.metadata(tables)], messages, writer.dialect, writer.options(), writer.declared(tables)
+    )

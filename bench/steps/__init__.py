@@ -1,0 +1,1 @@
+"""Benchmarks of single steps in this process: no broker, processor time alone."""

@@ -1,0 +1,89 @@
+"""The messages of benchmarks: the same for a seed, all translated, as unusual and as skewed as was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from bench.generators import WRITERS, MessageStream, generate
+from bench.generators.history import MOVED_TABLE, StreamSpec
+from bench.steps.pipeline import MemoryPipeline
+from translator.service.metrics import BatchAccount
+
+SPEC = StreamSpec(messages=600, columns=12, tables=3, unusual=0.25)
+
+
+def _account(stream: MessageStream) -> BatchAccount:
+    """The pipeline's own account of all messages."""
+    pipeline = MemoryPipeline(stream)
+    asyncio.run(pipeline.process(pipeline.batches(stream.messages)))
+    total = BatchAccount("bench", "raw", 0)
+    for account in pipeline.accounts:
+        total.records += account.records
+        total.translated += account.translated
+        for name in ("dead", "skipped", "changes", "written"):
+            getattr(total, name).update(getattr(account, name))
+    return total
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_same_seed_same_bytes(name: str) -> None:
+    """Another seed gives others."""
+    first, again = (generate(name, SPEC) for _ in range(2))
+    assert first == again
+    other = generate(name, StreamSpec(messages=600, columns=12, tables=3, unusual=0.25, seed=8))
+    assert [message.value for message in first.messages] != [message.value for message in other.messages]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_message_is_translated_and_the_account_tells_which_are_unusual(name: str) -> None:
+    """No dead letter; what the translator counts as skipped, as structure or as changed keys is what was asked for."""
+    stream = generate(name, SPEC)
+    account = _account(stream)
+    assert (600, Counter()) == (account.records, account.dead)
+    rows = sum(
+        count for (_, _, table, op), count in account.changes.items() if table != MOVED_TABLE and op in ("c", "u", "d")
+    )
+    unusual = account.records - rows
+    assert sum(message.unusual for message in stream.messages) == unusual
+    assert 0.2 < unusual / account.records < 0.3
+    assert sum(message.skipped for message in stream.messages) == account.skipped.total()
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_usual_messages_are_changes_of_rows(name: str) -> None:
+    """With the shares that were asked for, and of as many columns; updates have both images but for SharePlex."""
+    stream = generate(name, StreamSpec(messages=1000, columns=5, inserts=0.5, updates=0.3))
+    account = _account(stream)
+    ops = Counter[str]()
+    for (_, _, table, op), count in account.changes.items():
+        assert table == "orders"
+        ops[op] += count
+    assert ops.total() == 1000
+    assert 450 < ops["c"] < 550
+    assert 250 < ops["u"] < 350
+    assert ops["u"] == sum(message.updates for message in stream.messages)
+
+
+def test_skew() -> None:
+    """Of many tables all are there, and the first has the most."""
+    even, skewed = (
+        _account(generate("canal", StreamSpec(messages=3000, tables=20, columns=2, skew=skew))) for skew in (0.0, 1.0)
+    )
+    tables = [Counter[str](), Counter[str]()]
+    for counts, account in zip(tables, (even, skewed), strict=True):
+        for (_, _, table, _), count in account.changes.items():
+            counts[str(table)] += count
+        assert len(counts) == 20
+    assert tables[0]["orders"] < 250 < 500 < tables[1]["orders"]
+
+
+def test_partitions() -> None:
+    """All are used, and the changes of a row are of one."""
+    stream = generate("canal", StreamSpec(messages=2000, columns=2, partitions=8, unusual=0.2))
+    assert set(range(8)) == {message.partition for message in stream.messages}
+    accounted = generate("canal_dts", StreamSpec(messages=2000, columns=2, partitions=8, unusual=0.2))
+    # The continuity check of the dialect would stop at a row whose changes are out of order.
+    assert Counter() == _account(accounted).dead
