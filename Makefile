@@ -7,9 +7,10 @@ TEST_ARGS ?=
 DEMO_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
+BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chaos soak lint fmt lock clean
+.PHONY: help setup demo test test-faults chaos soak bench lint fmt lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +33,9 @@ chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/rel
 
 soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
 	@$(BIN)/python -m tests.chaos.soak
+
+bench: setup ## Measure the translator beside its peers, about an hour (BENCH_ARGS=--short: some minutes); to build/bench.
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/ruff check .

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -22,6 +23,19 @@ class _Process(NamedTuple):
     ticks: int
     pages: int
     started: int
+
+
+class Usage(NamedTuple):
+    """Processor time so far, of user and system and of children that were waited for, and memory now."""
+
+    cpu_seconds: float
+    resident_bytes: int
+
+
+def usage(pids: Iterable[int]) -> Usage:
+    """The use of some processes together; what has ended counts nothing."""
+    found = [process for pid in pids if (process := _read(pid)) is not None]
+    return Usage(sum(one.ticks for one in found) / _TICKS, sum(one.pages for one in found) * _PAGE)
 
 
 class Tree:

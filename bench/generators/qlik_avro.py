@@ -40,19 +40,19 @@ _HEADERS = _record(
         ("transactionLastEvent", ["null", "boolean"]),
     ],
 )
-_ENVELOPE = fastavro.parse_schema(
-    _record(
-        "MessageEnvelope",
-        [
-            ("magic", {"type": "fixed", "name": "Magic", "size": 5}),
-            ("type", "string"),
-            ("headers", ["null", {"type": "map", "values": "string"}]),
-            ("messageSchemaId", ["null", "string"]),
-            ("messageSchema", ["null", "string"]),
-            ("message", "bytes"),
-        ],
-    )
+ENVELOPE_SCHEMA = _record(
+    "MessageEnvelope",
+    [
+        ("magic", {"type": "fixed", "name": "Magic", "size": 5}),
+        ("type", "string"),
+        ("headers", ["null", {"type": "map", "values": "string"}]),
+        ("messageSchemaId", ["null", "string"]),
+        ("messageSchema", ["null", "string"]),
+        ("message", "bytes"),
+    ],
 )
+"""Of every message."""
+_ENVELOPE = fastavro.parse_schema(ENVELOPE_SCHEMA)
 
 
 def _micros(cell: Any) -> datetime:

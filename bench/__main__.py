@@ -1,0 +1,59 @@
+"""`python -m bench`: the translator and its peers on a real broker, and a report of it. See `make bench`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from bench.plan import FULL, SHORT, formats_of, heats
+from bench.report.markdown import write_report
+from bench.results import BenchResult
+from bench.runner.tournament import Tournament
+from dev.broker import Broker
+
+RESULT = "result.json"
+
+
+def main() -> int:
+    """Exit code 1 when something that was to be measured could not be."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the translator beside its peers.")
+    parser.add_argument("--short", action="store_true", help="a few minutes: the bare loop and both deliveries")
+    parser.add_argument("--only", action="append", default=[], metavar="FORMAT", help="this one; may be given again")
+    parser.add_argument("--columns", type=int, metavar="N", help="compare with so many columns, and ask nothing else")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
+    parser.add_argument("--from", type=Path, metavar="FILE", dest="given", help="measure nothing: render this result")
+    parser.add_argument("--page", type=Path, help="put the report between the marks of this page, too")
+    arguments = parser.parse_args()
+    try:
+        formats = formats_of(arguments.only)
+    except ValueError as error:
+        parser.error(str(error))
+    if arguments.columns is not None and arguments.columns < 2:
+        parser.error("--columns must be 2 or more: a key, and something beside it")
+    if arguments.given is None:
+        profile = SHORT if arguments.short else FULL
+        with Broker() as broker:
+            tournament = Tournament(broker.bootstrap, profile, arguments.seed, _say)
+            result = tournament.run(heats(profile, formats, arguments.columns))
+    else:
+        result = msgspec.json.decode(arguments.given.read_bytes(), type=BenchResult)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)))
+    report = write_report(result, arguments.out)
+    if arguments.page is not None:
+        write_report(result, arguments.page.parent / "benchmarks", page=arguments.page)
+    _say(f"the report is {report}")
+    failed = [one for one in result.cases if one.failure and not result.contestants[one.case.contestant].missing]
+    return 1 if failed else 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""Those who do the work: the translator, and its peers with the same messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bench.contestants.base import Contestant
+from bench.contestants.flink import FlinkSql
+from bench.contestants.peers import BareLoop, Bytewax, PlainFaust, QuixStreams
+from bench.contestants.service import TranslatorService
+
+CONTESTANTS: Mapping[str, Contestant] = {
+    contestant.name: contestant
+    for contestant in (
+        TranslatorService("translator", "at_least_once"),
+        TranslatorService("translator, exactly once", "exactly_once"),
+        TranslatorService("translator, with a Debezium projection", "at_least_once", projects=True),
+        BareLoop(),
+        FlinkSql(),
+        Bytewax(),
+        QuixStreams(),
+        PlainFaust(),
+    )
+}
+"""By the name in reports."""

@@ -1,0 +1,68 @@
+"""Virtual environments of peers, in the user's cache: what they need is no dependency of this project."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.contestants.base import NotInstalledError
+from dev.jars import cache, only_one
+
+_INSTALL_SECONDS = 600.0
+_QUIETLY = ("--quiet", "--disable-pip-version-check")
+
+
+def environment(name: str, requirements: Sequence[str]) -> Path:
+    """The Python of an environment with these packages, installed at the first call.
+
+    Raises:
+        NotInstalledError: pip cannot install them; the message has its last line.
+    """
+    made_from = "\n".join((*requirements, sys.version))
+    directory = cache() / f"bench-{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
+    done = directory / "installed"
+    with only_one(directory):
+        if not done.exists():
+            shutil.rmtree(directory, ignore_errors=True)
+            _run([sys.executable, "-m", "venv", directory], name)
+            python: list[str | Path] = [directory / "bin" / "python"]
+            _run([*python, "-m", "pip", "install", *_QUIETLY, *requirements], name)
+            done.touch()
+    return directory / "bin" / "python"
+
+
+def download(package: str, to: Path) -> Path:
+    """Fetch a wheel without what it depends on; returns the file.
+
+    Raises:
+        NotInstalledError: pip cannot fetch it.
+    """
+    options: list[str | Path] = [*_QUIETLY, "--no-deps", "--only-binary=:all:", "--dest", to]
+    with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
+        _run([sys.executable, "-m", "pip", "download", "--cache-dir", scratch, *options, package], package)
+    (wheel,) = to.glob("*.whl")
+    return wheel
+
+
+def versions(python: Path, packages: Sequence[str]) -> str:
+    """The versions of packages in an environment, as a line."""
+    code = "import sys, importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
+    return _run([python, "-c", code, *packages], "versions").strip()
+
+
+def _run(command: Sequence[str | Path], name: str) -> str:
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NotInstalledError(f"{name}: {type(error).__name__}") from None
+    if done.returncode != 0:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["no reason given"]
+        raise NotInstalledError(f"{name} could not be installed: {last[0][:200]}")
+    return done.stdout

@@ -1,0 +1,43 @@
+"""The same work as an application of Quix Streams."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from plain_translation import load_job, translation
+from quixstreams import Application
+from quixstreams.models import BytesSerializer
+
+
+class Event(BytesSerializer):  # type: ignore[misc]
+    """The second of a pair of key and event."""
+
+    def __call__(self, value: Any, ctx: Any) -> Any:
+        return value[1]
+
+
+def main() -> None:
+    """Runs until it is ended."""
+    job = load_job(sys.argv[1])
+    translate = translation(job)
+    app = Application(
+        broker_address=job["bootstrap"],
+        consumer_group=job["group"],
+        auto_offset_reset="earliest",
+        loglevel="WARNING",
+        commit_interval=1.0,
+        producer_extra_config=job["producer"],
+        consumer_extra_config={"max.partition.fetch.bytes": 4_194_304},
+        auto_create_topics=False,
+        use_changelog_topics=False,
+    )
+    frame = app.dataframe(app.topic(job["raw"], value_deserializer="bytes"))
+    frame = frame.apply(lambda value: list(translate(value)), expand=True)
+    output = app.topic(job["output"], value_serializer=Event(), key_serializer="str")
+    frame.to_topic(output, key=lambda value: value[0])
+    app.run()
+
+
+if __name__ == "__main__":
+    main()

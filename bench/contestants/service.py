@@ -1,0 +1,76 @@
+"""The translator as a service: the program that is shipped, with its defaults."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+import yaml
+
+from bench.contestants.base import WARM_SECONDS, WARM_SHARE, Assignment, Installed, Launch, usual_records
+from bench.generators import MessageStream
+from dev.broker import LOOPBACK, free_port
+
+ROOT = Path(__file__).parents[2]
+_PACKAGES = ("faust-streaming", "aiokafka", "confluent-kafka", "msgspec")
+
+
+@dataclass(frozen=True)
+class TranslatorService:
+    """One or more processes of `translator run`. `projects`: with a Debezium projection beside the canonical topic."""
+
+    name: str
+    delivery: str
+    projects: bool = False
+
+    formats: frozenset[str] | None = None
+    groups: bool = True
+    warm_share: float = WARM_SHARE
+    warm_seconds: float = WARM_SECONDS
+
+    def install(self) -> Installed:
+        """Ask the program how it translates."""
+        packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+        said = subprocess.run(
+            [sys.executable, "-m", "translator", "--version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        ).stdout
+        return Installed(f"cdc-translator {version('cdc-translator')}, {packages}", way_of(said))
+
+    def launches(self, assignment: Assignment) -> Sequence[Launch]:
+        return [self._launch(assignment, number) for number in range(assignment.processes)]
+
+    def _launch(self, assignment: Assignment, number: int) -> Launch:
+        settings = {
+            "group": assignment.group,
+            "kafka": {"bootstrap_servers": assignment.bootstrap},
+            "output": {"topic": assignment.output},
+            "topics": {"create": True, "partitions": assignment.spec.partitions},
+            "web": {"host": LOOPBACK, "port": free_port()},
+            "delivery": self.delivery,
+            "sources": [assignment.stream.source(assignment.raw)],
+        }
+        if self.projects:
+            settings["projections"] = [{"topic": f"{assignment.output}.debezium", "codec": "debezium"}]
+        path = assignment.directory / f"translator-{number}.yaml"
+        path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
+        # The path names this checkout: what is installed may be another.
+        return Launch([sys.executable, "-m", "translator", "run", "-c", path], {"PYTHONPATH": str(ROOT)})
+
+    def records(self, stream: MessageStream) -> int:
+        """One for each message that says anything, in the canonical topic."""
+        return usual_records(stream)
+
+
+def way_of(said: str) -> str:
+    """Which way messages are translated: what `translator --version` says behind `way:`, else Python."""
+    lines = (line.strip() for line in said.splitlines())
+    return next((line.removeprefix("way:").strip() for line in lines if line.startswith("way:")), "python")

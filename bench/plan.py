@@ -1,0 +1,145 @@
+"""What is measured, by profile: heats of contestants that take turns on one raw topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from bench.contestants import CONTESTANTS
+from bench.generators import WRITERS
+from bench.generators.history import StreamSpec
+from bench.results import BenchCase
+
+SERVICE = "translator"
+DELIVERIES = (SERVICE, "translator, exactly once")
+LOOP = "bare loop"
+FORMATS = ("canal", "shareplex", "dts_avro", "qlik_json", "qlik_avro")
+"""Those that every question is asked of; `canal_dts` is for its continuity check alone."""
+COLUMNS = 12
+SWEPT_COLUMNS = (5, 20, 60, 200)
+
+_LEAST_MESSAGES = 20_000
+_CELLS = 240_000
+"""Of the distinct messages of a topic, which are repeated: wide messages take long to make."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The size of a run.
+
+    Args:
+        messages: in a raw topic, at the usual number of columns.
+        seconds: that a contestant is measured at most.
+        latency_seconds: that messages are fed for a latency; 0 for none.
+        rounds: of a heat in which contestants are compared; others have one less.
+        steps: messages for the costs of single steps; 0 for none.
+    """
+
+    name: str
+    messages: int
+    seconds: float
+    latency_seconds: float
+    rounds: int
+    steps: int
+
+
+FULL = Profile("full", 240_000, 10.0, 10.0, 3, 6_000)
+SHORT = Profile("short", 100_000, 6.0, 6.0, 2, 3_000)
+SMALLEST = Profile("smallest", 1_500, 2.0, 0.0, 1, 0)
+"""For tests: that it runs, not what it finds."""
+
+
+class Heat(NamedTuple):
+    """Cases that read one raw topic, in turns. `latency`: the first of them is also asked for its latency."""
+
+    cases: Sequence[BenchCase]
+    total: int
+    """Messages in the raw topic."""
+    rounds: int
+    latency: bool = False
+
+    def spec(self, seed: int) -> StreamSpec:
+        """The distinct messages of the topic."""
+        case = self.cases[0]
+        distinct = max(2_000, min(20_000, _CELLS // case.columns))
+        return StreamSpec(
+            # A repeated row is no evidence for the continuity check, which is what is measured there.
+            messages=self.total if case.format == "canal_dts" else min(self.total, distinct),
+            columns=case.columns,
+            tables=case.tables,
+            unusual=case.unusual,
+            partitions=case.partitions,
+            seed=seed,
+        )
+
+
+def heats(profile: Profile, formats: Sequence[str], columns: int | None = None) -> list[Heat]:
+    """All heats of a profile.
+
+    Args:
+        formats: names of `WRITERS`; those of all questions.
+        columns: of the comparison; the questions about other things are left out then, as in the short profile.
+    """
+    compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
+    if profile is not FULL or columns is not None:
+        return compared
+    swept = (heat for name in formats if name in FORMATS for heat in _sweeps(profile, name))
+    return [*compared, *swept]
+
+
+def _comparison(profile: Profile, name: str, columns: int) -> Heat:
+    """Everyone who can read the format, on the same messages; in the short profile the loop and both deliveries."""
+    readers = [one.name for one in CONTESTANTS.values() if one.formats is None or name in one.formats]
+    if profile is not FULL:
+        readers = [reader for reader in readers if reader in (*DELIVERIES, LOOP)]
+    elif name != "canal":
+        readers = [reader for reader in readers if "projection" not in reader]
+    cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
+    # Peers on the Java machine are warm after as many messages as others are measured with.
+    total = _total(profile, columns) * (2 if profile is FULL and name == "canal" else 1)
+    return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
+
+
+def _sweeps(profile: Profile, name: str) -> Iterator[Heat]:
+    """One parameter after the other is changed; the comparison has the usual values."""
+    usual = BenchCase("", name, SERVICE)
+    for columns in SWEPT_COLUMNS:
+        yield _alone(profile, replace_case(usual, section="columns", columns=columns))
+    yield _alone(profile, replace_case(usual, section="processes", processes=2))
+    yield _alone(profile, replace_case(usual, section="partitions", partitions=64))
+    yield _alone(profile, replace_case(usual, section="tables", tables=2_000))
+    for unusual in (0.05, 0.5):
+        yield _alone(profile, replace_case(usual, section="unusual", unusual=unusual))
+
+
+def replace_case(case: BenchCase, **changes: str | int | float) -> BenchCase:
+    """A case with other values."""
+    names: Mapping[str, str | int | float] = {name: getattr(case, name) for name in case.__struct_fields__}
+    return BenchCase(**{**names, **changes})  # type: ignore[arg-type]
+
+
+def _alone(profile: Profile, case: BenchCase) -> Heat:
+    return Heat([case], _total(profile, case.columns) * case.processes, max(1, profile.rounds - 1))
+
+
+def _total(profile: Profile, columns: int) -> int:
+    """As many bytes at any width, but never too few messages."""
+    return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
+
+
+def formats_of(names: Sequence[str]) -> list[str]:
+    """The formats that somebody names, by a name or its beginning; all without any.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    if not names:
+        return list(WRITERS)
+    for name in names:
+        if not any(known.startswith(name) for known in WRITERS):
+            raise ValueError(f"no format {name}; there are {', '.join(WRITERS)}")
+    return [known for known in WRITERS if any(known.startswith(name) for name in names)]
+
+
+__all__ = ["FULL", "SHORT", "SMALLEST", "Heat", "Profile", "formats_of", "heats", "replace", "replace_case"]

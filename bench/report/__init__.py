@@ -1,0 +1,1 @@
+"""A result as Markdown with pictures. Nothing is measured here."""

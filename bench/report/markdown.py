@@ -1,0 +1,233 @@
+"""The report of a result, and the part of a page that it stands in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.measure import table
+from bench.report.svg import bar_chart, line_chart
+from bench.results import BenchCase, BenchResult, CaseResult, RunFigures
+
+BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+_LOOP, _SERVICE = "bare loop", "translator"
+
+_QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
+    "columns": ("By columns", lambda case: f"{case.columns} columns"),
+    "processes": ("By processes", lambda case: f"{case.processes}"),
+    "partitions": ("By partitions of the raw topic", lambda case: f"{case.partitions}"),
+    "tables": ("By tables", lambda case: f"{case.tables}"),
+    "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
+}
+"""Heading by section, and the value that is changed there. The comparison has the usual values of all others."""
+
+
+def write_report(result: BenchResult, folder: Path, page: Path | None = None) -> Path:
+    """Write pictures into a folder and the report beside them, or between the marks of a page.
+
+    Raises:
+        ValueError: the page has no marks.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = draw(result)
+    for name, picture in pictures.items():
+        (folder / name).write_text(picture, encoding="utf-8")
+    to = page or folder / "report.md"
+    text = render(result, pictures, f"{folder.name}/" if page else "")
+    if page is not None:
+        whole = page.read_text(encoding="utf-8")
+        if BEGIN not in whole or END not in whole:
+            raise ValueError(f"{page} has no part between {BEGIN} and {END}")
+        before, after = whole.partition(BEGIN)[0], whole.partition(END)[2]
+        text = f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+    to.write_text(text, encoding="utf-8")
+    return to
+
+
+def render(result: BenchResult, pictures: Mapping[str, str], prefix: str) -> str:
+    """All sections; `prefix` leads from the page to its pictures."""
+    parts = [_machine(result)]
+    parts += [_comparison(result, name, cases) for name, cases in result.of("contestants").items()]
+    if "contestants.svg" in pictures:
+        parts.append(f"![Processor time of a message, by contestant]({prefix}contestants.svg)")
+    for section in _QUESTIONS:
+        parts += _question(result, section)
+        if section == "columns" and "rate-by-columns.svg" in pictures:
+            parts.append(f"![Rate by columns]({prefix}rate-by-columns.svg)")
+    parts += _steps(result)
+    if "cost-by-component.svg" in pictures:
+        parts.append(f"![Cost by component]({prefix}cost-by-component.svg)")
+    parts.append(_versions(result))
+    return "\n\n".join(parts) + "\n"
+
+
+def _machine(result: BenchResult) -> str:
+    m, settings = result.machine, ", ".join(f"{name} {value}" for name, value in result.settings.items())
+    way = {facts.way for facts in result.contestants.values() if facts.way}
+    return (
+        f"{result.day}: {m.processor}, {m.processors} processors, {m.memory_gib:.0f} GiB; {m.system}; {m.python}; "
+        f"load average {m.load_before:.1f} before, {m.load_after:.1f} after. Profile {result.profile}: {settings}. "
+        f"The translator's way: {', '.join(sorted(way)) or 'not asked'}."
+    )
+
+
+# -- contestants
+
+
+def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> str:
+    head = (
+        *("contestant", "messages/s", "MB/s", "us a message", "of the loop", "MiB", "first record s"),
+        *("latency p50 ms", "p99 ms"),
+    )
+    loop = next((found for found in cases if found.case.contestant == _LOOP and found.runs), None)
+    rows, missing = [], []
+    for found in cases:
+        if not found.runs:
+            missing.append(f"{found.case.contestant}: {found.failure}")
+            continue
+        cold = sum(not run.warm for run in found.runs)
+        ratio = f"{_cpu(found) / _cpu(loop):.2f}" if loop is not None else ""
+        late = found.latency
+        rows.append(
+            [
+                found.case.contestant + (" (not warm)" if cold else ""),
+                _rate(found),
+                f"{found.median(lambda run: run.megabytes_per_second):.1f}",
+                _spread(found, lambda run: run.cpu_us),
+                ratio,
+                f"{found.median(lambda run: run.resident_mib):.0f}",
+                f"{found.median(lambda run: run.startup_seconds):.1f}",
+                *((f"{late.p50_ms:.0f}", f"{late.p99_ms:.0f}") if late else ("", "")),
+            ]
+        )
+    size = next((found.bytes_per_message for found in cases), 0.0)
+    title = f"### {name}: {cases[0].case.columns} columns, {size:.0f} bytes a message"
+    notes = "".join(f"\n\nNot measured: {_one_line(text)}." for text in missing)
+    return f"{title}\n\n{table(head, rows)}{notes}"
+
+
+# -- one parameter
+
+
+def _question(result: BenchResult, section: str) -> Iterator[str]:
+    """A line for each format, a column for each value; each cell has the rate and the cost of a message."""
+    title, value = _QUESTIONS[section]
+    formats = result.of(section)
+    if not formats:
+        return
+    columns: dict[str, dict[str, CaseResult]] = {}
+    for name, cases in formats.items():
+        usual = _usual(result, name)
+        # The comparison has the same messages, but for the question of columns, which has 12 of its own.
+        for found in [*([usual] if usual else []), *cases]:
+            columns.setdefault(value(found.case), {})[name] = found
+    order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
+    rows = [[name, *(_cell(columns[column].get(name)) for column in order)] for name in formats]
+    yield f"### {title}\n\nThe translator, at least once: messages/s, and microseconds of processor time a message."
+    yield table(("format", *order), rows)
+
+
+def _usual(result: BenchResult, name: str) -> CaseResult | None:
+    cases = result.of("contestants").get(name, ())
+    return next((found for found in cases if found.case.contestant == _SERVICE and found.runs), None)
+
+
+def _cell(found: CaseResult | None) -> str:
+    if found is None or not found.runs:
+        return "–" if found is None else f"failed: {_one_line(found.failure or '')}"
+    return f"{_rate(found)}, {_cpu(found):.1f}"
+
+
+# -- steps
+
+
+def _steps(result: BenchResult) -> Iterator[str]:
+    if not result.steps:
+        return
+    head = ("format", "decode", "build", "encode", "pipeline", "sum", "the service, whole")
+    rows = []
+    for name, parts in components(result).items():
+        whole = _usual(result, name)
+        *steps, _ = parts.values()
+        figures = [*steps, sum(steps)]
+        rows.append([name, *(f"{figure:.1f}" for figure in figures), f"{_cpu(whole):.1f}" if whole else ""])
+    yield (
+        "### Where the time goes\n\nMicroseconds of processor time a message, in one process with delivery in memory; "
+        "the last column is the service's of the tables above, with Faust and the clients of Kafka. The steps are those "
+        "of Python's way. A step is the difference of two measurements, whose errors meet in it."
+    )
+    yield table(head, rows)
+
+
+def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
+    """Microseconds a message by format and component: the steps, then Kafka and Faust as what the service has more."""
+    found = {}
+    for name, steps in result.steps.items():
+        whole = _usual(result, name)
+        found[name] = {
+            "decode": steps.decode,
+            "build": steps.translate - steps.decode,
+            "encode": steps.encode - steps.translate,
+            "pipeline": steps.pipeline - steps.encode,
+            "Kafka, Faust": _cpu(whole) - steps.pipeline if whole else 0.0,
+        }
+    return found
+
+
+def _versions(result: BenchResult) -> str:
+    lines = []
+    for name, facts in result.contestants.items():
+        said = f"not there: {_one_line(facts.missing)}" if facts.missing else "; ".join((facts.versions, *facts.notes))
+        lines.append(f"- {name}: {said}")
+    return "### Versions\n\n" + "\n".join(lines)
+
+
+# -- pictures
+
+
+def draw(result: BenchResult) -> dict[str, str]:
+    """The pictures that there are figures for, by file name."""
+    pictures = {}
+    swept = {
+        name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)
+        for name, cases in result.of("columns").items()
+    }
+    if any(swept.values()):
+        lines = {name: points for name, points in swept.items() if points}
+        pictures["rate-by-columns.svg"] = line_chart("Rate by columns", "columns", "messages/s", lines)
+    if result.steps:
+        pictures["cost-by-component.svg"] = bar_chart("Cost by component", "us a message", components(result))
+    compared = {
+        f"{name}: {found.case.contestant}" if len(result.of("contestants")) > 1 else found.case.contestant: {
+            "cpu": _cpu(found)
+        }
+        for name, cases in result.of("contestants").items()
+        for found in cases
+        if found.runs
+    }
+    if compared:
+        pictures["contestants.svg"] = bar_chart("Processor time by contestant", "us a message", compared)
+    return pictures
+
+
+# -- figures
+
+
+def _cpu(found: CaseResult) -> float:
+    return found.median(lambda run: run.cpu_us)
+
+
+def _rate(found: CaseResult) -> str:
+    return f"{found.median(lambda run: run.rate):,.0f}".replace(",", " ")
+
+
+def _spread(found: CaseResult, of: Callable[[RunFigures], float]) -> str:
+    """The median, and the least and the most where there were several runs."""
+    values = sorted(map(of, found.runs))
+    median = f"{found.median(of):.1f}"
+    return f"{median} ({values[0]:.1f}–{values[-1]:.1f})" if len(values) > 1 else median
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("|", "/").split())[:200].rstrip(".")

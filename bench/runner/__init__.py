@@ -1,0 +1,1 @@
+"""Runs contestants against a real broker, warm and in turns."""

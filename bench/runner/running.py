@@ -1,0 +1,79 @@
+"""The processes of a contestant while they run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bench.contestants.base import Launch
+from bench.processes import Usage, usage
+from dev.server import TETHER
+
+_STOP_SECONDS = 60.0
+_LOG_LINES = 3
+
+
+class ContestantError(Exception):
+    """A contestant did not do its work; the message has the end of its log."""
+
+
+class Running:
+    """A context manager: processes run within it, and are ended in order at its end, or killed."""
+
+    def __init__(self, launches: Sequence[Launch], directory: Path) -> None:
+        self._launches = launches
+        self._directory = directory
+        self._log = directory / "log"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.started = 0.0
+
+    def __enter__(self) -> Self:
+        self.started = time.monotonic()
+        with self._log.open("wb") as log:
+            for command, environment in self._launches:
+                tied: list[str] = [sys.executable, "-S", str(TETHER), str(os.getpid()), *map(str, command)]
+                self._processes.append(
+                    subprocess.Popen(
+                        tied,
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        cwd=self._directory,
+                        env={**os.environ, **environment},
+                    )
+                )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(_STOP_SECONDS)
+
+    def usage(self) -> Usage:
+        """Of all processes."""
+        return usage(process.pid for process in self._processes)
+
+    def check(self) -> None:
+        """Raises ContestantError when one of them has ended."""
+        for process in self._processes:
+            if process.poll() is not None:
+                raise ContestantError(f"ended with exit code {process.returncode}: {self.tail()}")
+
+    def tail(self) -> str:
+        """The last lines of the log, as one."""
+        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        return " / ".join(line[:300] for line in lines[-_LOG_LINES:])

@@ -1,0 +1,210 @@
+"""All heats of a profile, one after the other: contestants take turns, forth and back, on the same messages."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.contestants import CONTESTANTS
+from bench.contestants.base import Assignment, Contestant, NotInstalledError
+from bench.generators import MessageStream, generate
+from bench.generators.history import StreamSpec
+from bench.plan import DELIVERIES, Heat, Profile
+from bench.results import BenchCase, BenchResult, CaseResult, ContestantFacts, MachineFacts, StepFigures
+from bench.runner.latency import measure_latency
+from bench.runner.measurement import RawTopic, measure
+from bench.runner.running import ContestantError
+from bench.runner.topics import Topics
+from bench.steps.pipeline import step_costs
+
+_STEP_ROUNDS = 3
+
+Say = Callable[[str], None]
+
+
+class Tournament:
+    """Measures on one broker.
+
+    Args:
+        say: is told of each step.
+        contestants: by the names that cases have.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        profile: Profile,
+        seed: int,
+        say: Say,
+        contestants: Mapping[str, Contestant] = CONTESTANTS,
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._contestants = contestants
+        self._profile = profile
+        self._seed = seed
+        self._say = say
+        self._topics = Topics(bootstrap)
+        self._number = 0
+        # So that one broker may have several of them.
+        self._prefix = f"bench-{os.getpid()}-{time.monotonic_ns() % 10**9}"
+        self._installed: dict[str, ContestantFacts] = {}
+
+    def run(self, heats: Sequence[Heat]) -> BenchResult:
+        """Install the contestants, run all heats, then the single steps; what fails is in the result as a failure."""
+        load = os.getloadavg()[0]
+        names = dict.fromkeys(case.contestant for heat in heats for case in heat.cases)
+        self._installed = {name: self._install(self._contestants[name]) for name in names}
+        begun = time.monotonic()
+        results: list[CaseResult] = []
+        for number, heat in enumerate(heats, 1):
+            case = heat.cases[0]
+            passed = (time.monotonic() - begun) / 60
+            self._say(f"[{number}/{len(heats)}, {passed:.0f} min] {describe(case)}: making {heat.total} messages")
+            results += self._heat(heat)
+        formats = dict.fromkeys(heat.cases[0].format for heat in heats)
+        return BenchResult(
+            machine=machine_facts(load),
+            profile=self._profile.name,
+            settings={
+                "messages": str(self._profile.messages),
+                "seconds": f"{self._profile.seconds:g}",
+                "rounds": str(self._profile.rounds),
+                "seed": str(self._seed),
+            },
+            contestants=self._installed,
+            cases=results,
+            steps=dict(self._steps(list(formats), heats[0].cases[0].columns)) if self._profile.steps else {},
+            day=datetime.now(UTC).date().isoformat(),
+        )
+
+    def _install(self, contestant: Contestant) -> ContestantFacts:
+        try:
+            installed = contestant.install()
+        except NotInstalledError as error:
+            self._say(f"{contestant.name} is left out: {error}")
+            return ContestantFacts(missing=str(error))
+        self._say(f"{contestant.name}: {installed.versions}" + (f" ({installed.way})" if installed.way else ""))
+        return ContestantFacts(installed.versions, installed.way, tuple(installed.notes))
+
+    def _heat(self, heat: Heat) -> list[CaseResult]:
+        spec, name = heat.spec(self._seed), heat.cases[0].format
+        stream = generate(name, spec)
+        prefix = f"{self._prefix}-{self._next()}"
+        try:
+            self._topics.create_raw(f"{prefix}-raw", stream, spec.partitions)
+            size = self._topics.feed(f"{prefix}-raw", stream, heat.total)
+            raw = RawTopic(f"{prefix}-raw", heat.total, size)
+            results = [CaseResult(case, size / heat.total) for case in heat.cases]
+            for turn in range(heat.rounds):
+                for result in results if turn % 2 == 0 else reversed(results):
+                    self._turn(result, spec, stream, raw, f"{prefix}-{self._next()}")
+            if heat.latency:
+                for result in results:
+                    self._latency(result, spec, stream, f"{prefix}-{self._next()}")
+        finally:
+            self._topics.delete([prefix])
+        return results
+
+    def _turn(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, raw: RawTopic, name: str) -> None:
+        """One measurement, unless the contestant is not there or has failed before."""
+        missing = self._installed[result.case.contestant].missing
+        result.failure = result.failure or missing
+        if result.failure:
+            return
+        with self._assignment(result.case, spec, stream, raw.name, name) as assignment:
+            try:
+                contestant = self._contestants[result.case.contestant]
+                figures = measure(contestant, assignment, raw, self._topics, self._profile.seconds)
+            except ContestantError as error:
+                result.failure = str(error)
+                self._say(f"  {result.case.contestant} {error}")
+                return
+        result.runs.append(figures)
+        self._say(
+            f"  {result.case.contestant}: {figures.rate / 1000:.1f} k/s, {figures.cpu_us:.1f} us a message, "
+            f"{figures.resident_mib:.0f} MiB, first record after {figures.startup_seconds:.1f} s"
+        )
+
+    def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
+        """The latency of a service, once its rate is known: only its records name their raw messages."""
+        if not result.runs or result.case.contestant not in DELIVERIES:
+            return
+        rate = result.median(lambda run: run.rate)
+        with self._assignment(result.case, spec, stream, f"{name}-raw", name) as assignment:
+            try:
+                contestant = self._contestants[result.case.contestant]
+                seconds = self._profile.latency_seconds
+                figures = measure_latency(contestant, assignment, self._topics, rate, seconds)
+            except ContestantError as error:
+                self._say(f"  {result.case.contestant}: no latency: {error}")
+                return
+        result.latency = figures
+        self._say(
+            f"  {result.case.contestant} at {figures.rate / 1000:.1f} k/s: "
+            f"latency p50 {figures.p50_ms:.0f} ms, p99 {figures.p99_ms:.0f} ms"
+        )
+
+    @contextmanager
+    def _assignment(
+        self, case: BenchCase, spec: StreamSpec, stream: MessageStream, raw: str, name: str
+    ) -> Iterator[Assignment]:
+        directory = Path(tempfile.mkdtemp(prefix="cdc-bench-"))
+        try:
+            yield Assignment(
+                case.format, spec, stream, self._bootstrap, raw, f"{name}-out", name, directory, case.processes
+            )
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _steps(self, formats: Sequence[str], columns: int) -> Iterator[tuple[str, StepFigures]]:
+        for name in formats:
+            self._say(f"{name}: single steps, {columns} columns")
+            costs = step_costs(name, StreamSpec(self._profile.steps, columns, seed=self._seed), _STEP_ROUNDS)
+            yield name, StepFigures(costs.decode, costs.translate, costs.encode, costs.pipeline)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+
+def describe(case: BenchCase) -> str:
+    """A case without its contestant, in words."""
+    parts: Mapping[str, bool] = {
+        f"{case.columns} columns": True,
+        f"{case.tables} tables": case.tables > 1,
+        f"{case.partitions} partitions": case.section == "partitions",
+        f"{case.processes} processes": case.processes > 1,
+        f"{case.unusual:.0%} unusual": case.unusual > 0,
+    }
+    return ", ".join([case.format, *(text for text, said in parts.items() if said)])
+
+
+def machine_facts(load_before: float) -> MachineFacts:
+    """The machine, now that everything has run."""
+    processor = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
+        platform.machine(),
+    )
+    return MachineFacts(
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        system=f"{platform.system()} {platform.release().partition('-')[0]}, {platform.machine()}",
+        processor=processor,
+        processors=os.cpu_count() or 1,
+        memory_gib=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30,
+        load_before=load_before,
+        load_after=os.getloadavg()[0],
+    )
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []

@@ -1,0 +1,169 @@
+"""The report of a recorded result: every figure stands in its place, and what is missing is told with its reason."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench.report.markdown import BEGIN, END, components, draw, render, write_report
+from bench.report.svg import bar_chart, line_chart
+from bench.results import (
+    BenchCase,
+    BenchResult,
+    CaseResult,
+    ContestantFacts,
+    LatencyFigures,
+    MachineFacts,
+    RunFigures,
+    StepFigures,
+)
+
+RECORDED = Path(__file__).with_name("recorded_result.json")
+
+
+@pytest.fixture
+def recorded() -> BenchResult:
+    """A result as `make bench` wrote it, figures rounded."""
+    return msgspec.json.decode(RECORDED.read_bytes(), type=BenchResult)
+
+
+def _rows(text: str, heading: str) -> Iterator[list[str]]:
+    """The cells of the table under a heading."""
+    part = text.partition(f"### {heading}")[2].partition("### ")[0]
+    lines = [line for line in part.splitlines() if line.startswith("|")]
+    for line in lines[2:]:
+        yield [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_contestants(recorded: BenchResult) -> None:
+    """Median and range over the runs, the ratio to the loop of the same format, latency where there is one."""
+    rows = {row[0]: row[1:] for row in _rows(render(recorded, {}, ""), "canal: 12 columns, 1110 bytes a message")}
+    assert rows == {
+        "bare loop": ["80 000", "88.8", "12.0 (11.5–12.5)", "1.00", "100", "1.0", "", ""],
+        "translator": ["15 000", "16.6", "72.0 (70.0–74.0)", "6.00", "130", "4.0", "40", "90"],
+    }
+
+
+def test_what_was_not_measured_says_why(recorded: BenchResult) -> None:
+    """A peer that cannot be installed is no empty line."""
+    text = render(recorded, {}, "")
+    assert "Not measured: Flink SQL: javac is missing." in text
+    assert "- Flink SQL: not there: javac is missing" in text
+
+
+def test_one_parameter_at_a_time(recorded: BenchResult) -> None:
+    """The comparison's figures stand among those of the question, in the order of the values."""
+    text = render(recorded, {}, "")
+    assert "| format | 5 columns | 12 columns | 60 columns |" in text
+    assert [["canal", "22 000, 45.0", "15 000, 72.0", "5 000, 200.0"]] == [*_rows(text, "By columns")]
+    assert [["canal", "15 000, 72.0", "failed: ended with exit code 1"]] == [*_rows(text, "By processes")]
+
+
+def test_components_add_up_to_the_service(recorded: BenchResult) -> None:
+    """What the service has more than the pipeline is Kafka's and Faust's."""
+    (parts,) = components(recorded).values()
+    assert parts == {"decode": 20.0, "build": 10.0, "encode": 5.0, "pipeline": 7.0, "Kafka, Faust": 30.0}
+    assert [["canal", "20.0", "10.0", "5.0", "7.0", "42.0", "72.0"]] == [
+        *_rows(render(recorded, {}, ""), "Where the time goes")
+    ]
+
+
+def test_machine_and_way(recorded: BenchResult) -> None:
+    """The figures are of a machine, a load, settings and a way."""
+    text = render(recorded, {}, "")
+    for said in ("A processor, 2 processors, 24 GiB", "load average 0.5 before, 3.0 after", "seed 7", "way: python"):
+        assert said in text
+
+
+def test_pictures_are_well_formed_and_named_by_the_page(recorded: BenchResult, tmp_path: Path) -> None:
+    """Each picture is XML with as many bars or lines as there are figures; each is shown."""
+    report = write_report(recorded, tmp_path).read_text()
+    pictures = draw(recorded)
+    assert {"rate-by-columns.svg", "cost-by-component.svg", "contestants.svg"} == pictures.keys()
+    for name, picture in pictures.items():
+        assert (tmp_path / name).read_text() == picture
+        ElementTree.fromstring(picture)
+        assert f"]({name})" in report
+    assert 1 == pictures["rate-by-columns.svg"].count("<polyline")
+    assert 2 == pictures["rate-by-columns.svg"].count("<circle")
+
+
+def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
+    """Only what stands between the marks is written anew; without them nothing is."""
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold figures\n{END}\nafter\n")
+    for _ in range(2):
+        write_report(recorded, tmp_path / "pictures", page=page)
+        text = page.read_text()
+        assert text.startswith(f"before\n{BEGIN}\n")
+        assert text.endswith(f"{END}\nafter\n")
+        assert 1 == text.count("### canal: 12 columns")
+        assert "old figures" not in text
+        assert "](pictures/contestants.svg)" in text
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="no part between"):
+        write_report(recorded, tmp_path / "pictures", page=page)
+    assert "no marks" == page.read_text()
+
+
+def test_bars_are_as_long_as_their_parts() -> None:
+    """A part below zero, which two measurements may give, takes nothing away."""
+    root = ElementTree.fromstring(bar_chart("t", "us", {"a": {"x": 30.0, "y": 10.0}, "b": {"x": -5.0, "y": 20.0}}))
+    bars = [float(node.attrib["width"]) for node in root if node.tag.endswith("rect") and node.get("height") == "22"]
+    long, short, none, half = bars
+    assert 0 == none
+    assert short == pytest.approx(long / 3, abs=0.1)
+    assert half == pytest.approx(long * 2 / 3, abs=0.1)
+
+
+def test_lines_rise_with_their_values() -> None:
+    """Higher values stand higher, in pictures further up, and equal ones level."""
+    root = ElementTree.fromstring(line_chart("t", "x", "y", {"a": [(5, 100), (60, 1000)], "b": [(5, 100), (60, 50)]}))
+    circles = [node for node in root if node.tag.endswith("circle")]
+    first, up, again, down = (float(node.attrib["cy"]) for node in circles)
+    assert up < first == again < down
+
+
+def _run(rate: float, cpu: float, **more: float) -> RunFigures:
+    figures = {"resident_mib": 130.0, "startup_seconds": 4.0, **more}
+    return RunFigures(1000, 1.0, rate, rate * 1110 / 1e6, cpu, **figures)
+
+
+def _record() -> BenchResult:
+    """The recorded result; `python -m tests.bench.test_report` writes it anew."""
+    usual = BenchCase("contestants", "canal", "translator")
+    small = {"resident_mib": 100.0, "startup_seconds": 1.0}
+    loop = [_run(81_000, 11.5, **small), _run(79_000, 12.5, **small)]
+    service = [_run(15_500, 70.0), _run(14_500, 74.0)]
+    late = LatencyFigures(7_500, 75_000, 40.0, 90.0, 120.0)
+    others = {5: _run(22_000, 45.0), 60: _run(5_000, 200.0)}
+    return BenchResult(
+        machine=MachineFacts("CPython 3.11.7", "Linux 6.1, x86_64", "A processor", 2, 24.0, 0.5, 3.0),
+        profile="full",
+        settings={"messages": "240000", "rounds": "2", "seed": "7"},
+        contestants={
+            "bare loop": ContestantFacts("orjson 3.13.0"),
+            "translator": ContestantFacts("cdc-translator 0.1.0", "python"),
+            "Flink SQL": ContestantFacts(missing="javac is missing"),
+        },
+        cases=[
+            CaseResult(BenchCase("contestants", "canal", "bare loop"), 1110.0, loop),
+            CaseResult(usual, 1110.0, service, late),
+            CaseResult(BenchCase("contestants", "canal", "Flink SQL"), 1110.0, failure="javac is missing"),
+            *(
+                CaseResult(BenchCase("columns", "canal", "translator", columns), 500.0, [run])
+                for columns, run in others.items()
+            ),
+            CaseResult(BenchCase("processes", "canal", "translator", processes=2), failure="ended with exit code 1."),
+        ],
+        steps={"canal": StepFigures(20.0, 30.0, 35.0, 42.0)},
+        day="2026-01-05",
+    )
+
+
+if __name__ == "__main__":
+    RECORDED.write_bytes(msgspec.json.format(msgspec.json.encode(_record())) + b"\n")
