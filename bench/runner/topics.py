@@ -55,7 +55,7 @@ class Topics:
         return size
 
     def records(self, name: str, partitions: int) -> int:
-        """How many records a topic has, marks of transactions included; 0 while it is not there."""
+        """How many records a topic has, marks of transactions included; 0 while its leaders do not answer."""
         asked = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
         try:

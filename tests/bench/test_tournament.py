@@ -1,4 +1,4 @@
-"""Contestants on a real broker: what they do is counted, and one that fails is told with its reason. No figure is a law."""
+"""Contestants on a real broker: what they do is counted, and who fails is told why. No figure is a law."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ def test_turns(broker: Broker) -> None:
     said: list[str] = []
     result = _run(broker, [Heat([BenchCase("contestants", "canal", name) for name in names], TOTAL, 2)], said)
     found = {one.case.contestant: one for one in result.cases}
-    assert {"translator": 2, "broken": 0, "absent": 0, "loop": 2} == {
-        name: len(one.runs) for name, one in found.items()
-    }
+    runs = {name: len(one.runs) for name, one in found.items()}
+    assert {"translator": 2, "broken": 0, "absent": 0, "loop": 2} == runs
     for name in ("translator", "loop"):
         for run in found[name].runs:
             assert 0 < run.messages <= TOTAL
