@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench.contestants import CONTESTANTS
@@ -25,7 +25,7 @@ _CELLS = 240_000
 
 
 @dataclass(frozen=True)
-class Profile:
+class BenchProfile:
     """The size of a run.
 
     Args:
@@ -44,9 +44,9 @@ class Profile:
     steps: int
 
 
-FULL = Profile("full", 240_000, 10.0, 10.0, 3, 6_000)
-SHORT = Profile("short", 100_000, 6.0, 6.0, 2, 3_000)
-SMALLEST = Profile("smallest", 1_500, 2.0, 0.0, 1, 0)
+FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
+SHORT = BenchProfile("short", 100_000, 6.0, 6.0, 2, 3_000)
+SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 """For tests: that it runs, not what it finds."""
 
 
@@ -74,7 +74,7 @@ class Heat(NamedTuple):
         )
 
 
-def heats(profile: Profile, formats: Sequence[str], columns: int | None = None) -> list[Heat]:
+def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = None) -> list[Heat]:
     """All heats of a profile.
 
     Args:
@@ -88,7 +88,7 @@ def heats(profile: Profile, formats: Sequence[str], columns: int | None = None) 
     return [*compared, *swept]
 
 
-def _comparison(profile: Profile, name: str, columns: int) -> Heat:
+def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     """Everyone who can read the format, on the same messages; in the short profile the loop and both deliveries."""
     readers = [one.name for one in CONTESTANTS.values() if one.formats is None or name in one.formats]
     if profile is not FULL:
@@ -101,7 +101,7 @@ def _comparison(profile: Profile, name: str, columns: int) -> Heat:
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
 
-def _sweeps(profile: Profile, name: str) -> Iterator[Heat]:
+def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:
     """One parameter after the other is changed; the comparison has the usual values."""
     usual = BenchCase("", name, SERVICE)
     for columns in SWEPT_COLUMNS:
@@ -119,11 +119,11 @@ def replace_case(case: BenchCase, **changes: str | int | float) -> BenchCase:
     return BenchCase(**{**names, **changes})  # type: ignore[arg-type]
 
 
-def _alone(profile: Profile, case: BenchCase) -> Heat:
+def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
     return Heat([case], _total(profile, case.columns) * case.processes, max(1, profile.rounds - 1))
 
 
-def _total(profile: Profile, columns: int) -> int:
+def _total(profile: BenchProfile, columns: int) -> int:
     """As many bytes at any width, but never too few messages."""
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
@@ -140,6 +140,3 @@ def formats_of(names: Sequence[str]) -> list[str]:
         if not any(known.startswith(name) for known in WRITERS):
             raise ValueError(f"no format {name}; there are {', '.join(WRITERS)}")
     return [known for known in WRITERS if any(known.startswith(name) for name in names)]
-
-
-__all__ = ["FULL", "SHORT", "SMALLEST", "Heat", "Profile", "formats_of", "heats", "replace", "replace_case"]

@@ -16,7 +16,7 @@ from bench.contestants import CONTESTANTS
 from bench.contestants.base import Assignment, Contestant, NotInstalledError
 from bench.generators import MessageStream, generate
 from bench.generators.history import StreamSpec
-from bench.plan import DELIVERIES, Heat, Profile
+from bench.plan import DELIVERIES, BenchProfile, Heat
 from bench.results import BenchCase, BenchResult, CaseResult, ContestantFacts, MachineFacts, StepFigures
 from bench.runner.latency import measure_latency
 from bench.runner.measurement import RawTopic, measure
@@ -40,7 +40,7 @@ class Tournament:
     def __init__(
         self,
         bootstrap: str,
-        profile: Profile,
+        profile: BenchProfile,
         seed: int,
         say: Say,
         contestants: Mapping[str, Contestant] = CONTESTANTS,

@@ -1,6 +1,6 @@
 """The benchmark of Canal runs: what it measures is translated. What it finds is no matter of a test."""
 
-from bench.canal import ROWS_A_MESSAGE, SPELLINGS, profiles
+from bench.steps.canal import ROWS_A_MESSAGE, SPELLINGS, profiles
 
 
 def test_profiles() -> None:

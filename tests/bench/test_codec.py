@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.codec import BUDGET_COLUMNS, COLUMNS, budget, encoding
-from bench.messages import SOURCES, feed
+from bench.steps.codec import BUDGET_COLUMNS, COLUMNS, budget, encoding
+from bench.steps.shop_updates import SOURCES, feed
 from translator.dialects import DIALECTS
 from translator.message import Limits
 from translator.translation.translate import Events, Translator

@@ -1,6 +1,6 @@
 """The benchmark of DTS Avro runs: what it measures is translated. What it finds is no matter of a test."""
 
-from bench.dts_avro import COLUMNS, RECORDS_OF, operations, reading
+from bench.steps.dts_avro import COLUMNS, RECORDS_OF, operations, reading
 
 
 def _first_column(markdown: str) -> list[str]:

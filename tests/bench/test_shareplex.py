@@ -1,6 +1,6 @@
 """The benchmark of SharePlex runs: what it measures is translated. What it finds is no matter of a test."""
 
-from bench.shareplex import SHAPES, shapes
+from bench.steps.shareplex import SHAPES, shapes
 
 
 def test_shapes() -> None:

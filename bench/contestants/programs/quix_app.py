@@ -10,7 +10,7 @@ from quixstreams import Application
 from quixstreams.models import BytesSerializer
 
 
-class Event(BytesSerializer):  # type: ignore[misc]
+class _SecondOfPair(BytesSerializer):  # type: ignore[misc]
     """The second of a pair of key and event."""
 
     def __call__(self, value: Any, ctx: Any) -> Any:
@@ -34,7 +34,7 @@ def main() -> None:
     )
     frame = app.dataframe(app.topic(job["raw"], value_deserializer="bytes"))
     frame = frame.apply(lambda value: list(translate(value)), expand=True)
-    output = app.topic(job["output"], value_serializer=Event(), key_serializer="str")
+    output = app.topic(job["output"], value_serializer=_SecondOfPair(), key_serializer="str")
     frame.to_topic(output, key=lambda value: value[0])
     app.run()
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from bench.peers import fastavro_datum
+from bench.steps.fastavro_events import fastavro_datum
 from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
 from tests.sizes import examples
 from tests.translator.codecs.corpus import CORPUS

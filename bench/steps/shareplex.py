@@ -1,4 +1,4 @@
-"""`python -m bench.shareplex`: from the bytes of a SharePlex message to its encoded event, by shape and by step."""
+"""`python -m bench.steps.shareplex`: from a SharePlex message to its encoded event, by shape and by step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from bench.measure import best_times, machine, rate, table
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from translator.codecs.avro import AvroCodec
 from translator.dialects import build
 from translator.message import DeclaredTable, Dialect, Limits, Message, Setup

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
 
-from bench.sink_events import COLUMNS, KEY
+from bench.sink.events import COLUMNS, KEY
 from cdc_core.envelope import TableSchema
 from spark_sink.events.source import decoded
 from spark_sink.schema.column_types import sql_type

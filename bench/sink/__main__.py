@@ -30,8 +30,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import machine, table
 from bench.processes import Tree
-from bench.sink_events import COLUMNS, KEY, PARTITIONS, Feed, Workload
-from bench.sink_pattern import Pattern
+from bench.sink.events import COLUMNS, KEY, PARTITIONS, Feed, Workload
+from bench.sink.pattern import Pattern
 from cdc_core.envelope import TableSchema
 from dev.broker import Broker
 from dev.jars import spark_jars

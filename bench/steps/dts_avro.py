@@ -1,4 +1,4 @@
-"""`python -m bench.dts_avro`: reading a DTS record against fastavro, and from its bytes to the encoded event."""
+"""`python -m bench.steps.dts_avro`: reading a DTS record against fastavro, and from its bytes to the encoded event."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from fastavro import schemaless_reader, schemaless_writer
 
 from bench.measure import best_times, machine, rate, table
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from translator.codecs.avro import AvroCodec
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.dialects.dts_avro.scan import compile_scan

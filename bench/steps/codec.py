@@ -1,4 +1,4 @@
-"""`python -m bench.codec`: what it costs to encode an event, and what each step from message to record costs."""
+"""`python -m bench.steps.codec`: what it costs to encode an event, and what each step from message to record costs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 import msgspec
 
 from bench.measure import best_times, machine, rate, table
-from bench.messages import SOURCES, DialectFeed, feed
-from bench.peers import fastavro_datum
+from bench.steps.fastavro_events import fastavro_datum
+from bench.steps.shop_updates import SOURCES, DialectFeed, feed
 from cdc_core.envelope import ChangeEvent
 from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec

@@ -1,4 +1,4 @@
-"""`python -m bench.canal`: from the bytes of a Canal message to its events, by profile and by rows a message."""
+"""`python -m bench.steps.canal`: from the bytes of a Canal message to its events, by profile and by rows a message."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bench.measure import best_times, machine, rate, table
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from translator.dialects import build
 from translator.message import Limits, Message, Setup
 from translator.translation.translate import RUN, Events, Translator
