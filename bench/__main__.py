@@ -26,7 +26,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
     parser.add_argument("--from", type=Path, metavar="FILE", dest="given", help="measure nothing: render this result")
-    parser.add_argument("--page", type=Path, help="put the report between the marks of this page, too")
+    parser.add_argument("--page", type=Path, help="put the report into its section of this page, too")
     arguments = parser.parse_args()
     try:
         formats = formats_of(arguments.only)

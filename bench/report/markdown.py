@@ -1,4 +1,4 @@
-"""The report of a result, and the part of a page that it stands in."""
+"""The report of a result, and the section of a page that it stands in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from bench.measure import table
 from bench.report.svg import bar_chart, line_chart
 from bench.results import BenchCase, BenchResult, CaseResult, RunFigures
 
-BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
+HEADING = "## Figures of the service\n"
+"""Of the part of a page that a report takes the place of, to the next heading of that level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
@@ -24,10 +25,10 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
 
 
 def write_report(result: BenchResult, folder: Path, page: Path | None = None) -> Path:
-    """Write pictures into a folder and the report beside them, or between the marks of a page.
+    """Write pictures into a folder and the report beside them, or into its section of a page.
 
     Raises:
-        ValueError: the page has no marks.
+        ValueError: the page has no such section.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pictures = draw(result)
@@ -37,10 +38,11 @@ def write_report(result: BenchResult, folder: Path, page: Path | None = None) ->
     text = render(result, pictures, f"{folder.name}/" if page else "")
     if page is not None:
         whole = page.read_text(encoding="utf-8")
-        if BEGIN not in whole or END not in whole:
-            raise ValueError(f"{page} has no part between {BEGIN} and {END}")
-        before, after = whole.partition(BEGIN)[0], whole.partition(END)[2]
-        text = f"{before}{BEGIN}\n\n{text}\n{END}{after}"
+        before, found, old = whole.partition(f"\n{HEADING}")
+        if not found:
+            raise ValueError(f"{page} has no section {HEADING.strip()}")
+        _, following, rest = old.partition("\n## ")
+        text = f"{before}{found}\n{text}{following}{rest}"
     to.write_text(text, encoding="utf-8")
     return to
 

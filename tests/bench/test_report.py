@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench.report.markdown import BEGIN, END, components, draw, render, write_report
+from bench.report.markdown import HEADING, components, draw, render, write_report
 from bench.report.svg import bar_chart, line_chart
 from bench.results import (
     BenchCase,
@@ -93,21 +93,21 @@ def test_pictures_are_well_formed_and_named_by_the_page(recorded: BenchResult, t
 
 
 def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
-    """Only what stands between the marks is written anew; without them nothing is."""
+    """Only the section of the figures is written anew; without it nothing is."""
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}\nold figures\n{END}\nafter\n")
+    page.write_text(f"before\n\n{HEADING}\nold figures\n\n### old\n\n## After\n\nwords\n")
     for _ in range(2):
         write_report(recorded, tmp_path / "pictures", page=page)
         text = page.read_text()
-        assert text.startswith(f"before\n{BEGIN}\n")
-        assert text.endswith(f"{END}\nafter\n")
+        assert text.startswith(f"before\n\n{HEADING}\n2026-01-05: ")
+        assert text.endswith("\n\n## After\n\nwords\n")
         assert 1 == text.count("### canal: 12 columns")
-        assert "old figures" not in text
+        assert "old" not in text
         assert "](pictures/contestants.svg)" in text
-    page.write_text("no marks")
-    with pytest.raises(ValueError, match="no part between"):
+    page.write_text("no figures\n")
+    with pytest.raises(ValueError, match="no section ## Figures"):
         write_report(recorded, tmp_path / "pictures", page=page)
-    assert "no marks" == page.read_text()
+    assert "no figures\n" == page.read_text()
 
 
 def test_bars_are_as_long_as_their_parts() -> None:

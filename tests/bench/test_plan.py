@@ -1,0 +1,54 @@
+"""The plan of `make bench`: every question is asked of every format, and the short profile is short."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.contestants import CONTESTANTS
+from bench.generators import WRITERS
+from bench.plan import FORMATS, FULL, LOOP, SERVICE, SHORT, SWEPT_COLUMNS, formats_of, heats
+
+
+def test_all_questions_of_all_formats() -> None:
+    """Columns, processes, partitions, tables and unusual messages; and every contestant where it can read."""
+    cases = [case for heat in heats(FULL, list(WRITERS)) for case in heat.cases]
+    for name in FORMATS:
+        of = [case for case in cases if case.format == name]
+        assert set(SWEPT_COLUMNS) == {case.columns for case in of if case.section == "columns"}
+        for section, values in {
+            "processes": {2},
+            "partitions": {64},
+            "tables": {2_000},
+            "unusual": {0.05, 0.5},
+        }.items():
+            assert values == {getattr(case, section) for case in of if case.section == section}
+    assert set(CONTESTANTS) == {case.contestant for case in cases if case.format == "canal"}
+    others = {case.contestant for case in cases if case.format == "qlik_avro"}
+    assert {LOOP, SERVICE, "translator, exactly once"} == others
+
+
+def test_short() -> None:
+    """Each format once, at the usual width or the one that is asked for."""
+    for columns in (None, 60):
+        short = heats(SHORT, list(WRITERS), columns)
+        assert list(WRITERS) == [heat.cases[0].format for heat in short]
+        assert {columns or 12} == {case.columns for heat in short for case in heat.cases}
+        assert all(3 == len(heat.cases) for heat in short)
+
+
+def test_wide_messages_are_fewer() -> None:
+    """A topic of 200 columns has no twenty times as many bytes; the continuity check sees no row twice."""
+    for heat in heats(FULL, list(WRITERS)):
+        spec = heat.spec(7)
+        assert spec.messages <= heat.total
+        assert heat.total * spec.columns <= 2 * FULL.messages * 12 * 2
+        assert heat.cases[0].format != "canal_dts" or spec.messages == heat.total
+
+
+def test_formats_by_name() -> None:
+    """A dialect means all its formats; a name that there is not is told."""
+    assert list(WRITERS) == formats_of([])
+    assert ["qlik_json", "qlik_avro"] == formats_of(["qlik"])
+    assert ["shareplex", "qlik_avro"] == formats_of(["qlik_avro", "shareplex"])
+    with pytest.raises(ValueError, match="no format oracle"):
+        formats_of(["oracle"])
