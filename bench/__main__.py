@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from bench.plan import FULL, SHORT, formats_of, heats
 from bench.report.markdown import write_report
-from bench.results import BenchResult
+from bench.results import BenchResult, merged
 from bench.runner.tournament import Tournament
 from dev.broker import Broker
 
@@ -23,9 +24,18 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="a few minutes: the bare loop and both deliveries")
     parser.add_argument("--only", action="append", default=[], metavar="FORMAT", help="this one; may be given again")
     parser.add_argument("--columns", type=int, metavar="N", help="compare with so many columns, and ask nothing else")
+    parser.add_argument("--rounds", type=int, metavar="N", help="each contestant so often in a comparison")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
-    parser.add_argument("--from", type=Path, metavar="FILE", dest="given", help="measure nothing: render this result")
+    parser.add_argument(
+        "--from",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        dest="given",
+        help="measure nothing: render this result; may be given again, for one report of several",
+    )
     parser.add_argument("--page", type=Path, help="put the report into its section of this page, too")
     arguments = parser.parse_args()
     try:
@@ -34,13 +44,14 @@ def main() -> int:
         parser.error(str(error))
     if arguments.columns is not None and arguments.columns < 2:
         parser.error("--columns must be 2 or more: a key, and something beside it")
-    if arguments.given is None:
+    if arguments.given:
+        result = merged([msgspec.json.decode(path.read_bytes(), type=BenchResult) for path in arguments.given])
+    else:
         profile = SHORT if arguments.short else FULL
+        profile = replace(profile, rounds=arguments.rounds or profile.rounds)
         with Broker() as broker:
             tournament = Tournament(broker.bootstrap, profile, arguments.seed, _say)
             result = tournament.run(heats(profile, formats, arguments.columns))
-    else:
-        result = msgspec.json.decode(arguments.given.read_bytes(), type=BenchResult)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = write_report(result, arguments.out)

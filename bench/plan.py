@@ -45,7 +45,7 @@ class BenchProfile:
 
 
 FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
-SHORT = BenchProfile("short", 100_000, 6.0, 6.0, 2, 3_000)
+SHORT = BenchProfile("short", 100_000, 5.0, 5.0, 2, 3_000)
 SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 """For tests: that it runs, not what it finds."""
 
@@ -82,7 +82,7 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
         columns: of the comparison; the questions about other things are left out then, as in the short profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
-    if profile is not FULL or columns is not None:
+    if profile.name != FULL.name or columns is not None:
         return compared
     swept = (heat for name in formats if name in FORMATS for heat in _sweeps(profile, name))
     return [*compared, *swept]
@@ -91,13 +91,13 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
 def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     """Everyone who can read the format, on the same messages; in the short profile the loop and both deliveries."""
     readers = [one.name for one in CONTESTANTS.values() if one.formats is None or name in one.formats]
-    if profile is not FULL:
+    if profile.name != FULL.name:
         readers = [reader for reader in readers if reader in (*DELIVERIES, LOOP)]
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
     # Peers on the Java machine are warm after as many messages as others are measured with.
-    total = _total(profile, columns) * (2 if profile is FULL and name == "canal" else 1)
+    total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
 
@@ -129,14 +129,17 @@ def _total(profile: BenchProfile, columns: int) -> int:
 
 
 def formats_of(names: Sequence[str]) -> list[str]:
-    """The formats that somebody names, by a name or its beginning; all without any.
+    """The formats that somebody names, by a name or, where there is none of that name, its beginning; all without any.
 
     Raises:
         ValueError: there is none of that name.
     """
     if not names:
         return list(WRITERS)
+    wanted: set[str] = set()
     for name in names:
-        if not any(known.startswith(name) for known in WRITERS):
+        found = {name} & WRITERS.keys() or {known for known in WRITERS if known.startswith(name)}
+        if not found:
             raise ValueError(f"no format {name}; there are {', '.join(WRITERS)}")
-    return [known for known in WRITERS if any(known.startswith(name) for name in names)]
+        wanted |= found
+    return [known for known in WRITERS if known in wanted]

@@ -119,3 +119,28 @@ class BenchResult(Struct):
             name: [result for result in self.cases if (result.case.section, result.case.format) == (section, name)]
             for name in formats
         }
+
+
+def merged(results: Sequence[BenchResult]) -> BenchResult:
+    """One result of several, which have no case in common; machine and day are those of the first.
+
+    Raises:
+        ValueError: two have figures of one case, which would stand beside each other as if of one run.
+    """
+    first = results[0]
+    cases = [found for result in results for found in result.cases]
+    if len({found.case for found in cases}) < len(cases):
+        raise ValueError("these results have cases in common")
+    settings = {
+        name: " and ".join(dict.fromkeys(result.settings.get(name, "") for result in results))
+        for name in first.settings
+    }
+    return BenchResult(
+        machine=first.machine,
+        profile=" and ".join(dict.fromkeys(result.profile for result in results)),
+        settings=settings,
+        contestants={name: facts for result in results for name, facts in result.contestants.items()},
+        cases=cases,
+        steps={name: steps for result in results for name, steps in result.steps.items()},
+        day=first.day,
+    )

@@ -46,9 +46,10 @@ def test_wide_messages_are_fewer() -> None:
 
 
 def test_formats_by_name() -> None:
-    """A dialect means all its formats; a name that there is not is told."""
+    """A beginning means all that begin so, a whole name only itself; a name that there is not is told."""
     assert list(WRITERS) == formats_of([])
     assert ["qlik_json", "qlik_avro"] == formats_of(["qlik"])
+    assert ["canal"] == formats_of(["canal"])
     assert ["shareplex", "qlik_avro"] == formats_of(["qlik_avro", "shareplex"])
     with pytest.raises(ValueError, match="no format oracle"):
         formats_of(["oracle"])

@@ -20,6 +20,7 @@ from bench.results import (
     MachineFacts,
     RunFigures,
     StepFigures,
+    merged,
 )
 
 RECORDED = Path(__file__).with_name("recorded_result.json")
@@ -108,6 +109,23 @@ def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no section ## Figures"):
         write_report(recorded, tmp_path / "pictures", page=page)
     assert "no figures\n" == page.read_text()
+
+
+def test_one_report_of_several_results(recorded: BenchResult) -> None:
+    """Formats that were measured apart stand on one page; a case of both is refused."""
+    other = msgspec.structs.replace(
+        recorded,
+        profile="short",
+        cases=[CaseResult(BenchCase("contestants", "shareplex", "translator"), 290.0, recorded.cases[1].runs)],
+        steps={"shareplex": StepFigures(1.0, 2.0, 3.0, 4.0)},
+    )
+    text = render(merged([recorded, other]), {}, "")
+    assert "Profile full and short: messages 240000, rounds 2, seed 7." in text
+    assert "### canal: 12 columns, 1110 bytes" in text
+    assert "### shareplex: 12 columns, 290 bytes" in text
+    assert ["canal", "shareplex"] == [row[0] for row in _rows(text, "Where the time goes")]
+    with pytest.raises(ValueError, match="in common"):
+        merged([recorded, recorded])
 
 
 def test_bars_are_as_long_as_their_parts() -> None:
