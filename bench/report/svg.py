@@ -10,7 +10,7 @@ from typing import TypeAlias
 WIDTH, HEIGHT = 720, 380
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 150, 40, 50
 _COLOURS = ("#2f6fb7", "#d9822b", "#3c9a5f", "#b5417a", "#7b61b0", "#8a6d3b", "#5f6b7a", "#c0392b")
-_BAR, _GAP, _NAMES, _NUMBER = 22, 12, 190, 60
+_BAR, _GAP, _NUMBER, _LETTER = 22, 12, 60, 6.8
 
 Points: TypeAlias = Sequence[tuple[float, float]]
 
@@ -52,15 +52,16 @@ def bar_chart(title: str, unit: str, bars: Mapping[str, Mapping[str, float]]) ->
     legend = len(names) > 1
     top = 60 if legend else 40
     height = top + len(bars) * (_BAR + _GAP) + 10
-    scale = (WIDTH - _NAMES - _NUMBER) / most
+    left = 20 + _LETTER * max(map(len, bars))
+    scale = (WIDTH - left - _NUMBER) / most
     drawn = [_text(10, 22, f"{title} ({unit})", size=15)]
     if legend:
         drawn += [
             _legend(10 + place * 115, 42, name, _COLOURS[place % len(_COLOURS)]) for place, name in enumerate(names)
         ]
     for row, (name, parts) in enumerate(bars.items()):
-        y, x = top + row * (_BAR + _GAP), float(_NAMES)
-        drawn.append(_text(_NAMES - 8, y + 16, name, "end"))
+        y, x = top + row * (_BAR + _GAP), left
+        drawn.append(_text(left - 8, y + 16, name, "end"))
         for part, value in parts.items():
             width = max(value, 0) * scale
             colour = _COLOURS[names.index(part) % len(_COLOURS)]
