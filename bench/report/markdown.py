@@ -79,7 +79,7 @@ def _machine(result: BenchResult) -> str:
 
 def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> str:
     head = (
-        *("contestant", "messages/s", "MB/s", "us a message", "of the loop", "MiB", "first record s"),
+        *("contestant", "messages/s", "MB/s", "us a message", "of the loop", "MiB", "first record s", "its cpu s"),
         *("latency p50 ms", "p99 ms"),
     )
     loop = next((found for found in cases if found.case.contestant == _LOOP and found.runs), None)
@@ -100,6 +100,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
                 ratio,
                 f"{found.median(lambda run: run.resident_mib):.0f}",
                 f"{found.median(lambda run: run.startup_seconds):.1f}",
+                f"{found.median(lambda run: run.startup_cpu_seconds):.1f}",
                 *((f"{late.p50_ms:.0f}", f"{late.p99_ms:.0f}") if late else ("", "")),
             ]
         )

@@ -88,6 +88,7 @@ def measure(
         cpu_us=(end.cpu_seconds - begin.cpu_seconds) / messages * 1e6,
         resident_mib=resident / 2**20,
         startup_seconds=first.at - running.started,
+        startup_cpu_seconds=first.cpu_seconds,
         warm=warm,
     )
 

@@ -11,6 +11,7 @@ import pytest
 from bench.generators import WRITERS, MessageStream, generate
 from bench.generators.history import MOVED_TABLE, StreamSpec
 from bench.steps.pipeline import MemoryPipeline
+from translator.dialects import DIALECTS
 from translator.service.metrics import BatchAccount
 
 SPEC = StreamSpec(messages=600, columns=12, tables=3, unusual=0.25)
@@ -27,6 +28,11 @@ def _account(stream: MessageStream) -> BatchAccount:
         for name in ("dead", "skipped", "changes", "written"):
             getattr(total, name).update(getattr(account, name))
     return total
+
+
+def test_every_dialect_is_measured() -> None:
+    """A fifth one needs messages, too."""
+    assert DIALECTS.keys() == {writer.dialect for writer in WRITERS.values()}
 
 
 @pytest.mark.parametrize("name", WRITERS)

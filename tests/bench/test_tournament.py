@@ -87,6 +87,7 @@ def test_turns(broker: Broker) -> None:
         for run in found[name].runs:
             assert 0 < run.messages <= TOTAL
             assert run.cpu_us > 0
+            assert run.startup_seconds > 0
             assert run.resident_mib > 10
             assert run.rate == pytest.approx(run.messages / run.seconds, rel=0.01)
             assert run.megabytes_per_second == pytest.approx(run.rate * found[name].bytes_per_message / 1e6)
