@@ -14,6 +14,7 @@ from bench.results import BenchCase
 SERVICE = "translator"
 DELIVERIES = (SERVICE, "translator, exactly once")
 LOOP = "bare loop"
+_SHORT = (*DELIVERIES, "translator, without its native path", LOOP)
 FORMATS = ("canal", "shareplex", "dts_avro", "qlik_json", "qlik_avro")
 """Those that every question is asked of; `canal_dts` is for its continuity check alone."""
 COLUMNS = 12
@@ -92,7 +93,7 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     """Everyone who can read the format, on the same messages; in the short profile the loop and both deliveries."""
     readers = [one.name for one in CONTESTANTS.values() if one.formats is None or name in one.formats]
     if profile.name != FULL.name:
-        readers = [reader for reader in readers if reader in (*DELIVERIES, LOOP)]
+        readers = [reader for reader in readers if reader in _SHORT]
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]

@@ -15,6 +15,7 @@ CONTESTANTS: Mapping[str, Contestant] = {
         TranslatorService("translator", "at_least_once"),
         TranslatorService("translator, exactly once", "exactly_once"),
         TranslatorService("translator, with a Debezium projection", "at_least_once", projects=True),
+        TranslatorService("translator, without its native path", "at_least_once", native=False),
         BareLoop(),
         FlinkSql(),
         Bytewax(),

@@ -28,6 +28,10 @@ class NotInstalledError(Exception):
     """A contestant cannot be had on this machine; the message is the reason, for the report."""
 
 
+class PointlessError(Exception):
+    """A contestant would be another one once more; a report has no word of it."""
+
+
 @dataclass(frozen=True)
 class Assignment:
     """The work of one contestant in one measurement. Topics are there, and `directory` is empty."""
@@ -86,6 +90,7 @@ class Contestant(Protocol):
 
         Raises:
             NotInstalledError: it cannot be had here.
+            PointlessError: another contestant is the same.
         """
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:

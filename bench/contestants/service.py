@@ -12,21 +12,36 @@ from pathlib import Path
 
 import yaml
 
-from bench.contestants.base import WARM_SECONDS, WARM_SHARE, Assignment, Installed, Launch, usual_records
+from bench.contestants.base import (
+    WARM_SECONDS,
+    WARM_SHARE,
+    Assignment,
+    Installed,
+    Launch,
+    PointlessError,
+    usual_records,
+)
 from bench.generators import MessageStream
 from dev.broker import LOOPBACK, free_port
 
 ROOT = Path(__file__).parents[2]
+_SWITCH = "CDC_NATIVE"
 _PACKAGES = ("faust-streaming", "aiokafka", "confluent-kafka", "msgspec")
 
 
 @dataclass(frozen=True)
 class TranslatorService:
-    """One or more processes of `translator run`. `projects`: with a Debezium projection beside the canonical topic."""
+    """One or more processes of `translator run`.
+
+    Args:
+        projects: with a Debezium projection beside the canonical topic.
+        native: with the native path, where there is one.
+    """
 
     name: str
     delivery: str
     projects: bool = False
+    native: bool = True
 
     formats: frozenset[str] | None = None
     groups: bool = True
@@ -34,7 +49,11 @@ class TranslatorService:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Ask the program how it translates."""
+        """Ask the program how it translates.
+
+        Raises:
+            PointlessError: it is to do without what it does not have.
+        """
         packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
         said = subprocess.run(
             [sys.executable, "-m", "translator", "--version"],
@@ -43,7 +62,10 @@ class TranslatorService:
             check=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         ).stdout
-        return Installed(f"cdc-translator {version('cdc-translator')}, {packages}", way_of(said))
+        if not self.native and not way_of(said).startswith("native"):
+            raise PointlessError
+        way = way_of(said) if self.native else f"python ({_SWITCH}=off)"
+        return Installed(f"cdc-translator {version('cdc-translator')}, {packages}", way)
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:
         return [self._launch(assignment, number) for number in range(assignment.processes)]
@@ -63,7 +85,8 @@ class TranslatorService:
         path = assignment.directory / f"translator-{number}.yaml"
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
         # The path names this checkout: what is installed may be another.
-        return Launch([sys.executable, "-m", "translator", "run", "-c", path], {"PYTHONPATH": str(ROOT)})
+        environment = {"PYTHONPATH": str(ROOT), **({} if self.native else {_SWITCH: "off"})}
+        return Launch([sys.executable, "-m", "translator", "run", "-c", path], environment)
 
     def records(self, stream: MessageStream) -> int:
         """One for each message that says anything, in the canonical topic."""
@@ -71,6 +94,6 @@ class TranslatorService:
 
 
 def way_of(said: str) -> str:
-    """Which way messages are translated: what `translator --version` says behind `way:`, else Python."""
-    lines = (line.strip() for line in said.splitlines())
-    return next((line.removeprefix("way:").strip() for line in lines if line.startswith("way:")), "python")
+    """Which way messages are translated: what `translator --version` says behind the version, else Python."""
+    _, _, way = said.partition(", version ")[2].strip().partition(", ")
+    return way or "python"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.measure import table
 from bench.report.svg import bar_chart, line_chart
-from bench.results import BenchCase, BenchResult, CaseResult, RunFigures
+from bench.results import BenchCase, BenchResult, CaseResult, RunFigures, StepFigures
 
 HEADING = "## Figures of the service\n"
 """Of the part of a page that a report takes the place of, to the next heading of that level."""
@@ -66,11 +66,11 @@ def render(result: BenchResult, pictures: Mapping[str, str], prefix: str) -> str
 
 def _machine(result: BenchResult) -> str:
     m, settings = result.machine, ", ".join(f"{name} {value}" for name, value in result.settings.items())
-    way = {facts.way for facts in result.contestants.values() if facts.way}
+    service = result.contestants.get(_SERVICE)
     return (
         f"{result.day}: {m.processor}, {m.processors} processors, {m.memory_gib:.0f} GiB; {m.system}; {m.python}; "
         f"load average {m.load_before:.1f} before, {m.load_after:.1f} after. Profile {result.profile}: {settings}. "
-        f"The translator's way: {', '.join(sorted(way)) or 'not asked'}."
+        f"The translator's way: {service.way if service else 'not asked'}."
     )
 
 
@@ -148,40 +148,57 @@ def _cell(found: CaseResult | None) -> str:
 def _steps(result: BenchResult) -> Iterator[str]:
     if not result.steps:
         return
-    head = ("format", "decode", "build", "encode", "pipeline", "sum", "the service, whole")
+    head = ("format", "decode", "build", "encode", "the pipeline, whole", "the service, whole")
     rows = []
-    for name, parts in components(result).items():
+    for name, steps in result.steps.items():
+        figures = [*python_steps(steps).values(), steps.pipeline]
         whole = _usual(result, name)
-        *steps, _ = parts.values()
-        figures = [*steps, sum(steps)]
         rows.append([name, *(f"{figure:.1f}" for figure in figures), f"{_cpu(whole):.1f}" if whole else ""])
     yield (
         "### Where the time goes\n\nMicroseconds of processor time a message, in one process with delivery in memory; "
         "the last column is the service's of the tables above, with Faust and Kafka's clients. The steps are Python's; "
-        "each is the difference of two measurements, whose errors meet in it."
+        "each is the difference of two measurements, whose errors meet in it. The pipeline goes the translator's way."
     )
     yield table(head, rows)
 
 
+def python_steps(steps: StepFigures) -> Mapping[str, float]:
+    """Each step of Python's way alone."""
+    return {
+        "decode": steps.decode,
+        "build": steps.translate - steps.decode,
+        "encode": steps.encode - steps.translate,
+    }
+
+
 def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
-    """Microseconds a message by format and component: the steps, then Kafka and Faust as what the service has more."""
+    """Microseconds a message by format and component, which add up to the service's.
+
+    Without a native path, the pipeline's part is what it has more than the steps. That of Kafka and Faust is what the
+    service has more than the pipeline.
+    """
+    service = result.contestants.get(_SERVICE)
+    native = service is not None and service.way.startswith("native")
     found = {}
     for name, steps in result.steps.items():
         whole = _usual(result, name)
-        found[name] = {
-            "decode": steps.decode,
-            "build": steps.translate - steps.decode,
-            "encode": steps.encode - steps.translate,
-            "pipeline": steps.pipeline - steps.encode,
-            "Kafka, Faust": _cpu(whole) - steps.pipeline if whole else 0.0,
-        }
+        more = {"Kafka, Faust": _cpu(whole) - steps.pipeline if whole else 0.0}
+        if native:
+            found[name] = {"pipeline": steps.pipeline, **more}
+        else:
+            found[name] = {**python_steps(steps), "pipeline": steps.pipeline - steps.encode, **more}
     return found
 
 
 def _versions(result: BenchResult) -> str:
     lines = []
     for name, facts in result.contestants.items():
-        said = f"not there: {_one_line(facts.missing)}" if facts.missing else "; ".join((facts.versions, *facts.notes))
+        told = [f"way: {facts.way}"] if facts.way else []
+        said = (
+            f"not there: {_one_line(facts.missing)}"
+            if facts.missing
+            else "; ".join((facts.versions, *told, *facts.notes))
+        )
         lines.append(f"- {name}: {said}")
     return "### Versions\n\n" + "\n".join(lines)
 

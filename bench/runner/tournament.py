@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.contestants import CONTESTANTS
-from bench.contestants.base import Assignment, Contestant, NotInstalledError
+from bench.contestants.base import Assignment, Contestant, NotInstalledError, PointlessError
 from bench.generators import MessageStream, generate
 from bench.generators.history import StreamSpec
 from bench.plan import DELIVERIES, BenchProfile, Heat
@@ -60,7 +60,9 @@ class Tournament:
         """Install the contestants, run all heats, then the single steps; what fails is in the result as a failure."""
         load = os.getloadavg()[0]
         names = dict.fromkeys(case.contestant for heat in heats for case in heat.cases)
-        self._installed = {name: self._install(self._contestants[name]) for name in names}
+        self._installed = {
+            name: facts for name in names if (facts := self._install(self._contestants[name])) is not None
+        }
         begun = time.monotonic()
         results: list[CaseResult] = []
         for number, heat in enumerate(heats, 1):
@@ -84,9 +86,12 @@ class Tournament:
             day=datetime.now(UTC).date().isoformat(),
         )
 
-    def _install(self, contestant: Contestant) -> ContestantFacts:
+    def _install(self, contestant: Contestant) -> ContestantFacts | None:
+        """None: there is no point in it."""
         try:
             installed = contestant.install()
+        except PointlessError:
+            return None
         except NotInstalledError as error:
             self._say(f"{contestant.name} is left out: {error}")
             return ContestantFacts(missing=str(error))
@@ -101,7 +106,7 @@ class Tournament:
             self._topics.create_raw(f"{prefix}-raw", stream, spec.partitions)
             size = self._topics.feed(f"{prefix}-raw", stream, heat.total)
             raw = RawTopic(f"{prefix}-raw", heat.total, size)
-            results = [CaseResult(case, size / heat.total) for case in heat.cases]
+            results = [CaseResult(case, size / heat.total) for case in heat.cases if case.contestant in self._installed]
             for turn in range(heat.rounds):
                 for result in results if turn % 2 == 0 else reversed(results):
                     self._turn(result, spec, stream, raw, f"{prefix}-{self._next()}")

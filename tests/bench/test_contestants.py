@@ -96,4 +96,7 @@ def test_what_pip_refuses_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_the_way_is_what_the_program_says() -> None:
     """Without a word of it, Python."""
     assert "python" == way_of("translator, version 0.1.0\n")
-    assert "native 0.1.0" == way_of("translator, version 0.1.0\nway: native 0.1.0\n")
+    assert "native 0.1.0" == way_of("translator, version 0.1.0, native 0.1.0\n")
+    assert "python (not built, as cargo is missing)" == way_of(
+        "translator, version 0.1.0, python (not built, as cargo is missing)\n"
+    )

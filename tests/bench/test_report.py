@@ -68,9 +68,17 @@ def test_components_add_up_to_the_service(recorded: BenchResult) -> None:
     """What the service has more than the pipeline is Kafka's and Faust's."""
     (parts,) = components(recorded).values()
     assert parts == {"decode": 20.0, "build": 10.0, "encode": 5.0, "pipeline": 7.0, "Kafka, Faust": 30.0}
-    assert [["canal", "20.0", "10.0", "5.0", "7.0", "42.0", "72.0"]] == [
+    assert [["canal", "20.0", "10.0", "5.0", "42.0", "72.0"]] == [
         *_rows(render(recorded, {}, ""), "Where the time goes")
     ]
+
+
+def test_components_of_the_native_path(recorded: BenchResult) -> None:
+    """Python's steps are no part of it."""
+    recorded.contestants["translator"] = ContestantFacts("cdc-translator 0.1.0", "native 0.1.0")
+    (parts,) = components(recorded).values()
+    assert parts == {"pipeline": 42.0, "Kafka, Faust": 30.0}
+    assert "way: native 0.1.0" in render(recorded, {}, "")
 
 
 def test_machine_and_way(recorded: BenchResult) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.contestants.base import Assignment, Installed, Launch, NotInstalledError
+from bench.contestants.base import Assignment, Installed, Launch, NotInstalledError, PointlessError
 from bench.contestants.peers import BareLoop
 from bench.contestants.service import TranslatorService
 from bench.plan import SMALLEST, Heat
@@ -54,6 +54,16 @@ class Absent(LocalLoop):
 
 
 @dataclass(frozen=True)
+class Same(LocalLoop):
+    """A contestant that another one is already."""
+
+    name: str = "same"
+
+    def install(self) -> Installed:
+        raise PointlessError
+
+
+@dataclass(frozen=True)
 class Misread(TranslatorService):
     """A translator whose source is declared as what it is not: every message becomes a dead letter."""
 
@@ -67,6 +77,7 @@ def _run(broker: Broker, heats: Sequence[Heat], said: list[str], seconds: float 
         LocalLoop(),
         Broken(),
         Absent(),
+        Same(),
         TranslatorService("translator", "at_least_once"),
         TranslatorService("translator, exactly once", "exactly_once"),
     )
@@ -76,8 +87,11 @@ def _run(broker: Broker, heats: Sequence[Heat], said: list[str], seconds: float 
 
 
 def test_turns(broker: Broker) -> None:
-    """Everyone reads all messages in each round; the second round goes back. What fails is tried once."""
-    names = ("translator", "broken", "absent", "loop")
+    """Everyone reads all messages in each round; the second round goes back.
+
+    What fails is tried once, and what is pointless has no line.
+    """
+    names = ("translator", "broken", "absent", "same", "loop")
     said: list[str] = []
     result = _run(broker, [Heat([BenchCase("contestants", "canal", name) for name in names], TOTAL, 2)], said)
     found = {one.case.contestant: one for one in result.cases}
