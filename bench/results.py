@@ -37,8 +37,8 @@ class RunFigures(Struct, frozen=True):
     """At the end, of all processes together."""
     startup_seconds: float
     """From the start of the process to the first record in its output."""
-    startup_cpu_seconds: float = 0.0
-    """Processor time until then."""
+    startup_cpu_seconds: float | None = None
+    """Processor time until then; None in results from before it was kept."""
     warm: bool = True
     """False: there were so few messages that all count, and the start with them."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
                 ratio,
                 f"{found.median(lambda run: run.resident_mib):.0f}",
                 f"{found.median(lambda run: run.startup_seconds):.1f}",
-                f"{found.median(lambda run: run.startup_cpu_seconds):.1f}",
+                _startup_cpu(found),
                 *((f"{late.p50_ms:.0f}", f"{late.p99_ms:.0f}") if late else ("", "")),
             ]
         )
@@ -236,6 +237,11 @@ def draw(result: BenchResult) -> dict[str, str]:
 
 def _cpu(found: CaseResult) -> float:
     return found.median(lambda run: run.cpu_us)
+
+
+def _startup_cpu(found: CaseResult) -> str:
+    known = [run.startup_cpu_seconds for run in found.runs if run.startup_cpu_seconds is not None]
+    return f"{statistics.median(known):.1f}" if known else ""
 
 
 def _rate(found: CaseResult) -> str:
