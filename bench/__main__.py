@@ -44,6 +44,8 @@ def main() -> int:
         parser.error(str(error))
     if arguments.columns is not None and arguments.columns < 2:
         parser.error("--columns must be 2 or more: a key, and something beside it")
+    if arguments.rounds is not None and arguments.rounds < 1:
+        parser.error("--rounds must be 1 or more")
     if arguments.given:
         result = merged([msgspec.json.decode(path.read_bytes(), type=BenchResult) for path in arguments.given])
     else:

@@ -1,0 +1,59 @@
+"""`python -m bench`: what it refuses before anything starts, and a report of results that are there."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bench import __main__ as command
+from bench.report.markdown import HEADING
+from bench.results import BenchCase, BenchResult, CaseResult
+
+RECORDED = Path(__file__).with_name("recorded_result.json")
+
+
+def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    monkeypatch.setattr(sys, "argv", ["bench", *map(str, arguments)])
+    return command.main()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--only", "oracle"), "no format oracle"), (("--columns", "1"), "2 or more"), (("--rounds", "0"), "1 or more")],
+)
+def test_refused(
+    arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2, and why; no broker is started for it."""
+    monkeypatch.setattr(command, "Broker", None)
+    with pytest.raises(SystemExit) as ended:
+        _main(monkeypatch, *arguments)
+    assert 2 == ended.value.code
+    assert said in capsys.readouterr().err
+
+
+def test_a_report_of_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The folder has report, result and pictures; the page its figures. What failed is told by the exit code."""
+    page = tmp_path / "page.md"
+    page.write_text(f"words\n\n{HEADING}\n")
+    code = _main(monkeypatch, "--from", RECORDED, "--out", tmp_path / "out", "--page", page)
+    assert 1 == code  # two processes ended; that Flink is not there is no failure
+    assert {"report.md", "result.json"} < {path.name for path in (tmp_path / "out").iterdir()}
+    assert "### canal: 12 columns" in page.read_text()
+    assert (tmp_path / "benchmarks" / "contestants.svg").exists()
+    kept = (tmp_path / "out" / "result.json").read_bytes()
+    assert msgspec.json.decode(RECORDED.read_bytes()) == msgspec.json.decode(kept)
+
+
+def test_all_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A contestant that is not there is no failure of the run."""
+    result = msgspec.json.decode(RECORDED.read_bytes(), type=BenchResult)
+    result.cases = [one for one in result.cases if one.runs or one.case.contestant == "Flink SQL"]
+    assert (
+        CaseResult(BenchCase("contestants", "canal", "Flink SQL"), 1110.0, failure="javac is missing") in result.cases
+    )
+    (tmp_path / "good.json").write_bytes(msgspec.json.encode(result))
+    assert 0 == _main(monkeypatch, "--from", tmp_path / "good.json", "--out", tmp_path / "out")
