@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from tests.sizes import examples
 from tests.translator.native.test_equality import agree, opened_path
 from translator import _native

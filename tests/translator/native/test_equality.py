@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from tests.translator.dialects.case import find_cases, opened
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from translator import _native

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from bench.messages import feed
+from bench.steps.shop_updates import feed
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record

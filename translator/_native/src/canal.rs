@@ -20,8 +20,8 @@ const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-/// Compiled layouts that are kept, as many as the plain way keeps.
-const LAYOUTS: usize = 1024;
+/// Compiled layouts that are kept: some kilobytes each. Beyond, all are compiled anew as they are met.
+const LAYOUTS: usize = 4096;
 /// Bytes that describe a table; more are not worth keeping.
 const LONG: usize = 65_536;
 /// Milliseconds of which the microseconds fit 64 bits.
