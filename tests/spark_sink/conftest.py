@@ -14,7 +14,7 @@ from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
 from spark_sink import spark_session
 from spark_sink.config.settings import Spark
-from tests.spark_sink.lake import Lake, SparkLake
+from tests.spark_sink.lake import Lake, MergingLake, SparkLake
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +42,12 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
         found: Lake = request.getfixturevalue("spark_lake")
         return found
     return Lake(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def merging_lake(spark: SparkSession, tmp_path: Path) -> MergingLake:
+    """A warehouse of its own, and the batches written to it without Spark, but for the tables that Spark writes."""
+    return MergingLake(spark, tmp_path / "warehouse")
 
 
 @pytest.fixture

@@ -152,12 +152,22 @@ class Lake:
         return [(row["reason"], row["kafka_offset"]) for row in rows]
 
 
-class SparkLake(Lake):
-    """The sink on real Spark."""
+class MergingLake(Lake):
+    """The sink without Spark, but for the tables that Spark writes."""
 
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
         self.spark = spark
         super().__init__(warehouse)
+
+    def _writer(self) -> OrderRunner:
+        return DeltaWriter(self.spark, self.tables.staging)
+
+    def beside(self, warehouse: Path) -> MergingLake:
+        return type(self)(self.spark, warehouse)
+
+
+class SparkLake(MergingLake):
+    """The sink on real Spark."""
 
     def _ddl(self) -> TableDdl:
         return DeltaDdl(self.spark, str(self.warehouse))
@@ -165,11 +175,5 @@ class SparkLake(Lake):
     def _runner(self) -> TaskRunner[Any]:
         return SparkRunner(self.spark)
 
-    def _writer(self) -> OrderRunner:
-        return DeltaWriter(self.spark, self.tables.staging)
-
     def frame(self, records: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(records)
-
-    def beside(self, warehouse: Path) -> SparkLake:
-        return SparkLake(self.spark, warehouse)

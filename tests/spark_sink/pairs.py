@@ -13,7 +13,7 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policies
 from tests.spark_sink.changes import schema_of
-from tests.spark_sink.lake import SparkLake
+from tests.spark_sink.lake import MergingLake
 
 TABLES = {"orders": "fused", "merged": "spark"}
 
@@ -22,9 +22,9 @@ def rules(policies: Policies = DEFAULTS) -> TableRules:
     return TableRules(engines=EngineRules({"*.merged": Engine.SPARK}), policies=policies)
 
 
-def announce(spark_lake: SparkLake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:
+def announce(lake: MergingLake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:
     """The schema of each table."""
-    return {table: spark_lake.announce(schema_of(columns, key, table=table)) for table in TABLES}
+    return {table: lake.announce(schema_of(columns, key, table=table)) for table in TABLES}
 
 
 def both(events: Sequence[ChangeEvent], schemas: Sequence[dict[str, TableSchema]] = ()) -> list[ChangeEvent]:
@@ -40,19 +40,15 @@ def both(events: Sequence[ChangeEvent], schemas: Sequence[dict[str, TableSchema]
     return copies
 
 
-def stored(spark_lake: SparkLake, table: str) -> list[dict[str, Any]]:
+def stored(lake: MergingLake, table: str) -> list[dict[str, Any]]:
     """All rows, with the columns of ours, ordered by key; for tables that deltalake reads."""
-    rows: list[dict[str, Any]] = DeltaTable(spark_lake.path(f"shop_sales.{table}")).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(lake.path(f"shop_sales.{table}")).to_pyarrow_table().to_pylist()
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
-def present(spark_lake: SparkLake, table: str) -> dict[Any, dict[str, Any]]:
+def present(lake: MergingLake, table: str) -> dict[Any, dict[str, Any]]:
     """What Spark reads: rows by key, without deleted ones, our columns, and columns that are NULL."""
-    read = (
-        spark_lake.spark.read.format("delta")
-        .load(spark_lake.path(f"shop_sales.{table}"))
-        .where("_cdc_deleted_at IS NULL")
-    )
+    read = lake.spark.read.format("delta").load(lake.path(f"shop_sales.{table}")).where("_cdc_deleted_at IS NULL")
     rows = [row.asDict() for row in read.collect()]
     plain = [{k: v for k, v in row.items() if v is not None and not k.startswith("_cdc_")} for row in rows]
     return {row.pop("id"): row for row in plain}

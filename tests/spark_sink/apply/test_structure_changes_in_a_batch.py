@@ -11,9 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange, TableColumn, TableShape
+from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.protocols import TableDdl
 from tests.spark_sink.changes import change
-from tests.spark_sink.lake import SparkLake
+from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import TABLES, announce, both, present, rules
 
 
@@ -43,17 +44,17 @@ class DyingDdl:
         raise AssertionError("it is there")
 
 
-def test_columns_come_and_go_in_mid_batch(spark_lake: SparkLake) -> None:
+def test_columns_come_and_go_in_mid_batch(merging_lake: MergingLake) -> None:
     """Columns that are added, dropped, renamed, widened and narrowed while events of earlier versions still come: each
     is read by its own schema, and a kill between the change of the table and its data loses nothing."""
-    spark_lake.use(rules())
-    one = announce(spark_lake, {"id": "int64", "a": "string", "n": "int32"})
-    spark_lake.apply(
+    merging_lake.use(rules())
+    one = announce(merging_lake, {"id": "int64", "a": "string", "n": "int32"})
+    merging_lake.apply(
         0, both([change("c", {"id": id}, {"a": "x", "n": id}, pos=id, schema=one["orders"]) for id in (1, 2)], [one])
     )
-    added = announce(spark_lake, {"id": "int64", "a": "string", "n": "int32", "b": "date"})
-    renamed = announce(spark_lake, {"id": "int64", "a2": "string", "n": "int64", "b": "date"})
-    dropped = announce(spark_lake, {"id": "int64", "a2": "string", "n": "int16"})
+    added = announce(merging_lake, {"id": "int64", "a": "string", "n": "int32", "b": "date"})
+    renamed = announce(merging_lake, {"id": "int64", "a2": "string", "n": "int64", "b": "date"})
+    dropped = announce(merging_lake, {"id": "int64", "a2": "string", "n": "int16"})
     versions = [one, added, renamed, dropped]
     batch = both(
         [
@@ -65,20 +66,20 @@ def test_columns_come_and_go_in_mid_batch(spark_lake: SparkLake) -> None:
         ],
         versions,
     )
-    spark_lake.applier = spark_lake.new_applier("checkpoint-1")
-    spark_lake.applier._ddl = DyingDdl(spark_lake.ddl)
+    merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+    merging_lake.applier._ddl = DyingDdl(merging_lake.ddl)
     with pytest.raises(Killed):
-        spark_lake.apply(1, batch)
-    spark_lake.applier = spark_lake.new_applier("checkpoint-1")
-    spark_lake.apply(1, batch)
+        merging_lake.apply(1, batch)
+    merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+    merging_lake.apply(1, batch)
     for table in TABLES:
         assert {
             1: {"a": "x", "b": date(2026, 1, 1), "a2": "new name", "n__v2": 2**40},
             2: {"a": "old name", "n__v2": 7},
             3: {"a2": "y", "n__v2": -1},
             4: {"a": "z", "n__v2": 2**31 - 1},
-        } == present(spark_lake, table)
-    assert [] == spark_lake.quarantine()
+        } == present(merging_lake, table)
+    assert [] == merging_lake.quarantine()
 
 
 BEFORE = {"id": "int32", "n": "int32", "d": "decimal(10,2)", "f": "float32", "m": "int16", "big": "int64", "s": "int32"}
@@ -93,14 +94,17 @@ AFTER = {
 }
 
 
-def test_types_are_widened_in_place(spark_lake: SparkLake) -> None:
+def test_types_are_widened_in_place(merging_lake: MergingLake) -> None:
     """Where Spark writes the table and the policy says so, a column gets the wider type that Delta Lake allows, the key
     included, and otherwise a column beside; rows of before stay, and a kill after any step loses nothing."""
-    spark_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}))
-    old = announce(spark_lake, BEFORE)
+    merging_lake.ddl = DeltaDdl(merging_lake.spark, str(merging_lake.warehouse))
+    merging_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}))
+    old = announce(merging_lake, BEFORE)
     first = {"n": 1, "d": "1.25", "f": 0.5, "m": 3, "big": 4, "s": 5}
-    spark_lake.apply(0, both([change("c", {"id": id}, first, pos=id, schema=old["orders"]) for id in (1, 2, 3)], [old]))
-    new = announce(spark_lake, {**AFTER, "id": "int64"})
+    merging_lake.apply(
+        0, both([change("c", {"id": id}, first, pos=id, schema=old["orders"]) for id in (1, 2, 3)], [old])
+    )
+    new = announce(merging_lake, {**AFTER, "id": "int64"})
     wide = {"n": 2**40, "d": "0.0001", "f": 1e300, "m": "9.75", "big": "5", "s": "text"}
     batch = [
         change("u", {"id": 1}, wide, pos=4, schema=new["orders"]),
@@ -109,26 +113,26 @@ def test_types_are_widened_in_place(spark_lake: SparkLake) -> None:
     ]
     merged = [event for event in both(batch, [old, new]) if event.table == "merged"]
     for _ in range(2):
-        spark_lake.applier = spark_lake.new_applier("checkpoint-1")
-        spark_lake.applier._ddl = DyingDdl(spark_lake.ddl)
+        merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+        merging_lake.applier._ddl = DyingDdl(merging_lake.ddl)
         with pytest.raises(Killed):
-            spark_lake.apply(1, merged)
-    spark_lake.applier = spark_lake.new_applier("checkpoint-1")
-    spark_lake.apply(1, merged)
+            merging_lake.apply(1, merged)
+    merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+    merging_lake.apply(1, merged)
     moved = [
         change("u", {"id": 30}, {"n": 8}, key_old={"id": 3}, pos=7, full=False, schema=new["orders"]),
         change("d", {"id": 2**33}, pos=8, schema=new["orders"]),
     ]
-    spark_lake.apply(2, [event for event in both(moved, [new]) if event.table == "merged"])
+    merging_lake.apply(2, [event for event in both(moved, [new]) if event.table == "merged"])
     kept = {"d": Decimal("1.2500"), "f": 0.5, "m": Decimal("3.00"), "big": 4, "s": 5}
     expected = {
         1: {"n": 2**40, "d": Decimal("0.0001"), "f": 1e300, "m": Decimal("9.75"), "big__v2": 5, "s__v2": "text"},
         2: {"n": 9, **kept},
         30: {"n": 8, **kept},
     }
-    assert expected == present(spark_lake, "merged")
-    assert [] == spark_lake.quarantine()
-    table = spark_lake.spark.read.format("delta").load(spark_lake.path("shop_sales.merged"))
+    assert expected == present(merging_lake, "merged")
+    assert [] == merging_lake.quarantine()
+    table = merging_lake.spark.read.format("delta").load(merging_lake.path("shop_sales.merged"))
     types = {field.name: field.dataType.simpleString() for field in table.schema}
     assert {
         "id": "bigint",
@@ -138,6 +142,7 @@ def test_types_are_widened_in_place(spark_lake: SparkLake) -> None:
         "m": "decimal(12,2)",
     }.items() <= types.items()
     # Files of both types, and statistics of both: no filter misses a row.
-    for name, value in {"n": 9, "d": Decimal("1.25"), "f": 0.5, "m": 3, "id": 30}.items():
-        assert any(value == row[name] for row in table.where(table[name] == value).collect()), name
-    assert "typeWidening" in (DeltaTable(spark_lake.path("shop_sales.merged")).protocol().writer_features or ())
+    for filter, id in {"n = 9": 2, "id = 30": 30}.items():
+        found = table.where(f"d = 1.25 AND f = 0.5D AND m = 3 AND {filter}").select("id")
+        assert [id] == [row.id for row in found.collect()]
+    assert "typeWidening" in (DeltaTable(merging_lake.path("shop_sales.merged")).protocol().writer_features or ())

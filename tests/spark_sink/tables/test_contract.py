@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.column_types import arrow_type
@@ -22,7 +24,7 @@ from spark_sink.tables.protocols import (
     MirrorTable,
     TableChanges,
 )
-from tests.spark_sink.lake import SparkLake
+from tests.spark_sink.local import LocalDdl
 
 COLUMNS = (
     TableColumn("id", "string"),
@@ -40,10 +42,10 @@ Stored = dict[str, Any]
 class Tables:
     """The tables of one engine: `done` brings a table to where a worker next reads it."""
 
-    def __init__(self, spark_lake: SparkLake, engine: Engine) -> None:
-        self._tables = DeltaTables(str(spark_lake.warehouse), "app", EngineRules({"*": engine}))
-        self._writer = DeltaWriter(spark_lake.spark, self._tables.staging)
-        spark_lake.ddl.create(NAME, SHAPE)
+    def __init__(self, spark: SparkSession, warehouse: str, engine: Engine) -> None:
+        self._tables = DeltaTables(warehouse, "app", EngineRules({"*": engine}))
+        self._writer = DeltaWriter(spark, self._tables.staging)
+        LocalDdl(warehouse).create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:
         table = self._tables.open(NAME)
@@ -56,8 +58,8 @@ class Tables:
 
 
 @pytest.fixture(params=list(Engine))
-def tables(spark_lake: SparkLake, request: pytest.FixtureRequest) -> Tables:
-    return Tables(spark_lake, request.param)
+def tables(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Tables:
+    return Tables(spark, str(tmp_path), request.param)
 
 
 def _changes(

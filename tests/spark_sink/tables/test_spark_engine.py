@@ -14,15 +14,15 @@ from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.staged import Staging
 from spark_sink.tables.spark_operations import Order
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
-from tests.spark_sink.lake import SparkLake
+from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import TABLES, announce, both, present, rules, stored
 
 
-def test_both_engines_give_one_table(spark_lake: SparkLake) -> None:
+def test_both_engines_give_one_table(merging_lake: MergingLake) -> None:
     """Inserts, patches, deletes, moved keys, broken events, a truncate in the middle of a batch and replays leave every
     column of every row, ours included, as deltalake leaves it."""
-    spark_lake.use(rules())
-    announce(spark_lake, {"id": "int64", "a": "string", "t": "timestamptz", "n": "decimal(38,10)"})
+    merging_lake.use(rules())
+    announce(merging_lake, {"id": "int64", "a": "string", "t": "timestamptz", "n": "decimal(38,10)"})
     far = {"a": "x", "t": "0001-01-01T00:00:00Z", "n": "1234567890123456789012345678.1234567891"}
     batches = [
         [change("c", {"id": id}, far, pos=id) for id in range(1, 6)],
@@ -44,16 +44,16 @@ def test_both_engines_give_one_table(spark_lake: SparkLake) -> None:
         ],
     ]
     for number, batch in enumerate(batches):
-        reports = spark_lake.apply(number, both(batch))
+        reports = merging_lake.apply(number, both(batch))
         assert TABLES == {r.table.split(".")[1]: r.choice.engine for r in reports if r.choice}
-        assert stored(spark_lake, "orders") == stored(spark_lake, "merged")
-    versions = spark_lake.version("shop_sales.merged")
-    again = spark_lake.apply(2, both(batches[2]))
+        assert stored(merging_lake, "orders") == stored(merging_lake, "merged")
+    versions = merging_lake.version("shop_sales.merged")
+    again = merging_lake.apply(2, both(batches[2]))
     assert [3, 3] == [report.counters.skipped for report in again]
-    assert versions == spark_lake.version("shop_sales.merged")
-    reasons = [reason for reason, _, _ in spark_lake.quarantine()]
+    assert versions == merging_lake.version("shop_sales.merged")
+    reasons = [reason for reason, _, _ in merging_lake.quarantine()]
     assert ["VALUE_INVALID"] * 2 == reasons
-    assert not list(spark_lake.warehouse.glob("_cdc/staging/*/*"))
+    assert not list(merging_lake.warehouse.glob("_cdc/staging/*/*"))
 
 
 class Killed(BaseException):
@@ -63,8 +63,8 @@ class Killed(BaseException):
 class DyingWriter:
     """Dies before or after it has done what was ordered; `staged` is what lay there."""
 
-    def __init__(self, spark_lake: SparkLake, writer: DeltaWriter, *, before: bool) -> None:
-        self._lake, self._writer, self._before = spark_lake, writer, before
+    def __init__(self, merging_lake: MergingLake, writer: DeltaWriter, *, before: bool) -> None:
+        self._lake, self._writer, self._before = merging_lake, writer, before
         self.staged: dict[str, bytes] = {}
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
@@ -83,59 +83,59 @@ class DyingWriter:
         raise AssertionError("nothing was done")
 
 
-def test_killed_around_a_merge(spark_lake: SparkLake) -> None:
+def test_killed_around_a_merge(merging_lake: MergingLake) -> None:
     """A driver that dies between staging and MERGE stages the same file again, and one that dies after the MERGE makes
     none again; what lies there goes with the next batch that stages."""
-    spark_lake.use(rules())
+    merging_lake.use(rules())
     sent = [change("c", {"id": "1"}, {"a": "x"}, pos=1, table="merged")]
-    spark_lake.apply(0, sent)
+    merging_lake.apply(0, sent)
     changed = [
         change("u", {"id": "1"}, {"a": "y"}, pos=2, table="merged"),
         change("c", None, {}, pos=3, table="merged"),
     ]
     found = []
     for before in (True, True, False):
-        spark_lake.applier = spark_lake.new_applier("checkpoint-1")
+        merging_lake.applier = merging_lake.new_applier("checkpoint-1")
         writer = DyingWriter(
-            spark_lake,
-            DeltaWriter(spark_lake.spark, Staging(str(spark_lake.warehouse), "test/checkpoint-1")),
+            merging_lake,
+            DeltaWriter(merging_lake.spark, Staging(str(merging_lake.warehouse), "test/checkpoint-1")),
             before=before,
         )
-        spark_lake.applier._writer = writer
+        merging_lake.applier._writer = writer
         with pytest.raises(Killed):
-            spark_lake.apply(1, changed)
+            merging_lake.apply(1, changed)
         found.append(writer.staged)
     assert found[0] == found[1] == found[2] != {}
-    version = spark_lake.version("shop_sales.merged")
-    assert ["y"] == [row["a"] for row in stored(spark_lake, "merged")]
-    spark_lake.applier = spark_lake.new_applier("checkpoint-1")
-    (report,) = spark_lake.apply(1, changed)
+    version = merging_lake.version("shop_sales.merged")
+    assert ["y"] == [row["a"] for row in stored(merging_lake, "merged")]
+    merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+    (report,) = merging_lake.apply(1, changed)
     assert (1, 0, version) == (
         report.counters.skipped,
         report.counters.commits,
-        spark_lake.version("shop_sales.merged"),
+        merging_lake.version("shop_sales.merged"),
     )
-    assert 1 == len(spark_lake.quarantine())
-    spark_lake.apply(2, [change("d", {"id": "1"}, pos=4, table="merged")])
-    assert ([], []) == (spark_lake.rows("shop_sales.merged"), list(spark_lake.warehouse.glob("_cdc/staging/*/*")))
+    assert 1 == len(merging_lake.quarantine())
+    merging_lake.apply(2, [change("d", {"id": "1"}, pos=4, table="merged")])
+    assert ([], []) == (merging_lake.rows("shop_sales.merged"), list(merging_lake.warehouse.glob("_cdc/staging/*/*")))
 
 
 FOREIGN = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name'"
 
 
-def test_features_that_deltalake_does_not_write(spark_lake: SparkLake) -> None:
+def test_features_that_deltalake_does_not_write(merging_lake: MergingLake) -> None:
     """A table that somebody gave such features goes on under Spark, which the log explains; what Spark left in its
     files is read back right."""
-    spark_lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    merging_lake.announce(schema_of({"id": "int64", "n": "int32"}))
     with structlog.testing.capture_logs() as logs:
-        spark_lake.apply(0, [change("c", {"id": id}, {"n": id}, pos=id) for id in (1, 2, 3)])
-        spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path()}` SET TBLPROPERTIES ({FOREIGN})")
-        spark_lake.apply(1, [change("u", {"id": 1}, {"n": 10}, pos=4), change("d", {"id": 2}, pos=5)])
-        (report,) = spark_lake.apply(
+        merging_lake.apply(0, [change("c", {"id": id}, {"n": id}, pos=id) for id in (1, 2, 3)])
+        merging_lake.spark.sql(f"ALTER TABLE delta.`{merging_lake.path()}` SET TBLPROPERTIES ({FOREIGN})")
+        merging_lake.apply(1, [change("u", {"id": 1}, {"n": 10}, pos=4), change("d", {"id": 2}, pos=5)])
+        (report,) = merging_lake.apply(
             2, [change("u", {"id": 1}, {"n": 0}, pos=3), change("u", {"id": 2}, {"n": 0}, pos=4)]
         )
     assert {"duplicate": 2} == report.counters.stale
-    assert {1: {"n": 10}, 3: {"n": 3}} == present(spark_lake, "orders")
+    assert {1: {"n": 10}, 3: {"n": 3}} == present(merging_lake, "orders")
     chosen = [(line["engine"], line["reason"]) for line in logs if line["event"] == "engine chosen"]
     assert [("fused", "spark"), "deltalake does not write: columnMapping, deletionVectors"] == [
         tuple(engine for engine, _ in chosen),
@@ -143,14 +143,14 @@ def test_features_that_deltalake_does_not_write(spark_lake: SparkLake) -> None:
     ]
 
 
-def test_a_rule_that_somebody_gave_the_table(spark_lake: SparkLake) -> None:
+def test_a_rule_that_somebody_gave_the_table(merging_lake: MergingLake) -> None:
     """A row that breaks it parks its table, without its values in the log; other tables go on. When the rule is gone, a
     resume brings everything back; what was broken by itself, and stands for a gap, is in quarantine twice then."""
-    spark_lake.use(rules())
-    spark_lake.announce(schema_of({"id": "int64", "n": "int32"}, table="merged"))
-    spark_lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, table="merged")])
-    path = spark_lake.path("shop_sales.merged")
-    spark_lake.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT few CHECK (n IS NULL OR n < 12345)")
+    merging_lake.use(rules())
+    merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table="merged"))
+    merging_lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, table="merged")])
+    path = merging_lake.path("shop_sales.merged")
+    merging_lake.spark.sql(f"ALTER TABLE delta.`{path}` ADD CONSTRAINT few CHECK (n IS NULL OR n < 12345)")
     broken = [
         change("u", {"id": 1}, {"n": 12345}, pos=6, table="merged"),
         change("c", {"id": 4}, {"n": "x"}, pos=7, table="merged"),
@@ -158,77 +158,79 @@ def test_a_rule_that_somebody_gave_the_table(spark_lake: SparkLake) -> None:
         change("c", {"id": "1"}, {"a": "x"}, pos=9),
     ]
     with structlog.testing.capture_logs() as logs:
-        reports = spark_lake.apply(1, broken)
+        reports = merging_lake.apply(1, broken)
     assert {"orders": 1, "merged": 0} == {report.table.split(".")[1]: report.counters.commits for report in reports}
-    assert [{"id": "1", "a": "x"}] == spark_lake.rows()
-    assert [("VALUE_INVALID", 1)] == [row[:2] for row in spark_lake.quarantine()]
-    assert [("TABLE_REFUSED", offset) for offset in (0, 1, 2)] == spark_lake.parked()
+    assert [{"id": "1", "a": "x"}] == merging_lake.rows()
+    assert [("VALUE_INVALID", 1)] == [row[:2] for row in merging_lake.quarantine()]
+    assert [("TABLE_REFUSED", offset) for offset in (0, 1, 2)] == merging_lake.parked()
     (refusal,) = [line for line in logs if line["event"] == "table parked"]
     assert refusal["reason"].endswith("DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
-    spark_lake.apply(2, [change("u", {"id": 1}, {"n": 12344}, pos=10, table="merged")])
-    failed = spark_lake.command("resume", "shop_sales.merged")
+    merging_lake.apply(2, [change("u", {"id": 1}, {"n": 12344}, pos=10, table="merged")])
+    failed = merging_lake.command("resume", "shop_sales.merged")
     assert "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES" in (failed.error or "")
-    assert ({1: {"n": 1}}, 4) == (present(spark_lake, "merged"), len(spark_lake.parked()))
-    spark_lake.spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT few")
-    assert "4 events replayed" == spark_lake.command("resume", "shop_sales.merged").result
-    assert ({1: {"n": 12344}}, []) == (present(spark_lake, "merged"), spark_lake.parked())
-    assert [("VALUE_INVALID", 1)] * 2 == [row[:2] for row in spark_lake.quarantine()]
+    assert ({1: {"n": 1}}, 4) == (present(merging_lake, "merged"), len(merging_lake.parked()))
+    merging_lake.spark.sql(f"ALTER TABLE delta.`{path}` DROP CONSTRAINT few")
+    assert "4 events replayed" == merging_lake.command("resume", "shop_sales.merged").result
+    assert ({1: {"n": 12344}}, []) == (present(merging_lake, "merged"), merging_lake.parked())
+    assert [("VALUE_INVALID", 1)] * 2 == [row[:2] for row in merging_lake.quarantine()]
 
 
-def test_what_waits_comes_back(spark_lake: SparkLake) -> None:
+def test_what_waits_comes_back(merging_lake: MergingLake) -> None:
     """A resume stages and merges turn after turn, truncates in the middle of one among them, and leaves what deltalake
     leaves; the manifest tells the version that readers see."""
-    spark_lake.use(rules())
-    announce(spark_lake, {"id": "int64", "a": "string"})
-    spark_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
-    assert spark_lake.version("shop_sales.merged") == _told(spark_lake, "shop_sales.merged")
+    merging_lake.use(rules())
+    announce(merging_lake, {"id": "int64", "a": "string"})
+    merging_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
+    assert merging_lake.version("shop_sales.merged") == _told(merging_lake, "shop_sales.merged")
     for table in TABLES:
-        assert "parked" == spark_lake.command("park", f"shop_sales.{table}").result
-    spark_lake.apply(1, both([change("u", {"id": 1}, {"a": "y"}, pos=4, full=False), change("d", {"id": 2}, pos=5)]))
+        assert "parked" == merging_lake.command("park", f"shop_sales.{table}").result
+    merging_lake.apply(1, both([change("u", {"id": 1}, {"a": "y"}, pos=4, full=False), change("d", {"id": 2}, pos=5)]))
     truncate = [change("c", {"id": 4}, {"a": "x"}, pos=6), change("t", None, pos=7), change("c", {"id": 5}, {}, pos=8)]
-    spark_lake.apply(2, both(truncate))
-    spark_lake.apply(3, both([change("u", {"id": 5}, {"a": "z"}, pos=9, full=False)]))
+    merging_lake.apply(2, both(truncate))
+    merging_lake.apply(3, both([change("u", {"id": 5}, {"a": "z"}, pos=9, full=False)]))
     for table in TABLES:
-        assert "6 events replayed" == spark_lake.command("resume", f"shop_sales.{table}").result
-        assert spark_lake.version(f"shop_sales.{table}") == _told(spark_lake, f"shop_sales.{table}")
-    assert stored(spark_lake, "orders") == stored(spark_lake, "merged")
+        assert "6 events replayed" == merging_lake.command("resume", f"shop_sales.{table}").result
+        assert merging_lake.version(f"shop_sales.{table}") == _told(merging_lake, f"shop_sales.{table}")
+    assert stored(merging_lake, "orders") == stored(merging_lake, "merged")
     assert ([{"id": "5", "a": "z"}], []) == (
-        [{**row, "id": str(row["id"])} for row in spark_lake.rows()],
-        spark_lake.parked(),
+        [{**row, "id": str(row["id"])} for row in merging_lake.rows()],
+        merging_lake.parked(),
     )
-    assert not list(spark_lake.warehouse.glob("_cdc/staging/*/*"))
+    assert not list(merging_lake.warehouse.glob("_cdc/staging/*/*"))
 
 
-def _told(spark_lake: SparkLake, table: str) -> int:
+def _told(merging_lake: MergingLake, table: str) -> int:
     """The greatest version of a table in the manifest."""
-    rows = spark_lake.books.batches.read(["versions"]).column("versions").to_pylist()
+    rows = merging_lake.books.batches.read(["versions"]).column("versions").to_pylist()
     return max(int(version) for row in rows for name, version in row if name == table)
 
 
-def test_deleted_rows_that_stay(spark_lake: SparkLake) -> None:
+def test_deleted_rows_that_stay(merging_lake: MergingLake) -> None:
     """Soft deletes, and a truncate among them, are the same rows under both engines."""
-    spark_lake.use(replace(rules(), soft_deletes=True))
-    announce(spark_lake, {"id": "int64", "a": "string"})
-    spark_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
-    spark_lake.apply(
+    merging_lake.use(replace(rules(), soft_deletes=True))
+    announce(merging_lake, {"id": "int64", "a": "string"})
+    merging_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)]))
+    merging_lake.apply(
         1, both([change("d", {"id": 1}, pos=4), change("t", None, pos=5), change("c", {"id": 4}, {}, pos=6)])
     )
-    assert stored(spark_lake, "orders") == stored(spark_lake, "merged")
-    deleted = {row["id"] for row in stored(spark_lake, "merged") if row["_cdc_deleted_at"] is not None}
+    assert stored(merging_lake, "orders") == stored(merging_lake, "merged")
+    deleted = {row["id"] for row in stored(merging_lake, "merged") if row["_cdc_deleted_at"] is not None}
     assert {1, 2, 3} == deleted
 
 
-def test_a_sweep(spark_lake: SparkLake) -> None:
+def test_a_sweep(merging_lake: MergingLake) -> None:
     """Rows that a reload did not bring again go, in a table whose past and present only Spark's readers know, too."""
-    spark_lake.use(rules())
-    announce(spark_lake, {"id": "int64", "a": "string"})
-    spark_lake.apply(0, both([change("c", {"id": id}, {"a": "old"}, pos=id) for id in (1, 2, 3)]))
-    spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path('shop_sales.merged')}` SET TBLPROPERTIES ({FOREIGN})")
-    spark_lake.apply(1, both([change("d", {"id": 3}, pos=4)]))
-    times = [DeltaTable(spark_lake.path(f"shop_sales.{table}")).history(1)[0]["timestamp"] for table in TABLES]
+    merging_lake.use(rules())
+    announce(merging_lake, {"id": "int64", "a": "string"})
+    merging_lake.apply(0, both([change("c", {"id": id}, {"a": "old"}, pos=id) for id in (1, 2, 3)]))
+    merging_lake.spark.sql(
+        f"ALTER TABLE delta.`{merging_lake.path('shop_sales.merged')}` SET TBLPROPERTIES ({FOREIGN})"
+    )
+    merging_lake.apply(1, both([change("d", {"id": 3}, pos=4)]))
+    times = [DeltaTable(merging_lake.path(f"shop_sales.{table}")).history(1)[0]["timestamp"] for table in TABLES]
     loaded = datetime.fromtimestamp(max(times) / 1000, UTC).isoformat()
-    spark_lake.apply(2, both([change("r", {"id": 1}, {"a": "new"}, pos=10)]))
+    merging_lake.apply(2, both([change("r", {"id": 1}, {"a": "new"}, pos=10)]))
     for table in TABLES:
-        told = [spark_lake.command("sweep", f"shop_sales.{table}", loaded).result for _ in "ab"]
-        assert (["1 rows deleted", "0 rows deleted"], {1: {"a": "new"}}) == (told, present(spark_lake, table))
-    assert not list(spark_lake.warehouse.glob("_cdc/staging/*/*"))
+        told = [merging_lake.command("sweep", f"shop_sales.{table}", loaded).result for _ in "ab"]
+        assert (["1 rows deleted", "0 rows deleted"], {1: {"a": "new"}}) == (told, present(merging_lake, table))
+    assert not list(merging_lake.warehouse.glob("_cdc/staging/*/*"))
