@@ -11,7 +11,7 @@ from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.checkpoint import checkpoint_id, has_progress, offset_entry
 from spark_sink.config.settings import Settings
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import BatchBook, Books
 from spark_sink.control_tables.requests import Requests
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.job import Job
@@ -30,8 +30,12 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     Raises:
         FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
     """
+    rules, topic = settings.tables.rules, settings.input.topic
+    # Before Spark, which takes long to start, and says less of why it reaches no broker. This is only read: of no
+    # checkpoint yet.
+    written = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic).tables()
+    check_tables(written, DeltaTables(settings.tables.warehouse), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
-    # Before Spark, which takes long to start, and says less of why it reaches no broker.
     schemas.reach()
     schemas.refresh()
     spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
@@ -40,11 +44,10 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ddl = DeltaDdl(spark, settings.tables.warehouse)
         ddl.create_quarantine()
         checkpoint = checkpoint_id(spark, settings.checkpoint)
-        app, rules, topic = f"{settings.pipeline}/{checkpoint}", settings.tables.rules, settings.input.topic
+        app = f"{settings.pipeline}/{checkpoint}"
         tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
-        check_tables(books.batches.tables(), tables, rules)
         starting = "earliest"
         if not has_progress(spark, settings.checkpoint):
             configured, reached = settings.input.starting_offsets, books.batches.reached()

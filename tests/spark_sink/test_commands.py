@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -126,3 +127,14 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
     assert "when its cause is gone: spark-sink resume shop/sales//ORDERS -c " in text
     assert "left out by tables.exclude: shop/*/audit" in text
     assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
+
+
+def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
+    """A configuration that cannot be used ends with one message and exit code 2, before Spark starts."""
+    config = tmp_path / "sink.yaml"
+    config.write_text("pipelin: x")
+    command = [sys.executable, "-m", "spark_sink", "run", "-c", str(config)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    assert 2 == ended.returncode
+    assert "unknown setting 'pipelin' (did you mean pipeline?)" in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,15 +1,18 @@
-"""What an operator does with a sink: commands while it is down and while it runs, a lost checkpoint, wrong bytes."""
+"""The whole sink, as it is started in production, against the real broker: what befalls it, and what an operator does
+with it: wrong bytes, a crash, signals, a lost checkpoint, commands while it is down and while it runs."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import shutil
 import signal
-import subprocess
 import sys
 import urllib.request
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -17,26 +20,37 @@ from confluent_kafka import Producer
 from deltalake import DeltaTable
 
 from dev.broker import Broker
+from spark_sink.commands import main
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
-from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink, wait
+from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait
 
 ITEMS = "shop_sales.items"
 # A source table whose name differs from another one's by case only.
 SHOUTED = "shop/sales//ORDERS"
 
 
+class Said(NamedTuple):
+    """What a command answered."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 class Operator:
-    """The command line, beside a sink."""
+    """The command line, in this process, beside a sink, which is another."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "spark_sink", *arguments, "-c", str(self.sink.config)]
-        environment = self.sink.environment()
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False, env=environment
-        )
+    def run(self, *arguments: str) -> Said:
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+            patched.setattr(sys, "argv", ["spark-sink", *arguments, "-c", str(self.sink.config)])
+            patched.setenv("BOOTSTRAP", self.sink.bootstrap)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return Said(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.run("status", "--json").stdout)
@@ -49,24 +63,34 @@ class Operator:
         self.sink.config.write_text(yaml.safe_dump(loaded))
 
 
+ORDERS = schema_of({"id": "int64", "name": "string"})
+FOREIGN = [None, b"", b"\x00\x00\x00\x00\x07other", b"\xc3\x01\x01\x02\x03\x04\x05\x06\x07\x08", b'{"v":1}']
+
+
 @pytest.mark.integration
 def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> None:
-    """C14, C16: bytes of others stop nothing. The checkpoint is deleted while a table is parked: reading goes on where
-    the manifest ends, nothing is lost, nothing is there twice. Commands are obeyed at the next start, and while the
-    topic is at rest."""
+    """C14, C16, and what becomes of a sink that is killed, stopped, loses its checkpoint and is configured wrongly; one
+    sink for all, because what costs is its start."""
     sink = Sink(broker, tmp_path, "operator")
     operator = Operator(sink)
-    orders = schema_of({"id": "int64", "name": "string"})
+    _bytes_of_others(operator)
+    _batch_again(sink)
+    _checkpoint_deleted(operator, free_port)
+    _another_mode(sink)
+
+
+def _bytes_of_others(operator: Operator) -> None:
+    """Events of the topic are in the table; bytes of others, bad keys and two parked tables stop nothing."""
+    sink = operator.sink
     items = schema_of({"id": "int64"}, table="items")
-    foreign = [None, b"", b"\x00\x00\x00\x00\x07other", b"\xc3\x01\x01\x02\x03\x04\x05\x06\x07\x08", b'{"v":1}']
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for value in foreign:
+    producer = Producer({"bootstrap.servers": sink.bootstrap})
+    for value in FOREIGN:
         producer.produce(sink.topic, value, partition=1)
     producer.produce(sink.topic, record(change("c", {"id": 7}, {"name": "x"}, pos=1))[:-30], partition=1)
     assert 0 == producer.flush(PATIENCE_SECONDS)
     bad = [
-        change("c", {"id": None}, {"name": "no key"}, pos=50, schema=orders),
-        change("c", {"id": 2**63}, {"name": "too large"}, pos=51, schema=orders),
+        change("c", {"id": None}, {"name": "no key"}, pos=50, schema=ORDERS),
+        change("c", {"id": 2**63}, {"name": "too large"}, pos=51, schema=ORDERS),
     ]
     two_scopes = [
         change("c", {"id": 1}, {}, pos=60, schema=items, table="items"),
@@ -74,16 +98,17 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         change("t", None, pos=61, table="items"),
         change("c", {"id": 3}, {}, pos=62, schema=items, table="items"),
     ]
-    some = [change("c", {"id": n}, {"name": f"row {n}"}, pos=n, schema=orders) for n in range(20)]
+    some = [change("c", {"id": n}, {"name": f"row {n}"}, pos=n, schema=ORDERS) for n in range(20)]
     shouted = schema_of({"id": "int64", "name": "string"}, table="ORDERS")
     clash = change("c", {"id": 1}, {"name": "shouted"}, pos=80, schema=shouted, table="ORDERS")
-    sink.send([orders, items, shouted], [*some, *bad, *two_scopes, clash])
+    sink.send([ORDERS, items, shouted], [*some, *bad, *two_scopes, clash])
     assert "no sink has run on this warehouse" in operator.run("resume", ITEMS).stderr
-    first = sink.start("--available-now")
-    assert 0 == first.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
+    assert 0 == sink.start("--available-now").wait(PATIENCE_SECONDS), sink.text()[-3000:]
     assert [(n, f"row {n}") for n in range(20)] == sink.rows()
+    created = [line["table"] for line in sink.log() if line["event"] == "table created"]
+    assert [ITEMS, "shop_sales.orders"] == sorted(created)
     found = operator.status()
-    assert {"UNDECODABLE": len(foreign) + 1} == found["no_table"]
+    assert {"UNDECODABLE": len(FOREIGN) + 1} == found["no_table"]
     assert {"KEY_INVALID": 1, "KEY_UNKNOWN": 1} == found["tables"]["shop_sales.orders"]["quarantined"]
     assert ("TRUNCATE_SCOPES", 2) == tuple(found["tables"][ITEMS][name] for name in ("parked", "waiting"))
     assert ("TABLE_CLASH", 1) == tuple(found["tables"][SHOUTED][name] for name in ("parked", "waiting"))
@@ -94,22 +119,59 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         in operator.run("quarantine", "ls", "--reason", "KEY_UNKNOW").stderr
     )
 
+
+def _batch_again(sink: Sink) -> None:
+    """A start that replays a batch skips it, survives Spark's fault and goes on. SIGTERM to all processes of the
+    service, as systemd sends it, lets the running batch end: exit code 0."""
+    # What a crash between the last commit of a table and the acknowledgement of the batch leaves.
+    commits = sink.folder / "checkpoint" / "commits"
+    (commits / "0").unlink()
+    (commits / ".0.crc").unlink(missing_ok=True)
+    sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=90, full=False, schema=ORDERS)])
+    service = sink.start()
+    try:
+        wait(lambda: 1 in {line.get("batch") for line in sink.log() if line["event"] == "batch applied"}, service)
+        assert (3, "patched") in sink.rows()
+        wider = schema_of({"id": "int64", "name": "string", "more": "string"})
+        sink.send([wider], [change("c", {"id": 20}, {"name": "row 20", "more": "x"}, pos=91, schema=wider)])
+        wait(lambda: "columns added" in {line["event"] for line in sink.log()}, service)  # in the middle of a batch
+        for pid in family(service.pid):
+            os.kill(pid, signal.SIGTERM)
+        assert 0 == service.wait(PATIENCE_SECONDS), sink.text()[-3000:]
+    finally:
+        service.kill()
+    assert (21, (20, "row 20")) == (len(sink.rows()), sink.rows()[-1])
+    assert "Traceback" not in sink.text()
+    assert "stopped" == sink.log()[-1]["event"]
+    batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
+    # A broker that does not answer within two seconds leaves a lag unknown.
+    unknown = [line["batch"] for line in sink.log() if "cannot read where the topic" in line.get("reason", "")]
+    assert {0: 1, 1: 0, 2: 0} | dict.fromkeys(unknown) == {batch: line["lag"] for batch, line in batches.items()}
+    # The commit of one table; the other two were parked by this very batch.
+    assert (3, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
+    assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
+
+
+def _checkpoint_deleted(operator: Operator, port: int) -> None:
+    """The checkpoint is deleted while a table is parked: reading goes on where the manifest ends, nothing is lost,
+    nothing is there twice. Commands are obeyed at the next start, and while the topic is at rest."""
+    sink = operator.sink
     assert 0 == operator.run("resume", ITEMS).returncode
     assert 0 == operator.run("resume", SHOUTED).returncode
     rename = {SHOUTED: "shop_sales.shouted"}
-    operator.settings(tables={"truncate": "all_scopes", "rename": rename}, metrics={"port": free_port})
-    shutil.rmtree(tmp_path / "checkpoint")
-    sink.send([], [change("u", {"id": 3}, {"name": "patched"}, pos=70, full=False, schema=orders)])
+    operator.settings(tables={"truncate": "all_scopes", "rename": rename}, metrics={"port": port})
+    shutil.rmtree(sink.folder / "checkpoint")
+    sink.send([], [change("u", {"id": 3}, {"name": "patched again"}, pos=92, full=False, schema=ORDERS)])
     service = sink.start()
     try:
         wait(lambda: "batch applied" in {line["event"] for line in sink.log()}, service)
-        assert (3, "patched") in sink.rows()
+        assert (3, "patched again") in sink.rows()
         log = {line["event"]: line for line in sink.log()}
-        assert {"0": 27, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
+        assert {"0": 29, "1": 6} == log["checkpoint is empty; reading goes on where the manifest ends"]["offsets"]
         assert 1 == log["batch applied"]["events"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{free_port}/metrics") as scraped:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
-        items_now = DeltaTable(str(tmp_path / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
+        items_now = DeltaTable(str(sink.folder / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
         assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
@@ -117,10 +179,30 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> Non
         assert (2, "(did you mean shop_sales.items?)" in failed.stderr) == (failed.returncode, True)
         assert [(1, "shouted")] == sink.rows("shop_sales.shouted")
         service.send_signal(signal.SIGTERM)
-        assert 0 == service.wait(PATIENCE_SECONDS), (tmp_path / "log").read_text()[-3000:]
+        assert 0 == service.wait(PATIENCE_SECONDS), sink.text()[-3000:]
     finally:
         service.kill()
     found = operator.status()
     assert {None} == {table["parked"] for table in found["tables"].values()}
-    assert ({"UNDECODABLE": len(foreign) + 1}, []) == (found["no_table"], found["open_commands"])
-    assert 20 == len(sink.rows())
+    assert ({"UNDECODABLE": len(FOREIGN) + 1}, []) == (found["no_table"], found["open_commands"])
+    assert 21 == len(sink.rows())
+
+
+def _another_mode(sink: Sink) -> None:
+    """What the configuration asks of a table that cannot be is told without a stack trace, with exit code 2: from the
+    manifest, before Spark starts; of a table that another pipeline's manifest does not know, in the first batch."""
+
+    def refused(**changed: object) -> str:
+        settings = yaml.safe_load(sink.config.read_text()) | changed
+        settings["tables"] |= {"modes": {"shop_sales.orders": "history"}}
+        sink.config.write_text(yaml.safe_dump(settings))
+        assert 2 == sink.start().wait(PATIENCE_SECONDS)
+        text = sink.text()
+        assert not [
+            line for line in text.splitlines() if "Exception" in line or line.startswith(("\tat ", "Traceback"))
+        ]
+        assert "the table shop_sales.orders was created as mirror, and tables.modes makes it history" in text
+        return text
+
+    assert "engine chosen" not in refused()
+    refused(pipeline="other", checkpoint=str(sink.folder / "other"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dev.broker import Broker
-from tests.spark_sink.test_job import PATIENCE_SECONDS, Sink
+from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink
 
 pytestmark = pytest.mark.integration
 

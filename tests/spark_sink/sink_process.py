@@ -1,0 +1,108 @@
+"""The sink as a process of its own, for the tests that start it as it is started in production."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from cdc_core.envelope import ChangeEvent, TableSchema
+from dev.broker import Broker
+from dev.small_spark import SMALL_SPARK
+from tests.spark_sink.changes import announced, record
+
+# A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
+# test with two runs took almost five minutes.
+PATIENCE_SECONDS = 600.0
+
+
+class Sink:
+    """A sink's configuration, topics and tables; it runs as a process of its own."""
+
+    def __init__(self, broker: Broker, folder: Path, topic: str) -> None:
+        self.folder = folder
+        self.topic = topic
+        self.bootstrap = broker.bootstrap
+        self.config = folder / "sink.yaml"
+        settings = {
+            "pipeline": "test",
+            "kafka": {"bootstrap_servers": "${BOOTSTRAP}"},
+            "input": {"topic": topic},
+            "tables": {"warehouse": str(folder / "warehouse")},
+            "checkpoint": str(folder / "checkpoint"),
+            "batches": {"trigger_seconds": 1},
+            "spark": {
+                "master": "local[2]",
+                "memory": "1g",
+                "conf": dict(SMALL_SPARK),
+            },
+        }
+        self.config.write_text(yaml.safe_dump(settings))
+        compacted = {"cleanup.policy": "compact"}
+        topics = [NewTopic(topic, 2, 1), NewTopic(f"{topic}.schemas", 1, 1, config=compacted)]
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        for created in admin.create_topics(topics).values():
+            created.result()
+
+    def send(self, schemas: list[TableSchema], events: list[ChangeEvent]) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for schema in schemas:
+            producer.produce(f"{self.topic}.schemas", announced(schema), schema.topic_key)
+        assert 0 == producer.flush(PATIENCE_SECONDS)
+        for event in events:
+            producer.produce(self.topic, record(event), partition=0)
+        assert 0 == producer.flush(PATIENCE_SECONDS)
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "spark_sink", "run", "-c", str(self.config), *options]
+        log = (self.folder / "log").open("w")
+        with log:
+            return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=self.environment())
+
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "BOOTSTRAP": self.bootstrap}
+
+    def text(self) -> str:
+        """What the last run wrote."""
+        return (self.folder / "log").read_text()
+
+    def log(self) -> list[dict[str, Any]]:
+        whole, _, _ = self.text().rpartition("\n")  # the rest may be half a line
+        lines = whole.splitlines()
+        return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
+
+    def rows(self, table: str = "shop_sales.orders") -> list[tuple[int, str]]:
+        try:
+            found = DeltaTable(str(self.folder.joinpath("warehouse", *table.split(".")))).to_pyarrow_table()
+        except TableNotFoundError:
+            return []
+        return sorted((row["id"], row["name"]) for row in found.to_pylist() if row["_cdc_deleted_at"] is None)
+
+
+def family(pid: int) -> list[int]:
+    """A process and all that descend from it: the sink, its JVM, and the daemon and workers of that."""
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = dict(map(int, line.split()) for line in listed.splitlines())
+    found = [pid]
+    for parent in found:
+        found += [child for child, of in parents.items() if of == parent]
+    return found
+
+
+def wait(until: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not until():
+        assert process.poll() is None, "the sink ended"
+        assert time.monotonic() < deadline, "nothing came"
+        time.sleep(0.2)
