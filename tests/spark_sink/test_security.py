@@ -206,6 +206,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
         ({**scram, "ssl_ca_file": str(other)}, 600.0, ConfigError, "certificate verify failed"),
         ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker answered within 1 s: "),
     )
+    monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     for section, patience, kind, text in cases:
         monkeypatch.setattr(catalog, "PATIENCE_SECONDS", patience)
         reader = SchemaReader(librdkafka_options(SparkKafka(**section)), TOPIC)
