@@ -43,7 +43,7 @@ class Sink:
             "checkpoint": str(folder / "checkpoint"),
             "batches": {"trigger_seconds": 1},
             "spark": {
-                "master": "local[2]",
+                "master": "local[1]",
                 "memory": "1g",
                 "conf": dict(SMALL_SPARK),
             },
