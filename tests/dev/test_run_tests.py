@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,9 @@ def test_two_parts_for_real(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest
     assert 0 == main(["-q", "-k", "test_every_folder_is_there"])
     said = capfdbinary.readouterr().out.decode()
     assert 1 == said.count("1 passed")
-    assert ["tests/dev: ", "tests/repository: "] == sorted(
-        line.removeprefix("tests: ").partition(": ")[0] + ": " for line in said.splitlines() if "exit code" in line
-    )
+    told = [line.split(": ") for line in said.splitlines() if line.startswith("tests: ")]
+    assert ["all", "tests/dev", "tests/repository"] == sorted(what for _, what, _ in told)
+    took = {
+        what: int(re.fullmatch(r"\d+ s, (\d+) s of processors(, exit code \d)?", text)[1]) for _, what, text in told
+    }  # type: ignore[index]
+    assert 0 < took["tests/dev"] <= took["all"]
