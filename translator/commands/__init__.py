@@ -6,34 +6,47 @@ Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 
 import click
 
 from translator._native import way
-from translator.commands.audit import audit
-from translator.commands.capture import capture
-from translator.commands.check import check
-from translator.commands.diff import diff
-from translator.commands.dlq import dlq
-from translator.commands.explain import explain
-from translator.commands.learn import learn
-from translator.commands.retranslate import retranslate
-from translator.commands.run import run
-from translator.commands.schema import schema
-from translator.commands.translate import translate
 from translator.errors import CdcError, ConfigError
 
+_COMMANDS = (
+    "audit",
+    "capture",
+    "check",
+    "diff",
+    "dlq",
+    "explain",
+    "learn",
+    "retranslate",
+    "run",
+    "schema",
+    "translate",
+)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Commands(click.Group):
+    """The commands, each in the module of its name, which is imported when it is asked for: all take a second."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"translator.commands.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(
     package_name="cdc-translator", prog_name="translator", message=f"%(prog)s, version %(version)s, {way()}"
 )
 def cli() -> None:
     """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
-
-
-for command in (run, translate, check, explain, learn, dlq, audit, capture, retranslate, diff, schema):
-    cli.add_command(command)
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.errors import ConfigError
-from translator.kafka.schema_registry import SchemaRegistry, value_subject
 from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
 from translator.message import Setup
 from translator.service.delivery.base import Delivery
@@ -99,6 +98,8 @@ def avro_header(settings: Settings, topic: str) -> bytes:
     """
     if settings.registry is None:
         return HEADER
+    from translator.kafka.schema_registry import SchemaRegistry, value_subject  # see `fetch_schema`
+
     registry = SchemaRegistry(settings.registry)
     subject = value_subject(topic)
     schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
@@ -137,4 +138,7 @@ def fetch_schema(settings: Settings) -> FetchSchema | None:
     """Return the function that asks the registry for the schemas of writers; None without a registry."""
     if settings.registry is None:
         return None
+    # Here, not above: its client takes a third of a second to import, and most services have no registry.
+    from translator.kafka.schema_registry import SchemaRegistry
+
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.translator.commands import _program
 from tests.translator.service._pipeline import CANAL_ROW
 from translator import settings as settings_module
 from translator.codecs.record import Record
@@ -53,30 +53,26 @@ class Bench:
         }
         self.config.write_text(yaml.safe_dump(self.document))
         self.admin = AdminClient(self.client)
-        self.create(self.raw, PARTITIONS)
-        for topic in (self.canonical, self.dead_letters):
-            self.create(topic, 3)
-        for topic in (self.metadata, f"{self.canonical}.schemas"):
-            self.create(topic, 1)
+        self._create(
+            {
+                self.raw: PARTITIONS,
+                **dict.fromkeys((self.canonical, self.dead_letters), 3),
+                **dict.fromkeys((self.metadata, f"{self.canonical}.schemas"), 1),
+            },
+            {},
+        )
 
     def create(self, topic: str, partitions: int, **config: str) -> None:
-        new = NewTopic(topic, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()})
-        for future in self.admin.create_topics([new]).values():
-            future.result(20)
-        self._wait_for(topic, partitions)
+        self._create({topic: partitions}, {name.replace("_", "."): value for name, value in config.items()})
 
-    def _wait_for(self, topic: str, partitions: int) -> None:
-        """Brokers deny a new topic for a moment, and its partitions have no leaders yet."""
+    def _create(self, partitions: Mapping[str, int], config: dict[str, str]) -> None:
+        new = [NewTopic(topic, count, 1, config=config) for topic, count in partitions.items()]
+        for future in self.admin.create_topics(new).values():
+            future.result(20)
         reader = Partitions(self.client, "unused")
-        for number in range(partitions):
-            for _ in range(100):
-                try:
-                    reader.bounds(topic, number)
-                    break
-                except RetryableError:
-                    time.sleep(0.1)
-            else:
-                raise AssertionError(f"{topic}/{number} has no leader")
+        for topic, count in partitions.items():
+            for number in range(count):
+                _wait_for(reader, topic, number)
         reader.close()
 
     def feed(
@@ -117,8 +113,7 @@ class Bench:
         again.close()
 
     def run(self, command: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "translator", *command.split(), "-c", str(self.config), *arguments]
-        return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+        return _program.run(*command.split(), "-c", str(self.config), *arguments)
 
     def read(self, topic: str) -> list[Any]:
         """Every record of a topic, partition by partition."""
@@ -132,3 +127,14 @@ class Bench:
         made = [name for name in self.admin.list_topics(timeout=10).topics if self.name in name]
         for future in self.admin.delete_topics(made).values():
             future.result(20)
+
+
+def _wait_for(reader: Partitions, topic: str, number: int) -> None:
+    """Brokers deny a new topic for a moment, and its partitions have no leaders yet."""
+    for _ in range(1000):
+        try:
+            reader.bounds(topic, number)
+            return
+        except RetryableError:
+            time.sleep(0.02)
+    raise AssertionError(f"{topic}/{number} has no leader")

@@ -1,11 +1,10 @@
 """`translator capture` on the real broker: what it writes, `translator translate` reads."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
+from tests.translator.commands import _program
 from tests.translator.commands._bench import PARTITIONS, Bench, row
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
@@ -48,10 +47,8 @@ def test_the_same_events(shop: Bench) -> None:
     again.close()
     codec = JsonCodec()
     wanted = [codec.encode(event)[0].value for found in events if found for event in found.events]
-    command = [sys.executable, "-m", "translator", "translate", "-d", "canal", "-o", "profile=oss", "--source", "shop"]
-    ran = subprocess.run(
-        [*command, str(shop.directory / "captured.jsonl")], capture_output=True, text=True, timeout=120, check=False
-    )
+    file = str(shop.directory / "captured.jsonl")
+    ran = _program.run("translate", "-d", "canal", "-o", "profile=oss", "--source", "shop", file)
     assert 4 == len(wanted)
     assert wanted == ran.stdout.encode().splitlines()
     assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=4" == ran.stderr.splitlines()[-1]

@@ -3,7 +3,6 @@
 import copy
 import json
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
+from tests.translator.commands import _program
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 
 
@@ -58,8 +58,7 @@ class Bench:
             ],
         }
         config.write_text(yaml.safe_dump({**settings, **changes}))
-        command = [sys.executable, "-m", "translator", "learn", "-c", str(config), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return _program.run("learn", "-c", str(config), *arguments)
 
     def learned(self) -> list[tuple[str, int]]:
         """Key and table version of the records of the metadata topic."""
@@ -81,8 +80,9 @@ def bench(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
     for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in bench.topics]).values():
         future.result(20)
     yield bench
-    made = [name for name in admin.list_topics(timeout=10).topics if bench.name in name]
-    for future in admin.delete_topics(made).values():
+    # What was made a moment ago may not be in the list yet.
+    made = {*bench.topics, *(name for name in admin.list_topics(timeout=10).topics if bench.name in name)}
+    for future in admin.delete_topics([*made]).values():
         future.result(20)
 
 
