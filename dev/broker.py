@@ -123,7 +123,7 @@ class Broker(Server):
 
     @property
     def bootstrap(self) -> str:
-        return f"{LOOPBACK}:{self._settled_port()}"
+        return f"{LOOPBACK}:{self.settled_port()}"
 
     def address(self, listener: str) -> str:
         """The bootstrap address of one of the extra listeners."""

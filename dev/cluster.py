@@ -70,11 +70,11 @@ class Node(Broker):
 
     def begin(self) -> None:
         """Launches it; alone it does not answer, it takes two to have a controller."""
-        self._begin(self._settled_port())
+        self._begin(self.settled_port())
 
     def finish(self) -> None:
         """Waits until it answers."""
-        self._finish(self._settled_port())
+        self._finish(self.settled_port())
 
     @property
     def died(self) -> bool:

@@ -64,7 +64,7 @@ class RegistryServer(Server):
     @property
     def url(self) -> str:
         """The root of its API, as clients want it."""
-        return f"http://{LOOPBACK}:{self._settled_port()}{API}"
+        return f"http://{LOOPBACK}:{self.settled_port()}{API}"
 
     def start(self) -> None:
         self._refuse_if_running("stop()")

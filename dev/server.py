@@ -122,7 +122,8 @@ class Server(ABC):
             raise self.error(f"the {self.name} does not run; call start()")
         return self._process
 
-    def _settled_port(self) -> int:
+    def settled_port(self) -> int:
+        """Its port, which it has from its first start on."""
         if self.port is None:
             raise self.error(f"the {self.name} has no address before its first start; call start()")
         return self.port

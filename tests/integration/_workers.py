@@ -6,7 +6,8 @@ import json
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -164,13 +165,26 @@ def dumps(document: Any) -> bytes:
     return json.dumps(document).encode()
 
 
-async def commit_noted(bootstrap: str, group: str, topic: str, partition: int, offset: int, note: str) -> None:
-    """As the service does: librdkafka's own client cannot write the end of a note."""
+@asynccontextmanager
+async def committing(
+    bootstrap: str, group: str, topic: str
+) -> AsyncIterator[Callable[[int, int, str], Awaitable[None]]]:
+    """Commits (partition, offset, note) as the service does: librdkafka's own client cannot write the end of a note."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
     await consumer.start()
-    try:
+
+    async def commit(partition: int, offset: int, note: str) -> None:
         place = AIOTopicPartition(topic, partition)
         consumer.assign([place])
         await consumer.commit({place: OffsetAndMetadata(offset, note)})
+
+    try:
+        yield commit
     finally:
         await consumer.stop()
+
+
+async def commit_noted(bootstrap: str, group: str, topic: str, partition: int, offset: int, note: str) -> None:
+    """One commit of `committing`."""
+    async with committing(bootstrap, group, topic) as commit:
+        await commit(partition, offset, note)

@@ -9,8 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from dev.broker import Broker
+from dev.broker import LOOPBACK, Broker
+from dev.registry import API, RegistryServer
 from dev.stack import wait_until
+from tests.gate import Gate
 
 SECONDS = 240
 """A bound for what hangs: the broker counts a killed worker as a member until its session is over."""
@@ -28,6 +30,28 @@ def module_broker(broker: Broker) -> Iterator[Broker]:
     """The same, for all tests of a file."""
     with lent(broker):
         yield broker
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[RegistryServer]:
+    """A schema registry, one for the whole session: use subjects of your own, and never stop it."""
+    with RegistryServer() as running:
+        yield running
+
+
+class RegistryGate(Gate):
+    """The registry behind a gate, so that it can be away."""
+
+    def __init__(self, registry: RegistryServer) -> None:
+        super().__init__(registry.settled_port())
+        self.url = f"http://{LOOPBACK}:{self.port}{API}"
+
+
+@pytest.fixture
+def registry_gate(registry: RegistryServer) -> Iterator[RegistryGate]:
+    """Shut at first."""
+    with RegistryGate(registry) as gate:
+        yield gate
 
 
 @contextmanager

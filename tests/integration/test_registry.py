@@ -15,51 +15,48 @@ from dev.registry import RegistryServer
 from dev.sources import shop_sources
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
 from tests.integration._workers import PATIENCE
+from tests.integration.conftest import RegistryGate
 from translator.codecs.avro import confluent_header
 
 pytestmark = pytest.mark.integration
 
 
-def test_the_registry_is_needed_at_start_only(empty_broker: Broker, tmp_path: Path) -> None:
+def test_the_registry_is_needed_at_start_only(
+    empty_broker: Broker, registry: RegistryServer, registry_gate: RegistryGate, tmp_path: Path
+) -> None:
     """Nothing flows before the id is known; after that the registry may go, and every record has the id."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
-    with RegistryServer() as registry:
-        registry.stop()
-        stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings])
-        use_registry(stack, registry.url)
-        try:
-            stack.create_raw_topics()
-            stack.feed(source.messages(200, grow=False))
-            stack.start("translator")
-            log = stack.log("translator")
-            wait_until(
-                "it says that it waits", PATIENCE, lambda: "waiting for a schema registry" in log.read_text(), stack
-            )
-            assert 0 == sum(stack.committed().values())
+    stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings])
+    use_registry(stack, registry_gate.url)
+    try:
+        stack.create_raw_topics()
+        stack.feed(source.messages(200, grow=False))
+        stack.start("translator")
+        log = stack.log("translator")
+        wait_until("it says that it waits", PATIENCE, lambda: "waiting for a schema registry" in log.read_text(), stack)
+        assert 0 == sum(stack.committed().values())
 
-            registry.start()
-            wait_until(
-                "the first messages are committed", PATIENCE, lambda: sum(stack.committed().values()) == 200, stack
-            )
-            registry.stop()
-            stack.feed(source.messages(200, grow=False))
-            wait_until("the others are committed", PATIENCE, lambda: sum(stack.committed().values()) == 400, stack)
-            assert 0 == stack.stop("translator")
+        registry_gate.open()
+        wait_until("the first messages are committed", PATIENCE, lambda: sum(stack.committed().values()) == 200, stack)
+        registry_gate.shut()
+        stack.feed(source.messages(200, grow=False))
+        wait_until("the others are committed", PATIENCE, lambda: sum(stack.committed().values()) == 400, stack)
+        assert 0 == stack.stop("translator")
 
-            registry.start()
-            stack.start("translator")
-            stack.feed(source.messages(200, grow=False))
-            wait_until("the last are committed", PATIENCE, lambda: sum(stack.committed().values()) == 600, stack)
-            values = [record.value() for record in stack.records(CANONICAL)]
-            with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
-                header = confluent_header(client.get_latest_version(f"{CANONICAL}-value").schema_id or 0)
-                reader = AvroDeserializer(client, conf={"subject.name.strategy": topic_subject_name_strategy})
-                events = [reader(value, SerializationContext(CANONICAL, MessageField.VALUE)) for value in values]
-            assert {header} == {value[:5] for value in values}
-            assert 600 == len({event["id"] for event in events if event})
-            assert [] == stack.records(DEAD_LETTERS)
-        finally:
-            stack.close()
+        registry_gate.open()
+        stack.start("translator")
+        stack.feed(source.messages(200, grow=False))
+        wait_until("the last are committed", PATIENCE, lambda: sum(stack.committed().values()) == 600, stack)
+        values = [record.value() for record in stack.records(CANONICAL)]
+        with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
+            header = confluent_header(client.get_latest_version(f"{CANONICAL}-value").schema_id or 0)
+            reader = AvroDeserializer(client, conf={"subject.name.strategy": topic_subject_name_strategy})
+            events = [reader(value, SerializationContext(CANONICAL, MessageField.VALUE)) for value in values]
+        assert {header} == {value[:5] for value in values}
+        assert 600 == len({event["id"] for event in events if event})
+        assert [] == stack.records(DEAD_LETTERS)
+    finally:
+        stack.close()
 
 
 def use_registry(stack: Stack, url: str) -> None:

@@ -14,6 +14,7 @@ from dev.broker import Broker
 from dev.registry import RegistryServer
 from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps
+from tests.integration.conftest import RegistryGate
 from tests.translator.dialects.qlik.avro import body, data_schema, framed, key_schema, written
 from tests.translator.dialects.qlik.messages import SCHEMA_ID, bare, enveloped, metadata
 from tests.translator.service._lessons import Lessons
@@ -27,28 +28,26 @@ pytestmark = pytest.mark.integration
 SCHEMA = json.dumps({"type": "record", "name": "DataRecord", "fields": [{"name": "a", "type": "string"}]})
 
 
-def test_down_up_and_gone() -> None:
+def test_down_up_and_gone(registry: RegistryServer, registry_gate: RegistryGate) -> None:
     """A row waits while the registry is down, and is read when it is back; after that the registry is not missed."""
-    with RegistryServer() as server:
-        with SchemaRegistryClient({"url": server.url, "timeout": 30}) as client:
-            schema_id = client.register_schema("erp-value", Schema(SCHEMA, "AVRO"))
-        server.stop()
-        registry = SchemaRegistry(Registry(url=server.url))
-        bench = Bench(Lessons, fetch=lambda number: registry.schema_text(number, limit=10_000))
+    with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
+        schema_id = client.register_schema("lessons-value", Schema(SCHEMA, "AVRO"))
+    asked = SchemaRegistry(Registry(url=registry_gate.url))
+    bench = Bench(Lessons, fetch=lambda number: asked.schema_text(number, limit=10_000))
 
-        async def steps() -> None:
-            waiting = asyncio.create_task(bench.run([need(0, "7", schema_id)]))
-            await soon(lambda: len(bench.said) > 1)
-            await asyncio.to_thread(server.start)
-            await asyncio.wait_for(waiting, PATIENCE)
-            await asyncio.to_thread(server.stop)
-            await bench.run([need(1, "7", schema_id)])
+    async def steps() -> None:
+        waiting = asyncio.create_task(bench.run([need(0, "7", schema_id)]))
+        await soon(lambda: len(bench.said) > 1)
+        registry_gate.open()
+        await asyncio.wait_for(waiting, PATIENCE)
+        registry_gate.shut()
+        await bench.run([need(1, "7", schema_id)])
 
-        asyncio.run(steps())
-        assert f"waiting for the schema registry, which is asked for schema {schema_id}: " in bench.said[0]
-        assert [] == letters(bench)
-        events = [json.loads(event.value()) for event in bench.read(bench.output.topic, PARTITION)]
-        assert [json.loads(SCHEMA)] * 2 == [json.loads(event["after"]["by"]) for event in events]
+    asyncio.run(steps())
+    assert f"waiting for the schema registry, which is asked for schema {schema_id}: " in bench.said[0]
+    assert [] == letters(bench)
+    events = [json.loads(event.value()) for event in bench.read(bench.output.topic, PARTITION)]
+    assert [json.loads(SCHEMA)] * 2 == [json.loads(event["after"]["by"]) for event in events]
 
 
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
@@ -60,53 +59,56 @@ ROW: dict[str, Any] = {"id": 7, "name": "a", "pay": b"\x04\xd2", "hired": 3}
 RAISED = {**ROW, "name": "b", "pay": b"\xff"}
 
 
-def test_the_service_asks(empty_broker: Broker, tmp_path: Path) -> None:
+def test_the_service_asks(
+    empty_broker: Broker, registry: RegistryServer, registry_gate: RegistryGate, tmp_path: Path
+) -> None:
     """Messages in Confluent's frame, as Replicate registers them: data records and keys of two schemas.
 
     While the registry is down, the partition that needs it waits, and the other goes on; then all is translated.
     """
     source = {"name": "erp", "dialect": "qlik", "topics": ["erp"]}
     schemas = {"erp-value": data_schema(COLUMNS, NAMESPACE), "erp-key": key_schema({"id": "long"}, NAMESPACE)}
-    with RegistryServer() as server:
-        with SchemaRegistryClient({"url": server.url, "timeout": 30}) as client:
-            value_id, key_id = (
-                client.register_schema(subject, Schema(json.dumps(schema), "AVRO"))
-                for subject, schema in schemas.items()
-            )
-        server.stop()
-        given = {"output": {"codec": "json"}, "registry": {"url": server.url}, "timing": STEADY | {"metadata_wait": 1}}
-        workers = Workers(empty_broker, tmp_path, 1, [source], **given)
-        workers.create(erp=2)
-        key = framed(key_id, written(schemas["erp-key"], {"id": 7}))
-        changes = [body("INSERT", ROW), body("UPDATE", RAISED, ROW), body("DELETE", RAISED)]
-        try:
-            workers.start()
-            values = [framed(value_id, written(schemas["erp-value"], change)) for change in changes]
-            workers.feed("erp", values, 0, key)
-            told = metadata({"ID": {"type": "INT4", "primaryKeyPosition": 1}}, table="T")
-            row = enveloped(bare("INSERT", {"ID": 1}), SCHEMA_ID)
-            workers.feed("erp", [dumps(told), *[dumps(row)] * 20], 1)
-            workers.wait_committed("erp", 21, 1)
-            asked = "waiting for the schema registry, which is asked"
-            wait_until("it says so", PATIENCE, lambda: workers.said(asked), workers.stacks[0])
-            assert 0 == workers.committed("erp", 0)
-            server.start()
-            workers.wait_committed("erp", 3, 0)
-            assert [] == workers.dead_letters()
-            events = [json.loads(record.value()) for record in workers.events()]
-            assert 20 == sum(event["table"] == "T" for event in events)
-            _check_staff([event for event in events if event["table"] == "STAFF"])
-            (types,) = [
-                table["columns"]
-                for record in workers.stacks[0].records("cdc.canonical.schemas")
-                if (table := json.loads(record.value()))["table"] == "STAFF"
-            ]
-            declared = [(column["name"], column["type"], column["key"]) for column in types]
-            assert [("id", "int64", 1), ("name", "string", None)] == declared[:2]
-            assert [("pay", "decimal(9,2)", None), ("hired", "date", None)] == declared[2:]
-            assert 0 == workers.stacks[0].stop("translator")
-        finally:
-            workers.close()
+    with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
+        value_id, key_id = (
+            client.register_schema(subject, Schema(json.dumps(schema), "AVRO")) for subject, schema in schemas.items()
+        )
+    given = {
+        "output": {"codec": "json"},
+        "registry": {"url": registry_gate.url},
+        "timing": STEADY | {"metadata_wait": 1},
+    }
+    workers = Workers(empty_broker, tmp_path, 1, [source], **given)
+    workers.create(erp=2)
+    key = framed(key_id, written(schemas["erp-key"], {"id": 7}))
+    changes = [body("INSERT", ROW), body("UPDATE", RAISED, ROW), body("DELETE", RAISED)]
+    try:
+        workers.start()
+        values = [framed(value_id, written(schemas["erp-value"], change)) for change in changes]
+        workers.feed("erp", values, 0, key)
+        told = metadata({"ID": {"type": "INT4", "primaryKeyPosition": 1}}, table="T")
+        row = enveloped(bare("INSERT", {"ID": 1}), SCHEMA_ID)
+        workers.feed("erp", [dumps(told), *[dumps(row)] * 20], 1)
+        workers.wait_committed("erp", 21, 1)
+        asked = "waiting for the schema registry, which is asked"
+        wait_until("it says so", PATIENCE, lambda: workers.said(asked), workers.stacks[0])
+        assert 0 == workers.committed("erp", 0)
+        registry_gate.open()
+        workers.wait_committed("erp", 3, 0)
+        assert [] == workers.dead_letters()
+        events = [json.loads(record.value()) for record in workers.events()]
+        assert 20 == sum(event["table"] == "T" for event in events)
+        _check_staff([event for event in events if event["table"] == "STAFF"])
+        (types,) = [
+            table["columns"]
+            for record in workers.stacks[0].records("cdc.canonical.schemas")
+            if (table := json.loads(record.value()))["table"] == "STAFF"
+        ]
+        declared = [(column["name"], column["type"], column["key"]) for column in types]
+        assert [("id", "int64", 1), ("name", "string", None)] == declared[:2]
+        assert [("pay", "decimal(9,2)", None), ("hired", "date", None)] == declared[2:]
+        assert 0 == workers.stacks[0].stop("translator")
+    finally:
+        workers.close()
 
 
 def _check_staff(events: list[Any]) -> None:

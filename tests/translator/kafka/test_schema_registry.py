@@ -31,7 +31,8 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from cdc_core.envelope import ChangeEvent, avro_schema, schema_text
 from dev.broker import LOOPBACK
-from dev.registry import RegistryServer
+from dev.registry import API, RegistryServer
+from tests.gate import Gate
 from tests.translator.codecs.corpus import WITHIN_DATES
 from tests.translator.examples import UPDATE
 from tests.translator.service._said import Said, tell
@@ -252,20 +253,19 @@ def test_the_reference_reader_reads_it(server: RegistryServer, name: str) -> Non
 
 @pytest.mark.integration
 class TestAway:
-    def test_restarted(self, topic: str) -> None:
+    def test_down(self, server: RegistryServer, topic: str) -> None:
         """A start while the registry is down says that it waits, and goes on when it is back, with the same id."""
         subject = value_subject(topic)
-        with RegistryServer() as own:
-            schema_id = client(own).schema_id(subject, schema_text())
-            own.stop()
-            value = encoded(UPDATE, schema_id)
-            said: queue.Queue[str] = queue.Queue()
-            with ThreadPoolExecutor() as pool:
-                answer = pool.submit(client(own).wait_for_id, subject, schema_text(), 600, said.put)
-                assert "waiting for a schema registry: [Errno 111] Connection refused" == said.get(timeout=60)
-                own.start()
-                assert schema_id == answer.result(120)
-            assert UPDATE == read(own, topic, value)
+        schema_id = client(server).schema_id(subject, schema_text())
+        value = encoded(UPDATE, schema_id)
+        said: queue.Queue[str] = queue.Queue()
+        with Gate(server.settled_port()) as gate, ThreadPoolExecutor() as pool:
+            away = SchemaRegistry(Registry(url=f"http://{LOOPBACK}:{gate.port}{API}"))
+            answer = pool.submit(away.wait_for_id, subject, schema_text(), 600, said.put)
+            assert "waiting for a schema registry: [Errno 111] Connection refused" == said.get(timeout=60)
+            gate.open()
+            assert schema_id == answer.result(120)
+        assert UPDATE == read(server, topic, value)
 
     def test_its_memory_lost(self, server: RegistryServer, topic: str) -> None:
         """A registry that comes back with another content gives another id, under which readers find the schema."""

@@ -27,8 +27,8 @@ def yard(broker: Broker) -> Iterator[Yard]:
 
 
 @pytest.fixture
-def nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No owner is at work whom a replay could wait for."""
+def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing comes while it is replayed for which a replay would have to wait."""
     monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)
 
 
@@ -67,6 +67,7 @@ def ls(settings: Settings, directory: Path) -> str:
     return ran.output
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path) -> None:
     """Only its table waits, over a restart that reads again; a replay gives it back, and the next goes straight."""
     yard.feed(0, good(1), update(1), good(1), good(1, "u"), good(1))
@@ -101,6 +102,7 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path
     asyncio.run(life())
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
     """Nobody knows whose change is missing: all of its partition waits, and of no other."""
     yard.feed(0, good(1), b"{]", good(1), good(1, "u"))
@@ -124,7 +126,7 @@ def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
     asyncio.run(life())
 
 
-@pytest.mark.usefixtures("nobody_answers")
+@pytest.mark.usefixtures("short_silence")
 def test_a_message_of_two_tables(yard: Yard) -> None:
     """It is held as a whole, and so has its other table a hole: that one is held from there on."""
     yard.feed(0, update(1), good(1, "u"), good(1) + b"\n" + good(2, "u"), good(3, "u"), good(3, "v"))
@@ -138,7 +140,7 @@ def test_a_message_of_two_tables(yard: Yard) -> None:
     assert [1, 4, 0, 2, 2, 3] == canonical(yard)
 
 
-@pytest.mark.usefixtures("nobody_answers")
+@pytest.mark.usefixtures("short_silence")
 def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
     """What a filter or a limit leaves out is not overtaken, and the table stays held."""
     yard.feed(0, update(1), good(1), good(1), good(1, "u"))
@@ -151,7 +153,7 @@ def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
     assert [3, 0, 1, 2] == canonical(yard)
 
 
-@pytest.mark.usefixtures("nobody_answers")
+@pytest.mark.usefixtures("short_silence")
 def test_a_topic_that_was_made_again(yard: Yard) -> None:
     """Nobody owns a partition of the old one: its replay ends the hold itself. The new one was never held."""
     yard.feed(0, update(1), good(1))

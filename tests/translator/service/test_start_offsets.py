@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from dev.broker import Broker
-from tests.integration._workers import commit_noted
+from tests.integration._workers import commit_noted, committing
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.admin import TopicAdmin, TopicFacts
@@ -145,6 +145,13 @@ def test_a_topic_with_another_id(broker: Broker) -> None:
 def test_notes_of_many_partitions_are_read_whole(broker: Broker) -> None:
     """What was noted is no gap, however often and with whatever in memory it is read: the end of a note is in it."""
     bench = Bench(broker)
-    for number in range(50):
-        bench.commit(number % 2, number % 20)
-        bench.find(number % 2)
+
+    async def scenario() -> None:
+        async with committing(bench.bootstrap, bench.group, bench.topic) as commit:
+            for number in range(25):
+                committed = {(bench.topic, 0): number % 20, (bench.topic, 1): (number + 7) % 20}
+                for (_, partition), offset in committed.items():
+                    await commit(partition, offset, bench.positions.note(bench.topic))
+                assert committed == (await bench.positions.find(committed)).offsets
+
+    asyncio.run(scenario())

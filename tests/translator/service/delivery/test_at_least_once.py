@@ -2,19 +2,16 @@
 
 import asyncio
 import os
-import socket
-import socketserver
-import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
+from tests.gate import Gate
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
@@ -88,41 +85,7 @@ def unreached(port: int, seconds: float) -> AtLeastOnceDelivery:
     return open_delivery(connection, [1_000_000], lambda _: None, Bounds(), seconds)
 
 
-@contextmanager
-def way_to(broker: Broker, port: int) -> Iterator[None]:
-    """Connects a port with the broker, for clients that ask there for brokers; they go on to its own port."""
-    host, _, number = broker.bootstrap.partition(":")
-
-    def pump(source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_WR)
-
-    class Forward(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            with socket.create_connection((host, int(number))) as there:
-                back = threading.Thread(target=pump, args=(there, self.request))
-                back.start()
-                pump(self.request, there)
-                back.join()
-
-    class Way(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True  # the port is reserved, see `free_port`
-        daemon_threads = True
-        block_on_close = False
-
-    with Way(("127.0.0.1", port), Forward) as way:
-        thread = threading.Thread(target=way.serve_forever)
-        thread.start()
-        try:
-            yield
-        finally:
-            way.shutdown()
-            thread.join()
-
-
-def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_port: int, broker: Broker) -> None:
+def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, broker: Broker) -> None:
     """It is not dropped while a later one is still sent, however late the process looks.
 
     The next process begins with what was not written: it would stand behind the later record, out of order.
@@ -130,20 +93,21 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, free_po
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     reader.assign([TopicPartition(topic, 0, 0)])
 
-    async def scenario() -> None:
-        delivery = unreached(free_port, 4)
+    async def scenario(gate: Gate) -> None:
+        delivery = unreached(gate.port, 4)
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=2), lambda: None)
         await batch.send(topic, 0, [record(0)])
         time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
         await batch.send(topic, 0, [record(1)])
         time.sleep(2.5)  # noqa: ASYNC251  the time of the first is over, that of the second is not
-        with way_to(broker, free_port):
-            first = reader.poll(30)
+        gate.open()  # clients ask there for brokers, and go on to the broker's own port
+        first = reader.poll(30)
         assert first is not None
         assert first.value() == b"0"
         delivery.fail_stop()
 
-    asyncio.run(scenario())
+    with Gate(broker.settled_port()) as gate:
+        asyncio.run(scenario(gate))
     reader.close()
 
 
@@ -182,9 +146,13 @@ def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> No
 
 def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[BatchAccount]) -> None:
     """A schema that cannot be written stops the process: its rows must not be written either."""
-    delivery = delivering(broker, accounted, 5)
-    with pytest.raises(FatalError, match="cannot write to no-such-topic"):
-        asyncio.run(delivery.confirm("no-such-topic", record(1)))
+    delivery = delivering(broker, accounted, 60)
+    name = f"small-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "5000"})])[name].result(20)
+    with pytest.raises(FatalError, match=f"cannot write to {name}: .*too large"):
+        asyncio.run(delivery.confirm(name, Record(None, os.urandom(10_000), [])))
+    admin.delete_topics([name])[name].result(20)
 
 
 class Counting(Producer):

@@ -1,6 +1,7 @@
 """What every delivery keeps, in memory and to a broker: the pipeline cannot tell one from another."""
 
 import asyncio
+import random
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
+from tests.translator.service.delivery._reading import TO_THE_END
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, producer_config
@@ -22,8 +24,9 @@ from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
 RAW, OUT = "raw", "out"
-SECONDS = 8.0
+SECONDS = 60.0
 """After which a producer gives a record up; a broker that answers takes milliseconds."""
+LARGE = random.Random(1).randbytes(10_000)  # which does not compress
 
 
 class World(Protocol):
@@ -31,6 +34,8 @@ class World(Protocol):
 
     accounts: list[BatchAccount]
     out: str
+    refusing: str
+    """A topic that takes no record of `records(LARGE)`."""
     raw: str
     membership: bytes
 
@@ -45,7 +50,7 @@ class Memory:
     """A delivery in memory."""
 
     membership = b""
-    out, raw = OUT, RAW
+    out, refusing, raw = OUT, "no-such-topic", RAW
 
     def __init__(self) -> None:
         self.accounts: list[BatchAccount] = []
@@ -66,10 +71,14 @@ class Brokered:
     def __init__(self, broker: Broker, *, transactions: bool) -> None:
         name = uuid.uuid4().hex[:8]
         self.raw, self.out, self._group = f"raw-{name}", f"out-{name}", f"group-{name}"
+        self.refusing = f"small-{name}"
         self._transactions = transactions
         self._client: dict[str, Any] = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
         self._admin = AdminClient(self._client)
-        for future in self._admin.create_topics([NewTopic(topic, 2, 1) for topic in (self.raw, self.out)]).values():
+        self._topics = [self.raw, self.out, self.refusing]
+        small = {"max.message.bytes": str(len(LARGE) // 2)}
+        made = [NewTopic(topic, 2, 1, config=small if topic == self.refusing else {}) for topic in self._topics]
+        for future in self._admin.create_topics(made).values():
             future.result(60)
         self.accounts: list[BatchAccount] = []
         self.membership = self._join() if transactions else b""
@@ -97,7 +106,7 @@ class Brokered:
         return made
 
     def visible(self, partition: int) -> list[bytes | None]:
-        reader = Consumer(self._client | {"group.id": "unused", "enable.partition.eof": True})
+        reader = Consumer(self._client | TO_THE_END)
         reader.assign([TopicPartition(self.out, partition, OFFSET_BEGINNING)])
         found: list[bytes | None] = []
         while (record := reader.poll(60)) is not None:
@@ -114,7 +123,7 @@ class Brokered:
     def close(self) -> None:
         if self._transactions:
             self._member.close()
-        for future in self._admin.delete_topics([self.raw, self.out]).values():
+        for future in self._admin.delete_topics(self._topics).values():
             future.result(60)
 
 
@@ -285,10 +294,10 @@ def test_a_record_that_is_refused_is_fatal(world: World) -> None:
         delivery, done = world.delivery(), list[str]()
         for name in ("refused", "later"):
             batch = begin(world, delivery, done, name)
-            await batch.send("no-such-topic" if name == "refused" else world.out, 0, records(b"a"))
+            await batch.send(world.refusing if name == "refused" else world.out, 0, records(LARGE))
             await batch.end_message(0)
             batch.close()
-        with pytest.raises(FatalError, match=r"delivery failed.*cannot write to no-such-topic"):
+        with pytest.raises(FatalError, match=f"delivery failed.*cannot write to {world.refusing}"):
             await until(delivery, lambda: False)
         delivery.fail_stop()
         delivery.reap()

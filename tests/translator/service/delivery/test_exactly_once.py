@@ -13,6 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
+from tests.translator.service.delivery._reading import TO_THE_END
 from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import Committed, TopicAdmin
@@ -84,8 +85,7 @@ class Bench:
 
     def visible(self) -> list[bytes]:
         """What a reader of committed records sees of partition 0."""
-        config = {"group.id": "unused", "enable.partition.eof": True, "enable.auto.commit": False}
-        reader = Consumer(self.client | config)
+        reader = Consumer(self.client | TO_THE_END)
         reader.assign([TopicPartition(self.out, 0, OFFSET_BEGINNING)])
         found: list[bytes] = []
         while (record := reader.poll(60)) is not None and record.error() is None:
