@@ -55,6 +55,7 @@ class Watchdog:
     def start(self) -> None:
         """To be called from the thread of the event loop."""
         self._main = threading.get_ident()
+        self._arm()
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def retire(self, seconds: float) -> None:
@@ -62,10 +63,13 @@ class Watchdog:
         self._ended.set()
         faulthandler.dump_traceback_later(seconds + _LAST_WORDS, exit=True)
 
+    def _arm(self) -> None:
+        """Wind the timer in C, which writes the stacks of all threads to standard error and ends with code 1."""
+        faulthandler.dump_traceback_later(self._hard, exit=True)
+
     def _run(self) -> None:
         while not self._ended.wait(self._turn):
-            # It writes the stacks of all threads to standard error and ends the process with code 1.
-            faulthandler.dump_traceback_later(self._hard, exit=True)
+            self._arm()
             if (said := self.look()) and not self._ended.is_set():
                 self._end(said)
 

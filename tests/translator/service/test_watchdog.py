@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -9,12 +11,13 @@ import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.broker import Broker, hold_port
 from translator.service.watchdog import Watchdog, Watched
 
-# A Canal dialect that hangs over one message, as a bug would.
+# A Canal dialect that hangs over one message, as a bug would, but without taking a processor for itself: a loop, and a
+# call of C that keeps Python's lock, as a regular expression does that runs away.
 SERVICE = """
-import re, sys
+import ctypes, sys, time
 from translator import dialects
 from translator.commands import main
 from translator.dialects.canal import Canal
@@ -23,9 +26,9 @@ class Hanging(Canal):
     def decode(self, message):
         if message.value == b"loop":
             while True:
-                pass
+                time.sleep(0.01)
         if message.value == b"hold":
-            re.match(r"(a+)+$", "a" * 64 + "b")
+            ctypes.PyDLL(None).sleep(3600)
         return super().decode(message)
 
 dialects.DIALECTS["canal"] = Hanging
@@ -55,6 +58,55 @@ def test_which_of_them_is_said() -> None:
     assert "two for 2 s" == [dog.look() for _ in range(3)][-1]
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A service after its end."""
+
+    code: int
+    text: str
+
+
+@pytest.fixture(scope="module")
+def ended(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[bytes, Ended]:
+    """A service for each way to hang, by the message over which it does; they hang side by side."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
+    processes: dict[bytes, subprocess.Popen[bytes]] = {}
+    logs: dict[bytes, Path] = {}
+    with ExitStack() as ports:
+        try:
+            for value in (b"loop", b"hold"):
+                name = f"watchdog-{value.decode()}"
+                port = ports.enter_context(hold_port()).getsockname()[1]
+                admin.create_topics([NewTopic(f"{name}-raw", 1, 1)])[f"{name}-raw"].result(20)
+                directory = tmp_path_factory.mktemp(name)
+                logs[value] = directory / "log"
+                processes[value] = hanging(directory, logs[value], broker.bootstrap, name, port)
+                producer.produce(f"{name}-raw", value)
+            assert 0 == producer.flush(20)
+            codes = {value: process.wait(180) for value, process in processes.items()}
+        finally:
+            for process in processes.values():
+                process.kill()
+                process.wait()
+    return {value: Ended(code, logs[value].read_text()) for value, code in codes.items()}
+
+
+def hanging(directory: Path, log: Path, bootstrap: str, name: str, port: int) -> subprocess.Popen[bytes]:
+    settings = {
+        "group": name,
+        "kafka": {"bootstrap_servers": bootstrap},
+        "output": {"topic": name},
+        "timing": {"stuck": 10},  # longer than its start, or a pause of the whole machine, makes the loop stand
+        "web": {"port": port},
+        "sources": [{"name": "s", "dialect": "canal", "topics": [f"{name}-raw"], "options": {"profile": "oss"}}],
+    }
+    config = directory / "translator.yaml"
+    config.write_text(yaml.safe_dump(settings))
+    with log.open("wb") as output:
+        return subprocess.Popen([sys.executable, "-c", SERVICE, config], stdout=output, stderr=subprocess.STDOUT)
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -63,34 +115,9 @@ def test_which_of_them_is_said() -> None:
     ],
     ids=["a loop", "a call that lets nobody else work"],
 )
-def test_a_blocked_event_loop_ends_the_process(
-    tmp_path: Path, broker: Broker, free_port: int, value: bytes, said: str
-) -> None:
+def test_a_blocked_event_loop_ends_the_process(ended: dict[bytes, Ended], value: bytes, said: str) -> None:
     """Exit code 1 within the configured time, and where it hung."""
-    name = f"watchdog-{value.decode()}"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(f"{name}-raw", 1, 1)])[f"{name}-raw"].result(20)
-    settings = {
-        "group": name,
-        "kafka": {"bootstrap_servers": broker.bootstrap},
-        "output": {"topic": name},
-        "timing": {"stuck": 10},  # longer than its start, or a pause of the whole machine, makes the loop stand
-        "web": {"port": free_port},
-        "sources": [{"name": "s", "dialect": "canal", "topics": [f"{name}-raw"], "options": {"profile": "oss"}}],
-    }
-    config = tmp_path / "translator.yaml"
-    config.write_text(yaml.safe_dump(settings))
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen([sys.executable, "-c", SERVICE, config], stdout=output, stderr=subprocess.STDOUT)
-    try:
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
-        producer.produce(f"{name}-raw", value)
-        assert 0 == producer.flush(20)
-        assert 1 == process.wait(180)
-        text = log.read_text()
-        assert said in text
-        assert "decode" in text, "where it hung"
-    finally:
-        process.kill()
-        process.wait()
+    found = ended[value]
+    assert 1 == found.code
+    assert said in found.text
+    assert "decode" in found.text, "where it hung"
