@@ -38,7 +38,10 @@ STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})
 STREAM_MODULES = frozenset(
     {
         *("translator.kafka.oauth", "translator.kafka.partitioner"),
-        *(f"translator.service.{name}" for name in ("app", "faust_settings", "faust_transport", "stopping")),
+        *(
+            f"translator.service.{name}"
+            for name in ("app", "faust_pauses", "faust_settings", "faust_transport", "stopping")
+        ),
     }
 )
 KAFKA_ROOMS = frozenset({"kafka", "state", "service", "operations"})

@@ -7,7 +7,6 @@ import tempfile
 from functools import partial
 from typing import Any
 
-import faust
 import structlog
 from faust.types import TP
 
@@ -15,6 +14,7 @@ from translator.service import probes
 from translator.service.background_tasks import BackgroundTasks
 from translator.service.bootstrap import prepare
 from translator.service.components import Components
+from translator.service.faust_pauses import PromptWorker
 from translator.service.faust_settings import checked, faust_settings
 from translator.service.faust_transport import Drain, attach, batches
 from translator.service.message_context import raw_bytes
@@ -74,7 +74,7 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
         app.owned(0)
 
     seconds = components.settings.timing.rebalance - 5
-    drain = Drain(seconds, components.pipeline.cancel_waits, stopper.stop_work, given_up)
+    drain = Drain(seconds, components.pipeline.cancel_waits, stopper.stop_work, given_up, lambda: stopper.dead)
     attach(app, drain, components.positions, components.transactions)
 
 
@@ -122,7 +122,7 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
     log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
     with tempfile.TemporaryDirectory(prefix="cdc-translator-") as datadir:
         app = create_app(components, datadir)
-        worker = faust.Worker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
+        worker = PromptWorker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
         worker.spinner = None
         app.watchdog.start()
         try:

@@ -12,6 +12,7 @@ from faust.types.auth import AuthProtocol
 
 from translator.kafka import client_config
 from translator.kafka.oauth import Tokens
+from translator.service.faust_pauses import PromptTables
 from translator.service.start_offsets import offset_lookup_timeout
 from translator.settings import Kafka, Settings
 
@@ -44,6 +45,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,
         "producer_request_timeout": 60.0,
+        "TableManager": PromptTables,
         "table_standby_replicas": 0,
         "topic_disable_leader": True,
         "topic_allow_declare": False,

@@ -1,4 +1,4 @@
-"""Batch transport: one Faust event is one batch of one partition. The only file that touches Faust's private parts.
+"""Batch transport: one Faust event is one batch of one partition. It and faust_pauses.py touch Faust's private parts.
 
 Plain Faust hands over one event a record (3 to 7 thousand a second), keeps offsets in a way that loses messages when
 an acknowledgement overtakes another, and commits nothing on a rebalance. Here one event carries the records of one
@@ -77,13 +77,14 @@ class Drain(NamedTuple):
     `begin` is called first: what waits for something else than delivery is to be given back (`give_back`). Then there
     are `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
     partitions away while we still deliver. After that `failed` is called, which ends the process. `given_up` is called
-    when they are no longer ours.
+    when they are no longer ours. While `dead`, nothing is delivered any more, and nothing is waited for.
     """
 
     seconds: float
     begin: Callable[[], None]
     failed: Callable[[BaseException], None]
     given_up: Callable[[], None]
+    dead: Callable[[], bool]
 
 
 class BatchConsumer(driver.Consumer):
@@ -160,6 +161,8 @@ class BatchConsumer(driver.Consumer):
 
     async def wait_empty(self) -> None:
         """Waits until nothing is in flight and commits; the service is about to give partitions away, or to stop."""
+        if self.drain.dead():
+            return
         self.drain.begin()
         await super().wait_empty()
         if self.offsets is not None:

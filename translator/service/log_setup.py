@@ -18,6 +18,9 @@ _LEVELS: Mapping[str, int] = {
 }
 
 
+_CRASH = "We experienced a crash! Reraising original exception..."
+
+
 def configure(log_format: str) -> None:
     """Sets logging up for the process. `log_format`: json, console, or auto (console when stderr is a terminal).
 
@@ -42,6 +45,8 @@ def configure(log_format: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)
+    # Ours is the last critical line, with the reason; that of Faust, at the end of such a process, has none.
+    logging.getLogger("faust.worker").addFilter(lambda record: not record.getMessage().endswith(_CRASH))
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

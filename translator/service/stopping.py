@@ -25,6 +25,7 @@ class BoundedStopApp(faust.App):
     watchdog: Watchdog
     owned: Callable[[int], object]
     """Is told of how many partitions were assigned, when they are placed."""
+    ending = False  # after an error: less time is left than for an end in order
     placed = False  # what the group has assigned, be it nothing, at least once
     turns = 0  # of the event loop, as far as our own work sees them
 
@@ -34,8 +35,9 @@ class BoundedStopApp(faust.App):
         self.owned(len(self.consumer.assignment()))
 
     async def stop(self) -> None:
-        self.watchdog.retire(self.stop_seconds)
-        exit_within(self.stop_seconds)
+        if not self.ending:
+            self.watchdog.retire(self.stop_seconds)
+            exit_within(self.stop_seconds)
         await super().stop()
 
 
@@ -46,22 +48,24 @@ class FailStop:
         self._app = app
         self._delivery = delivery
         self.dead = False
+        self._crash: asyncio.Task[None] | None = None  # kept: the loop alone would forget it
 
     async def trigger(self, error: BaseException) -> None:
-        """Crashes the app; does not return."""
+        """Ends the process; does not return."""
         self.stop_work(error)
-        await self._app.crash(error)
         await asyncio.Event().wait()
 
     def stop_work(self, error: BaseException) -> None:
-        """From here on nothing leaves the process, and it ends within seconds."""
+        """From here on nothing leaves the process, and it ends within seconds: it leaves the group, if that can be."""
         if self.dead:
             return
         self.dead = True
         log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
         self._delivery.fail_stop()
+        self._app.ending = True
         self._app.watchdog.retire(_FATAL_EXIT_SECONDS)
         exit_within(_FATAL_EXIT_SECONDS)
+        self._crash = asyncio.get_running_loop().create_task(self._app.crash(error))
 
 
 def exit_within(seconds: float) -> None:

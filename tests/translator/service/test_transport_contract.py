@@ -17,7 +17,9 @@ from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.app.base import App
 from faust.events import Event
+from faust.tables import TableManager
 from faust.tables.recovery import Recovery
+from faust.topics import Topic
 from faust.transport import consumer as faust_consumer
 from faust.transport.conductor import Conductor
 from faust.transport.drivers import aiokafka as driver
@@ -25,6 +27,7 @@ from faust.types.tuples import ConsumerMessage, Message
 from mode.utils.futures import notify
 
 from translator.kafka.transactional_producer import group_metadata
+from translator.service import log_setup
 from translator.service.faust_transport import BatchConsumer, BatchConsumerThread
 
 VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
@@ -47,6 +50,8 @@ OVERRIDDEN = [
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "self, transport", False),
     (driver.AIOKafkaConsumerThread, "__init__", "self, consumer, **kwargs", False),
     (driver.AIOKafkaConsumerThread, "_commit", "self, offsets", True),
+    (faust.Worker, "_sentinel_task", "self", True),
+    (TableManager, "on_start", "self", True),
 ]
 CALLED = [
     (driver.Consumer, "_wait_next_records", "self, timeout", True),
@@ -61,6 +66,7 @@ CALLED = [
     (driver.Consumer, "pause_partitions", "self, tps", False),
     (driver.Consumer, "resume_partitions", "self, tps", False),
     (App, "add_future", "self, coro", False),
+    (TableManager, "_update_channels", "self", True),
     (Message, "ack", "self, consumer, n=1", False),
     (Event, "ack", "self", False),
     (App, "crash", "self, reason", True),
@@ -158,12 +164,24 @@ def test_every_override_is_ours(name: str) -> None:
         # Without offsets of ours nothing is committed: transactions do it.
         (faust_consumer.Consumer, "_commit_tps", "if commit_offsets:"),
         (aiokafka.AIOKafkaConsumer, "start", "isolation_level=self._isolation_level"),
+        # The start: what we wait for instead of a second, and who waits for the tables.
+        (TableManager, "on_start", "await self.sleep(1.0) if not self.should_stop: await self._update_channels()"),
+        (TableManager, "on_start", "await self.recovery.start()"),
+        (Conductor, "_subscriber", "await self.app.tables.wait_until_tables_registered()"),
+        (Topic, "__aiter__", "self.app.topics.add(cast(TopicT, channel))"),
+        # The end of the process: what is left is cancelled, then waited for.
+        (mode.Worker, "_gather_all", "task.cancel()"),
+        (mode.Worker, "_shutdown_loop", "self._gather_all()"),
+        (mode.Worker, "_shutdown_loop", "self._sentinel_task()"),
+        (mode.Worker, "_shutdown_loop", log_setup._CRASH),
         (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
     ],
 )
 def test_upstream_still_calls_what_we_replace(owner: type, method: str, needed: str) -> None:
     """The places through which upstream reaches our bookkeeping are still there."""
-    source = re.sub(r"\s+", " ", inspect.getsource(getattr(owner, method)))
+    found = getattr(owner, method)
+    function = getattr(found, "fun", found)  # a task of a service has its function inside
+    source = re.sub(r"\s+", " ", inspect.getsource(function))
     assert needed in source
 
 
