@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,13 +18,6 @@ from tests.dev.running import alive, command, taken_port
 pytestmark = pytest.mark.integration
 
 SECONDS = 120.0  # a bound for what hangs
-
-
-@pytest.fixture
-def own() -> Iterator[Broker]:
-    """A broker that a test may ill-treat."""
-    with Broker() as running:
-        yield running
 
 
 def test_answers(broker: Broker) -> None:
@@ -51,40 +44,31 @@ def test_topics_are_not_created_by_themselves(broker: Broker) -> None:
     assert failures[0] is not None
 
 
-def test_killed_and_started_again(own: Broker) -> None:
-    """After a kill it comes back at the same address with the same records."""
-    bootstrap, first_pid = own.bootstrap, own.pid
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(SECONDS)
-    _write(bootstrap, "kept", b"before the kill")
+def test_killed_and_started_again(tmp_path: Path, free_port: int) -> None:
+    """After a kill it comes back at the same address with the same records.
 
-    own.kill()
-    own.start()
+    A directory and a port that were given are used, and the directory stays.
+    """
+    with Broker(free_port, tmp_path / "kafka") as own:
+        bootstrap, first_pid = own.bootstrap, own.pid
+        assert f"{LOOPBACK}:{free_port}" == bootstrap
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(SECONDS)
+        _write(bootstrap, "kept", b"before the kill")
 
-    assert bootstrap == own.bootstrap
-    assert first_pid != own.pid
-    assert b"before the kill" == _read_one(bootstrap, "kept")
+        own.kill()
+        own.start()
 
-
-def test_directory_is_removed() -> None:
-    """Its own directory is gone after a clean end."""
-    with Broker() as running:
-        directory = running.directory
-        assert directory.is_dir()
-    assert not directory.exists()
-
-
-def test_given_directory_stays(tmp_path: Path, free_port: int) -> None:
-    """A directory and a port that were given are used, and the directory stays."""
-    with Broker(free_port, tmp_path / "kafka") as running:
-        assert f"{LOOPBACK}:{free_port}" == running.bootstrap
+        assert bootstrap == own.bootstrap
+        assert first_pid != own.pid
+        assert b"before the kill" == _read_one(bootstrap, "kept")
     assert (tmp_path / "kafka" / "data" / "meta.properties").is_file()
 
 
-def test_start_twice(own: Broker) -> None:
+def test_start_twice(broker: Broker) -> None:
     """A second start is refused: it would leave the first process to nobody."""
-    with pytest.raises(BrokerError, match=f"runs already \\(process {own.pid}\\); call stop"):
-        own.start()
+    with pytest.raises(BrokerError, match=f"runs already \\(process {broker.pid}\\); call stop"):
+        broker.start()
 
 
 def test_died_by_itself() -> None:
@@ -119,13 +103,16 @@ def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A free port that somebody else took in the meantime is exchanged for another."""
+    """A free port that somebody else took in the meantime is exchanged for another; its directory goes at the end."""
     with taken_port() as lost:
         offered = [lost]
         really_free = sys.modules["dev.broker"].free_port
         monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop() if offered else really_free())
         with Broker() as running:
             assert f"{LOOPBACK}:{lost}" != running.bootstrap
+            directory = running.directory
+            assert directory.is_dir()
+    assert not directory.exists()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

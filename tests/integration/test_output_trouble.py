@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dev.broker import LOOPBACK, Broker
+from dev.broker import JVM_OPTIONS, LOOPBACK, Broker
 from dev.jars import broker_jars
 from dev.java import find_java
 from dev.stack import Stack, wait_until
@@ -40,7 +40,8 @@ def quota(broker: Broker, change: str, value: str) -> None:
     """Sets or removes how many bytes a second librdkafka's producers may write."""
     class_path = os.pathsep.join(map(str, broker_jars()))
     where = ["--bootstrap-server", broker.bootstrap, "--alter", "--entity-type", "clients", "--entity-name", "rdkafka"]
-    command = [find_java().executable, "-cp", class_path, "kafka.admin.ConfigCommand", *where, change, value]
+    java = [find_java().executable, *JVM_OPTIONS, "-cp", class_path]
+    command = [*java, "kafka.admin.ConfigCommand", *where, change, value]
     subprocess.run(command, check=True, capture_output=True, cwd=broker.directory)
 
 

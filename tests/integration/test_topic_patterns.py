@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dev.broker import Broker
 from dev.stack import wait_until
-from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
+from tests.integration._workers import PATIENCE, STEADY, Feeding, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 
 pytestmark = pytest.mark.integration
@@ -24,41 +23,31 @@ def rows(begin: int, end: int) -> Iterator[bytes]:
         yield dumps(CANAL_ROW | {"data": [{"id": str(number), "name": "a"}], "id": number})
 
 
-def slow(begin: int, end: int) -> Iterator[bytes]:
-    """Rows for some seconds, so that there is always something in flight."""
-    for number, row in enumerate(rows(begin, end)):
-        if number % 100 == 0:
-            time.sleep(0.05)
-        yield row
-
-
 @pytest.mark.parametrize("count", [1, 2])
 def test_new_topics_are_taken_on(empty_broker: Broker, tmp_path: Path, count: int) -> None:
     """While data flows, two topics come: all rows of all topics become events, each once, in order."""
     workers = Workers(empty_broker, tmp_path, count, [SOURCE], timing=STEADY | {"topic_refresh": 1})
     workers.create(shop_a=2, other=1)
-    feeding = threading.Thread(target=workers.feed, args=("shop.a", slow(0, 20_000)))
     try:
         workers.start()
         for number in range(count):
             workers.wait_up(number)
         workers.feed("shop.a", rows(0, 500), partition=1)
         workers.wait_committed("shop.a", 500, partition=1)
-        feeding.start()
-        workers.wait_committed("shop.a", 500)
-        workers.create(shop_b=2)
-        workers.feed("shop.b", rows(0, 500))
-        workers.wait_committed("shop.b", 500)
-        workers.create(shop_c=1)
-        workers.feed("shop.c", rows(0, 500))
-        workers.wait_committed("shop.c", 500)
-        feeding.join()
-        workers.wait_committed("shop.a", 20_000)
+        with Feeding(partial(workers.feed, "shop.a"), rows, at_once=100) as feeding:
+            workers.wait_committed("shop.a", 500)
+            workers.create(shop_b=2)
+            workers.feed("shop.b", rows(0, 500))
+            workers.wait_committed("shop.b", 500)
+            workers.create(shop_c=1)
+            workers.feed("shop.c", rows(0, 500))
+            workers.wait_committed("shop.c", 500)
+        workers.wait_committed("shop.a", feeding.count)
         assert [0] * count == [stack.stop("translator") for stack in workers.stacks]
         found = [identity(record) for record in workers.events()]
         expected = {f"shop/shop.{topic}/0/{offset}/0" for topic in "bc" for offset in range(500)}
         expected |= {f"shop/shop.a/1/{offset}/0" for offset in range(500)}
-        expected |= {f"shop/shop.a/0/{offset}/0" for offset in range(20_000)}
+        expected |= {f"shop/shop.a/0/{offset}/0" for offset in range(feeding.count)}
         assert expected == set(found), "nothing is lost, nothing invented"
         assert len(expected) == len(found), "nothing is repeated"
         offsets = [int(name.split("/")[3]) for name in found if name.startswith("shop/shop.a/0/")]
