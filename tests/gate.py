@@ -54,12 +54,15 @@ class _Server(ThreadingTCPServer):
 
     def __init__(self, port: int, behind: int) -> None:
         self.behind = behind
-        self._ends: set[socket.socket] = set()
+        self._ends: list[socket.socket] = []
+        self._shut = False
         super().__init__((LOOPBACK, port), _Passage)
 
     def between(self, ends: list[socket.socket]) -> None:
         """Carry bytes from each end to the other, until one closes."""
-        self._ends.update(ends)
+        self._ends += ends
+        if self._shut:  # it came in a moment before
+            return
         other = dict(zip(ends, reversed(ends), strict=True))
         with suppress(OSError):
             while True:
@@ -69,7 +72,8 @@ class _Server(ThreadingTCPServer):
                     other[end].sendall(data)
 
     def disconnect(self) -> None:
-        for end in self._ends:
+        self._shut = True
+        for end in [*self._ends]:
             with suppress(OSError):  # it is closed already
                 end.shutdown(socket.SHUT_RDWR)
 
