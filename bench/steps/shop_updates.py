@@ -47,6 +47,7 @@ class DialectFeed(NamedTuple):
 
     dialect: Dialect
     messages: Sequence[Message]
+    declared: DeclaredTable
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
@@ -72,7 +73,7 @@ def feed(name: str, columns: int, count: int) -> DialectFeed:
             learned[outcome.key] = dialect.learn(outcome.key, outcome.document)
         else:
             messages.append(message)
-    return DialectFeed(dialect, messages)
+    return DialectFeed(dialect, messages, declared)
 
 
 def _shape(columns: int) -> ShopTable:

@@ -5,7 +5,7 @@ A dialect gives a `NativeLayout` in its own terms; `codecs/native_table.py` make
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -45,6 +45,18 @@ class CanalReading(Struct, frozen=True):
     """A guard asks for the images of rows."""
 
 
+class SharePlexReading(Struct, frozen=True):
+    """The options of a SharePlex source, as far as they decide how a common row message is read."""
+
+    words: Mapping[bytes, int]
+    """The number of the operation by the words for it, as JSON."""
+
+    decimal_scn: bool
+    key_is_key: bool
+    value_bytes: int
+    columns: int
+
+
 class LayoutColumn(Struct, frozen=True):
     """A column: the kind of its cells, and the converter of those of an unusual spelling (None: as they are)."""
 
@@ -63,15 +75,21 @@ class LayoutOperation(Struct, frozen=True):
 
 
 class NativeLayout(Struct, frozen=True):
-    """The rows of a table, which name all its columns in this order."""
+    """The rows of a table; the columns in their order."""
 
     table: TableName
     columns: tuple[LayoutColumn, ...]
     key_columns: tuple[str, ...]
     key_kind: str
-    schema: TableSchema
+    schema: TableSchema | None
     operations: tuple[Sequence[LayoutOperation | None], ...]
     """By era, then by operation in the order of the extension; None is left to the plain way."""
+
+    undeclared: LayoutColumn | None = None
+    """Stands for all columns where none are known."""
+
+    zone_note: str = ""
+    """The note of a time whose zone was assumed."""
 
 
 class NativeColumn(Struct, frozen=True):
@@ -111,6 +129,11 @@ class NativeTable(Struct, frozen=True):
     """The columns in the order of their names."""
 
     key: tuple[int, ...]
+    key_names: tuple[bytes, ...]
+    """As JSON; also where no columns are known."""
+
+    undeclared: NativeColumn | None
+    zone_note: bytes
     key_kind: bytes
     record_key: bytes
     """The record key up to the row's own key."""
@@ -172,18 +195,26 @@ class NativeReader(Protocol):
         ...
 
 
+class RecordForm(Struct, frozen=True):
+    """The form of the records of one source, as the extension takes it."""
+
+    source: str
+    header: bytes
+    """The bytes before a datum."""
+
+    max_record: int
+    record: Callable[..., object]
+    convert_cell: Callable[[bytes, Any], bytes]
+    """Makes a canonical value, as JSON, of a cell as JSON and its converter."""
+
+    table: Callable[[NativeLayout], NativeTable]
+
+
 class NativeRows(Protocol):
     """The part of a dialect that the native path asks, for one source."""
 
-    @property
-    def reading(self) -> CanalReading: ...
-
-    def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
-        """Return the layout for the bytes that describe a table in a message; None is left to the plain way.
-
-        Raises:
-            ValueError: the bytes are not what they should be.
-        """
+    def open(self, form: RecordForm) -> NativeReader:
+        """Return the reader of its messages; the extension must be there."""
         ...
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from translator._native.layout import CanalReading, TableOperation
+from translator._native.layout import CanalReading, NativeTable, RecordForm, SharePlexReading, TableOperation
 from translator.message import Message
 
 VERSION: str
@@ -25,11 +25,17 @@ class CanalRows:
     def __init__(
         self,
         options: CanalReading,
-        source: str,
-        header: bytes,
-        max_record: int,
-        record: Callable[..., object],
-        compile: Callable[[bytes, bytes, bytes, bytes, bytes], object],
-        convert_cell: Callable[[bytes, Any], bytes],
+        form: RecordForm,
+        compile: Callable[[bytes, bytes, bytes, bytes, bytes], NativeTable | None],
+    ) -> None: ...
+    def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...
+
+class SharePlexRows:
+    def __init__(
+        self,
+        options: SharePlexReading,
+        form: RecordForm,
+        compile: Callable[[bytes, bytes], NativeTable | None],
+        instant: Callable[[str], object],
     ) -> None: ...
     def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...

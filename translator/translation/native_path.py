@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import partial
 from types import NoneType
 from typing import TypeAlias
 
 import msgspec
 
 from translator import _native
-from translator._native.layout import HasNativeRows, NativeGuard, NativeReader, NativeRows, NativeTable, TakenMessage
+from translator._native.layout import HasNativeRows, NativeGuard, NativeReader, RecordForm, TakenMessage
 from translator.codecs.avro import AvroCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record
@@ -95,29 +97,19 @@ def native_path(translator: Translator, codec: Encoder, max_bytes: int) -> Nativ
     rows = dialect.native_rows()
     if rows is None:
         return "the options of the source leave all messages to the plain way"
-    return NativePath(translator, codec, _reader(translator, rows, codec.header, max_bytes))
-
-
-def _reader(translator: Translator, rows: NativeRows, header: bytes, max_bytes: int) -> NativeReader:
-    from translator._native import rows as extension  # not everywhere
-
-    def compile_table(database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeTable | None:
-        layout = rows.layout(database, table, types, sql_types, key)
-        return None if layout is None else native_table(translator.source, translator.dialect.name, layout)
-
-    return extension.CanalRows(
-        options=rows.reading,
+    form = RecordForm(
         source=translator.source,
-        header=header,
+        header=codec.header,
         max_record=max_bytes,
         record=Record,
-        compile=compile_table,
         convert_cell=convert_cell,
+        table=partial(native_table, translator.source, dialect.name),
     )
+    return NativePath(translator, codec, rows.open(form))
 
 
 def convert_cell(text: bytes, convert: Converter | None) -> bytes:
-    """Return the canonical value, as JSON, of a cell that is sent as JSON text.
+    """Return the canonical value, as JSON, of a cell that is sent as a scalar of JSON.
 
     Raises:
         Unrepresentable, Assumed: the row needs an issue or a note.
@@ -135,5 +127,5 @@ def _digest(records: Sequence[Record]) -> str:
     return found.hexdigest()
 
 
-_decode = msgspec.json.Decoder(str).decode
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 _encode: Callable[[object], bytes] = msgspec.json.Encoder().encode

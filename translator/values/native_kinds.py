@@ -33,8 +33,6 @@ _KINDS: Mapping[str, NativeKind] = {
     "timestamp": ("timestamp", 0, 0),
     "string": _TEXT,
     "unknown": _TEXT,
-    "interval": _TEXT,
-    "uuid": _TEXT,
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
 
@@ -48,7 +46,7 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
     if convert is None:
         return _TEXT
     # A dialect may read a type by a converter of its own: the type alone says nothing.
-    if canonical_type == "unknown" or convert is not converter(canonical_type):
+    if convert is not converter(canonical_type):
         return PYTHON
     match = _DECIMAL.match(canonical_type)
     if match is None:

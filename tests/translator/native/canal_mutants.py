@@ -66,7 +66,7 @@ def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
     """Damaged forms of these messages, without an end."""
     while True:
         value = chance.choice(messages)
-        yield _rewritten(chance, value) if chance.random() < 0.6 else _damaged(chance, value)
+        yield _rewritten(chance, value) if chance.random() < 0.6 else damaged(chance, value)
 
 
 def with_two_images(value: bytes) -> bytes:
@@ -76,7 +76,8 @@ def with_two_images(value: bytes) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _damaged(chance: Random, value: bytes) -> bytes:
+def damaged(chance: Random, value: bytes) -> bytes:
+    """The message with bytes changed, gone or more."""
     damaged = bytearray(value)
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(damaged) + 1)

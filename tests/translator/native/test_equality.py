@@ -5,11 +5,13 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 
 from bench.steps.shop_updates import feed
 from tests.translator.dialects.case import find_cases, opened
+from tests.translator.native import shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from translator import _native
 from translator.codecs.avro import AvroCodec
@@ -57,6 +59,14 @@ def opened_path(dialect: Dialect, max_bytes: int = ROOMY) -> tuple[Translator, N
     return translator, path
 
 
+def as_insert(value: bytes) -> bytes:
+    """A SharePlex update as the insert of the columns that it names."""
+    body = msgspec.json.decode(value)
+    body["meta"]["op"] = "ins"
+    body["data"] = body.pop("key") | body["data"]
+    return msgspec.json.encode(body)
+
+
 def agree(translator: Translator, path: NativePath, message: Message) -> str:
     """What became of a message, once both ways are held together."""
     (taken,) = path.take([message])
@@ -83,20 +93,51 @@ def test_both_ways_agree_on_mutants(name: str, tables: tuple[DeclaredTable, ...]
     assert {"shape", "columns"} <= found.keys()
 
 
+ALL_COLUMNS = feed("shareplex", 12, 1).declared
+PRESETS: dict[str, dict[str, Any]] = {
+    "quest": {"preset": "quest"},
+    "dts": {"preset": "dts"},
+    "lenient": {"preset": "lenient", "timezone": "Europe/Berlin", "operations": {"add": "ins"}},
+}
+DECLARED = {
+    "nothing": (),
+    "key": (DeclaredTable("*", key=("id",)),),
+    "wide key": (DeclaredTable("SHOP.*", key=("column_1", "id")),),
+    "columns": (ALL_COLUMNS,),
+    "columns without key": (msgspec.structs.replace(ALL_COLUMNS, key=()),),
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("declared", DECLARED)
+def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str) -> None:
+    translator, path = opened_path(build("shareplex", Setup("source", tables=DECLARED[declared]), PRESETS[preset]))
+    messages = [message.value or b"" for message in feed("shareplex", 12, 60).messages]
+    messages = [*messages, *map(as_insert, messages)]
+    found = Counter(
+        agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"))
+        for offset, value in enumerate(
+            islice(shareplex_mutants.mutants(Random(preset + declared), messages), 8 * settings.default.max_examples)
+        )
+    )
+    assert found["taken"] > found.total() / 50
+    assert found["shape"] > 0
+
+
 @pytest.mark.parametrize("columns", [5, 12, 60])
-def test_common_messages_are_taken(columns: int) -> None:
-    given = feed("canal", columns, 200)
+@pytest.mark.parametrize("dialect", ["canal", "shareplex"])
+def test_common_messages_are_taken(dialect: str, columns: int) -> None:
+    given = feed(dialect, columns, 200)
     translator, path = opened_path(given.dialect)
     assert {agree(translator, path, message) for message in given.messages} == {"taken"}
 
 
-CASES = [case for case in find_cases() if case.parent.name == "canal"]
+CASES = [case for case in find_cases() if case.parent.name in ("canal", "shareplex")]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
 def test_golden_cases(case: Any) -> None:
-    # The check of continuity looks at changes, and keeps the native path away.
-    dialect, message = opened(case, **OFF)
+    dialect, message = opened(case)
     translator = Translator("source", dialect, Limits())
     path = native_path(translator, AvroCodec(), ROOMY)
     if isinstance(path, NativePath):

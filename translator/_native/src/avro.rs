@@ -46,3 +46,13 @@ pub fn maybe_long(out: &mut Vec<u8>, number: Option<i64>) {
         }
     }
 }
+
+/// Appends an array or a map of these items: one block unless it is empty, then the end.
+#[inline]
+pub fn block(out: &mut Vec<u8>, count: i64, items: &[u8]) {
+    if count > 0 {
+        long(out, count);
+        out.extend_from_slice(items);
+    }
+    out.push(0);
+}

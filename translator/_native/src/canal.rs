@@ -3,17 +3,17 @@
 //! The rules are those of `translator/dialects/canal`, for a writer whose form was declared.
 
 use std::collections::HashMap;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use memchr::memmem;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList};
 
-use crate::event::{Before, Form, Head, Images, Place, RowImages, Taken};
+use crate::avro;
+use crate::event::{key_of, Before, Form, Head, Images, Place, Row, RowImages, Taken, STATE_MERGED, STATE_NONE};
 use crate::reason::{Read, Reason};
+use crate::run::{self, Raw, MAX_MS};
 use crate::scan::{Cell, Rows, Scanner, Token};
-use crate::table::Table;
+use crate::table::{Operation, Table};
 
 /// The types that are taken, by the index of their operation.
 const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
@@ -24,8 +24,6 @@ const DELETE: usize = 2;
 const LAYOUTS: usize = 4096;
 /// Bytes that describe a table; more are not worth keeping.
 const LONG: usize = 65_536;
-/// Milliseconds of which the microseconds fit 64 bits.
-const MAX_MS: i64 = i64::MAX / 1000;
 /// Bytes at the end of a message in which its table is looked for, to guess its layout.
 const TAIL: usize = 256;
 
@@ -62,8 +60,6 @@ pub struct CanalRows {
     options: Options,
     form: Form,
     layouts: Layouts,
-    /// Makes a cell of its text and its converter.
-    convert_cell: Py<PyAny>,
     scratch: Scratch,
 }
 
@@ -109,34 +105,12 @@ struct Members<'a> {
     gtid: Option<&'a [u8]>,
 }
 
-/// A message as it lay in its partition.
-struct Raw<'a> {
-    offset: i64,
-    timestamp_ms: i64,
-    value: &'a [u8],
-}
-
 #[pymethods]
 impl CanalRows {
     #[new]
-    #[allow(clippy::too_many_arguments)] // the constructor of Python, called with keywords
-    fn new(
-        py: Python<'_>,
-        options: Options,
-        source: String,
-        header: Vec<u8>,
-        max_record: usize,
-        record: Py<PyAny>,
-        compile: Py<PyAny>,
-        convert_cell: Py<PyAny>,
-    ) -> Self {
-        Self {
-            options,
-            form: Form::new(py, header, source, max_record, record),
-            layouts: Layouts { compile, known: HashMap::new(), count: 0 },
-            convert_cell,
-            scratch: Scratch::default(),
-        }
+    fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>) -> PyResult<Self> {
+        let layouts = Layouts { compile, known: HashMap::new(), count: 0 };
+        Ok(Self { options, form: Form::of(form)?, layouts, scratch: Scratch::default() })
     }
 
     /// For each message of a partition what became of it: `Taken`, or the reason why not.
@@ -149,41 +123,17 @@ impl CanalRows {
         messages: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
         let place = self.form.place(topic, partition, topic_id);
-        let results = PyList::empty(py);
-        for message in messages {
-            let value: Option<Bound<'py, PyBytes>> = message.getattr(intern!(py, "value"))?.extract()?;
-            let raw = Raw {
-                offset: message.getattr(intern!(py, "offset"))?.extract()?,
-                timestamp_ms: message.getattr(intern!(py, "timestamp_ms"))?.extract()?,
-                value: value.as_ref().map(|value| value.as_bytes()).unwrap_or_default(),
-            };
-            // What a panic leaves half done is written anew for the next message.
-            let taken = catch_unwind(AssertUnwindSafe(|| self.message(py, &place, &raw)));
-            match taken.unwrap_or(Err(Reason::Panic)) {
-                Ok(taken) => results.append(Bound::new(py, taken)?)?,
-                Err(reason) => results.append(PyString::intern(py, reason.label()))?,
-            }
-        }
-        Ok(results)
+        run::take(py, messages, self.options.value_bytes, |raw| {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let taken = self.translated(py, &place, raw, &mut scratch);
+            self.scratch = scratch;
+            taken
+        })
     }
 }
 
 impl CanalRows {
-    fn message(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>) -> Read<Taken> {
-        if raw.value.len() > self.options.value_bytes {
-            return Err(Reason::Size);
-        }
-        if raw.timestamp_ms.unsigned_abs() > MAX_MS.unsigned_abs() || raw.offset < 0 {
-            return Err(Reason::Shape);
-        }
-        std::str::from_utf8(raw.value).map_err(|_| Reason::Spelling)?;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let taken = self.with_scratch(py, place, raw, &mut scratch);
-        self.scratch = scratch;
-        taken
-    }
-
-    fn with_scratch(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
+    fn translated(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
         let value = raw.value;
         let members = self.members(value, scratch)?;
         let kind = members.operation.ok_or(Reason::Shape)?;
@@ -212,16 +162,17 @@ impl CanalRows {
         let table = self.layouts.of(py, &members)?;
         let operation = table.operations[era_index][kind].as_ref().ok_or(Reason::Layout)?;
         let native = members.commit_ts.or(members.id).map(|number| number.to_string());
+        let tx = if self.options.gtid_names_transaction { transaction(members.gtid)? } else { vec![avro::NULL] };
         let head = Head {
             offset: raw.offset,
             timestamp_ms: raw.timestamp_ms,
             native: native.as_ref().map(String::as_bytes),
             commit_us: members.es.map(|es| es * 1000),
             capture_us: members.ts.map(|ts| ts * 1000),
-            transaction: if self.options.gtid_names_transaction { transaction(members.gtid)? } else { None },
+            tx: &tx,
             rows: rows.len(),
         };
-        let writer = RowWriter { py, value, table, convert_cell: &self.convert_cell };
+        let writer = RowWriter { py, value, table, convert_cell: &self.form.convert_cell };
         let (records, kept) = (PyList::empty(py), PyList::empty(py));
         for index in 0..rows.len() {
             writer.row(rows.row(index), images)?;
@@ -232,7 +183,9 @@ impl CanalRows {
                     return Err(Reason::Shape);
                 }
             }
-            let record = self.form.record(py, place, &head, table, operation, images, kind == DELETE, index)?;
+            let key = key_of(table, images)?;
+            let row = described(table, operation, images, key.as_deref(), kind == DELETE, index);
+            let record = self.form.record(py, place, &head, operation, &row)?;
             records.append(record).map_err(|_| Reason::Panic)?;
             if self.options.keeps_images {
                 kept.append(RowImages::new(py, table, images, kind == DELETE)?).map_err(|_| Reason::Panic)?;
@@ -506,11 +459,50 @@ fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
     Ok(number)
 }
 
-/// The name of a transaction without its quotes; none where it is empty or null.
-fn transaction(gtid: Option<&[u8]>) -> Read<Option<&[u8]>> {
+/// The transaction of this name, in Avro; none where it is empty or null.
+fn transaction(gtid: Option<&[u8]>) -> Read<Vec<u8>> {
     match gtid {
-        None | Some(b"null" | b"\"\"") => Ok(None),
+        None | Some(b"null" | b"\"\"") => Ok(vec![avro::NULL]),
         Some(quoted) if memchr::memchr(b'\\', quoted).is_some() => Err(Reason::Spelling),
-        Some(quoted) => Ok(Some(&quoted[1..quoted.len() - 1])),
+        Some(quoted) => {
+            let mut tx = vec![avro::SOME];
+            avro::text(&mut tx, &quoted[1..quoted.len() - 1]);
+            tx.extend_from_slice(&[avro::NULL, avro::NULL, avro::NULL]); // seq, size, last
+            Ok(tx)
+        }
     }
+}
+
+/// What is said of a row; that of a deletion is the one before.
+fn described<'a>(
+    table: &'a Table,
+    operation: &'a Operation,
+    images: &'a Images,
+    key: Option<&'a [u8]>,
+    is_delete: bool,
+    index: usize,
+) -> Row<'a> {
+    let merged = images.has_before == Before::Merged;
+    let has_before = images.has_before != Before::Absent;
+    let row = Row {
+        index,
+        record_key: &table.record_key,
+        key,
+        key_kind: &table.key_kind,
+        before: has_before.then_some(&images.before),
+        after: Some(&images.row),
+        before_state: match images.has_before {
+            Before::Absent => STATE_NONE,
+            Before::Whole => &operation.state,
+            Before::Merged => STATE_MERGED,
+        },
+        after_state: &operation.state,
+        changed: has_before.then_some((images.changed_count, &images.changed)),
+        notes: if merged { &operation.notes_merged } else { &operation.notes },
+        ext: &[avro::NULL],
+    };
+    if is_delete {
+        return Row { before: row.after, after: None, before_state: row.after_state, after_state: STATE_NONE, ..row };
+    }
+    row
 }

@@ -84,9 +84,34 @@ impl Reader {
     }
 }
 
-/// Appends the canonical value of a text with its quotes; false, with nothing written, when its spelling is not common.
-pub fn write(out: &mut Vec<u8>, quoted: &[u8], kind: Kind) -> bool {
-    let text = &quoted[1..quoted.len() - 1];
+/// Appends the canonical value of a number, spelled without an exponent; false, with nothing written, when it has to be
+/// converted.
+fn write_number(out: &mut Vec<u8>, number: &[u8], kind: Kind) -> bool {
+    let stays_text = match kind {
+        Kind::Text => true,
+        Kind::Uint64 => is_count(number),
+        Kind::Decimal { whole, scale } => is_decimal(number, whole, scale),
+        _ => false,
+    };
+    if stays_text {
+        out.push(b'"');
+        out.extend_from_slice(number);
+        out.push(b'"');
+        return true;
+    }
+    matches!(kind, Kind::Integer { .. } | Kind::Float64) && write_text(out, number, number, kind)
+}
+
+/// Appends the canonical value of a scalar as it was sent; false, with nothing written, when its spelling is not common.
+pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
+    if sent[0] == b'"' {
+        write_text(out, sent, &sent[1..sent.len() - 1], kind)
+    } else {
+        write_number(out, sent, kind)
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, quoted: &[u8], text: &[u8], kind: Kind) -> bool {
     match kind {
         Kind::Text => {
             out.extend_from_slice(quoted);

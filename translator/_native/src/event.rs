@@ -89,6 +89,8 @@ pub struct Form {
     max_record: usize,
     /// The class of a record, called with key, value and headers.
     record: Py<PyAny>,
+    /// Makes a cell of its text and its converter.
+    pub convert_cell: Py<PyAny>,
     id_header: Py<PyString>,
 }
 
@@ -111,10 +113,36 @@ pub struct Head<'a> {
     pub commit_us: Option<i64>,
     /// Microseconds since 1970.
     pub capture_us: Option<i64>,
-    /// The name of the transaction, as text.
-    pub transaction: Option<&'a [u8]>,
+    /// The transaction, in Avro.
+    pub tx: &'a [u8],
     /// The number of rows.
     pub rows: usize,
+}
+
+/// What is said of one row.
+pub struct Row<'a> {
+    /// Its number in the message.
+    pub index: usize,
+    /// The key up to its own member, which is the row's.
+    pub record_key: &'a [u8],
+    /// The key as JSON.
+    pub key: Option<&'a [u8]>,
+    /// In Avro.
+    pub key_kind: &'a [u8],
+    /// As JSON.
+    pub before: Option<&'a [u8]>,
+    /// As JSON.
+    pub after: Option<&'a [u8]>,
+    /// In Avro.
+    pub before_state: &'a [u8],
+    /// In Avro.
+    pub after_state: &'a [u8],
+    /// The number of changed columns, and their names as Avro texts.
+    pub changed: Option<(i64, &'a [u8])>,
+    /// In Avro.
+    pub notes: &'a [u8],
+    /// In Avro.
+    pub ext: &'a [u8],
 }
 
 /// The images of one row, as JSON, and what is said of them.
@@ -148,8 +176,9 @@ pub enum Before {
     Merged,
 }
 
-const STATE_NONE: &[u8] = b"\x08none";
-const STATE_MERGED: &[u8] = b"\x0cmerged";
+/// The states of images, in Avro.
+pub const STATE_NONE: &[u8] = b"\x08none";
+pub const STATE_MERGED: &[u8] = b"\x0cmerged";
 /// `pos` without epoch and native position, which other orders have.
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
@@ -160,9 +189,16 @@ const HEADER_OVERHEAD: usize = 10;
 const ID_HEADER: &str = "cdc-id";
 
 impl Form {
-    /// The form of a source.
-    pub fn new(py: Python<'_>, header: Vec<u8>, source: String, max_record: usize, record: Py<PyAny>) -> Self {
-        Self { header, source, max_record, record, id_header: PyString::intern(py, ID_HEADER).unbind() }
+    /// Reads a `RecordForm`.
+    pub fn of(form: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            header: form.getattr("header")?.extract()?,
+            source: form.getattr("source")?.extract()?,
+            max_record: form.getattr("max_record")?.extract()?,
+            record: form.getattr("record")?.unbind(),
+            convert_cell: form.getattr("convert_cell")?.unbind(),
+            id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
+        })
     }
 
     /// What all events of a raw partition share.
@@ -175,24 +211,19 @@ impl Form {
         Place { id_prefix: format!("{}/{topic}/{partition}/", self.source).into_bytes(), pos_scope, origin }
     }
 
-    /// The record of one row; `is_delete` says that its only image is the one before.
-    #[allow(clippy::too_many_arguments)] // each is a part of the event with a life of its own
+    /// The record of one row.
     pub fn record<'py>(
         &self,
         py: Python<'py>,
         place: &Place,
         head: &Head<'_>,
-        table: &Table,
         operation: &Operation,
-        images: &Images,
-        is_delete: bool,
-        index: usize,
+        row: &Row<'_>,
     ) -> Read<Bound<'py, PyAny>> {
-        let key = key_of(table, images)?;
-        let id = [&place.id_prefix[..], format!("{}/{index}", head.offset).as_bytes()].concat();
-        let value = self.datum(place, head, table, operation, images, key.as_deref(), &id, is_delete, index);
-        let mut record_key = table.record_key.clone();
-        if let Some(key) = &key {
+        let id = [&place.id_prefix[..], format!("{}/{}", head.offset, row.index).as_bytes()].concat();
+        let value = self.datum(place, head, operation, row, &id);
+        let mut record_key = row.record_key.to_vec();
+        if let Some(key) = row.key {
             record_key.push(b',');
             record_key.extend_from_slice(key);
         }
@@ -218,85 +249,51 @@ impl Form {
         self.record.bind(py).call1(parts).map_err(|_| Reason::Panic)
     }
 
-    #[allow(clippy::too_many_arguments)] // as above
-    fn datum(
-        &self,
-        place: &Place,
-        head: &Head<'_>,
-        table: &Table,
-        operation: &Operation,
-        images: &Images,
-        key: Option<&[u8]>,
-        id: &[u8],
-        is_delete: bool,
-        index: usize,
-    ) -> Vec<u8> {
-        let mut out = Vec::with_capacity(images.row.len() + images.before.len() + 512);
+    fn datum(&self, place: &Place, head: &Head<'_>, operation: &Operation, row: &Row<'_>, id: &[u8]) -> Vec<u8> {
+        let images = row.before.map_or(0, <[u8]>::len) + row.after.map_or(0, <[u8]>::len);
+        let mut out = Vec::with_capacity(images + 512);
         out.extend_from_slice(&self.header);
         avro::long(&mut out, ENVELOPE_VERSION);
         avro::text(&mut out, id);
         out.extend_from_slice(&operation.names);
         avro::long(&mut out, POSITION_LENGTH);
         out.extend_from_slice(ARRIVAL);
-        out.extend_from_slice(format!("{:019}.{index:06}", head.offset).as_bytes());
+        out.extend_from_slice(format!("{:019}.{:06}", head.offset, row.index).as_bytes());
         out.extend_from_slice(&place.pos_scope);
         avro::maybe_text(&mut out, head.native);
         avro::maybe_long(&mut out, head.commit_us);
         avro::maybe_long(&mut out, head.capture_us);
         avro::long(&mut out, head.timestamp_ms * 1000);
-        avro::maybe_text(&mut out, key);
+        avro::maybe_text(&mut out, row.key);
         out.push(avro::NULL); // key_old
-        out.extend_from_slice(&table.key_kind);
-        let has_before = images.has_before;
-        if is_delete {
-            avro::maybe_text(&mut out, Some(&images.row));
-            out.push(avro::NULL);
-            out.extend_from_slice(&operation.state);
-            out.extend_from_slice(STATE_NONE);
-        } else {
-            avro::maybe_text(&mut out, (has_before != Before::Absent).then_some(&images.before));
-            avro::maybe_text(&mut out, Some(&images.row));
-            out.extend_from_slice(match has_before {
-                Before::Absent => STATE_NONE,
-                Before::Whole => &operation.state,
-                Before::Merged => STATE_MERGED,
-            });
-            out.extend_from_slice(&operation.state);
-        }
-        if has_before == Before::Absent {
-            out.push(avro::NULL); // changed
-        } else {
-            out.push(avro::SOME);
-            avro::long(&mut out, images.changed_count);
-            if images.changed_count > 0 {
-                out.extend_from_slice(&images.changed);
-                avro::long(&mut out, 0);
+        out.extend_from_slice(row.key_kind);
+        avro::maybe_text(&mut out, row.before);
+        avro::maybe_text(&mut out, row.after);
+        out.extend_from_slice(row.before_state);
+        out.extend_from_slice(row.after_state);
+        match row.changed {
+            None => out.push(avro::NULL),
+            Some((count, names)) => {
+                out.push(avro::SOME);
+                avro::block(&mut out, count, names);
             }
         }
         out.extend_from_slice(&[avro::NULL, avro::NULL]); // unavailable, issues
         out.extend_from_slice(&operation.schema_id);
-        match head.transaction {
-            None => out.push(avro::NULL),
-            Some(id) => {
-                out.push(avro::SOME);
-                avro::text(&mut out, id);
-                out.extend_from_slice(&[avro::NULL, avro::NULL, avro::NULL]); // seq, size, last
-            }
-        }
+        out.extend_from_slice(head.tx);
         out.push(avro::NULL); // ddl
         out.extend_from_slice(&place.origin);
         avro::long(&mut out, head.offset);
-        avro::long(&mut out, index as i64);
+        avro::long(&mut out, row.index as i64);
         avro::long(&mut out, head.rows as i64);
-        let merged = has_before == Before::Merged;
-        out.extend_from_slice(if merged { &operation.notes_merged } else { &operation.notes });
-        out.push(avro::NULL); // ext
+        out.extend_from_slice(row.notes);
+        out.extend_from_slice(row.ext);
         out
     }
 }
 
 /// The key of a row as JSON; None where its table has no key. A key with NULL is not taken.
-fn key_of(table: &Table, images: &Images) -> Read<Option<Vec<u8>>> {
+pub fn key_of(table: &Table, images: &Images) -> Read<Option<Vec<u8>>> {
     if table.key.is_empty() {
         return Ok(None);
     }

@@ -9,7 +9,9 @@ mod canal;
 mod cells;
 mod event;
 mod reason;
+mod run;
 mod scan;
+mod shareplex;
 mod table;
 
 use pyo3::prelude::*;
@@ -20,5 +22,6 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<event::Taken>()?;
     module.add_class::<event::RowImages>()?;
-    module.add_class::<canal::CanalRows>()
+    module.add_class::<canal::CanalRows>()?;
+    module.add_class::<shareplex::SharePlexRows>()
 }

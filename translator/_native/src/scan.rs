@@ -240,6 +240,48 @@ impl<'a> Scanner<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
+    /// Takes an object of scalars; returns how many there are.
+    pub fn object(&mut self, cells: &mut Vec<Cell>) -> Read<usize> {
+        cells.clear();
+        self.expect(b'{').map_err(|_| Reason::Shape)?;
+        if !self.take(b"}") {
+            loop {
+                let name = self.string()?;
+                self.expect(b':')?;
+                cells.push(Cell { name, value: self.any_scalar()? });
+                if !self.more(b'}')? {
+                    break;
+                }
+            }
+        }
+        Ok(cells.len())
+    }
+
+    /// Takes a string, a number, a boolean or null.
+    #[inline]
+    pub fn any_scalar(&mut self) -> Read<Token> {
+        let start = self.at;
+        let odd = match self.peek()? {
+            b'"' => return self.string(),
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                self.at += self.bytes[start..].iter().take_while(|byte| is_part(byte)).count();
+                !is_plain_number(&self.bytes[start..self.at])
+            }
+            b't' => self.literal(b"true").map(|()| true)?,
+            b'f' => self.literal(b"false").map(|()| true)?,
+            _ => self.literal(b"null").map(|()| false)?,
+        };
+        Ok(Token { start, end: self.at, odd })
+    }
+
+    /// Takes blanks, of which one writer puts one before its last brace.
+    pub fn blanks(&mut self) {
+        while self.bytes.get(self.at) == Some(&b' ') {
+            self.at += 1;
+        }
+    }
+
     fn scalar(&mut self) -> Read<()> {
         match self.peek()? {
             b'"' => self.string().map(|_| ()),
@@ -284,4 +326,19 @@ impl<'a> Scanner<'a> {
             }
         }
     }
+}
+
+/// A JSON number of at most 18 digits before the point, without an exponent, and not a zero with a sign.
+fn is_plain_number(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"-").unwrap_or(text);
+    let (whole, fraction) = match memchr::memchr(b'.', digits) {
+        Some(point) => (&digits[..point], Some(&digits[point + 1..])),
+        None => (digits, None),
+    };
+    let all_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    all_digits(whole)
+        && (whole.len() == 1 || whole[0] != b'0')
+        && whole.len() <= 18
+        && fraction.map_or(true, all_digits)
+        && (digits.len() == text.len() || digits.iter().any(|byte| matches!(byte, b'1'..=b'9')))
 }

@@ -63,6 +63,14 @@ pub struct Table {
     pub sorted: Vec<usize>,
     /// The columns of the key, by index, in its order.
     pub key: Vec<usize>,
+    /// The same by name, as JSON; also where no columns are known.
+    pub key_names: Vec<Vec<u8>>,
+    /// The columns are all that the table has.
+    pub is_declared: bool,
+    /// The reader of cells where no columns are known.
+    pub undeclared: Option<Reader>,
+    /// The note of a time whose zone was assumed.
+    pub zone_note: Vec<u8>,
     /// In Avro, of a row that has a key.
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
@@ -84,6 +92,9 @@ struct PythonTable {
     columns: Vec<PythonColumn>,
     sorted: Vec<usize>,
     key: Vec<usize>,
+    key_names: Vec<Vec<u8>>,
+    undeclared: Option<PythonColumn>,
+    zone_note: Vec<u8>,
     key_kind: Vec<u8>,
     record_key: Vec<u8>,
     operations: Vec<Vec<Option<Operation>>>,
@@ -97,8 +108,13 @@ impl Table {
         if table.key.iter().any(|index| *index >= columns.len()) {
             return Err(PyValueError::new_err("a key column that the table does not have"));
         }
+        let undeclared = table.undeclared.map(Column::of).transpose()?.map(|column| column.reader);
         Ok(Self {
             columns,
+            key_names: table.key_names,
+            is_declared: undeclared.is_none(),
+            undeclared,
+            zone_note: table.zone_note,
             sorted: table.sorted,
             key: table.key,
             key_kind: table.key_kind,

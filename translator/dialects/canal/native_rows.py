@@ -10,7 +10,16 @@ from functools import partial
 
 import msgspec
 
-from translator._native.layout import CanalReading, LayoutColumn, LayoutOperation, NativeEra, NativeLayout
+from translator._native.layout import (
+    CanalReading,
+    LayoutColumn,
+    LayoutOperation,
+    NativeEra,
+    NativeLayout,
+    NativeReader,
+    NativeTable,
+    RecordForm,
+)
 from translator.dialects.canal import layout as plain
 from translator.dialects.canal.envelope_fields import DBMS
 from translator.dialects.canal.fast_path import has_marks
@@ -49,7 +58,7 @@ class CanalNativeRows:
         self._heartbeats = heartbeats
         self._compile = compile_layout
         profile = PROFILES[options.profile]
-        self.reading = CanalReading(
+        self._reading = CanalReading(
             tuple(map(_era, self._spans)),
             has_marks(options.profile),
             profile.tidb,
@@ -58,6 +67,16 @@ class CanalNativeRows:
             limits.rows,
             keeps_images,
         )
+
+    def open(self, form: RecordForm) -> NativeReader:
+        """Return the reader of the extension, which must be there."""
+        from translator._native import rows
+
+        def compile_table(*described: bytes) -> NativeTable | None:
+            layout = self.layout(*described)
+            return None if layout is None else form.table(layout)
+
+        return rows.CanalRows(self._reading, form, compile_table)
 
     def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
         """Return the layout for the bytes that describe a table in a message; None is left to the plain way.

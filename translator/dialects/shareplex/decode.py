@@ -15,9 +15,10 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects._source_text import SentJson
 from translator.dialects.shareplex import rows
 from translator.dialects.shareplex.envelope_fields import Meta, MetaReader
-from translator.dialects.shareplex.fast_path import QuickReader
+from translator.dialects.shareplex.fast_path import DEPTH, QuickReader
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table, compile_table, split_table
+from translator.dialects.shareplex.native_rows import SharePlexNativeRows
 from translator.dialects.shareplex.objects import read_objects
 from translator.dialects.shareplex.options import ALIASES, WORDS, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
@@ -53,7 +54,7 @@ class SharePlex:
         self._declared_keys = [(declared.table, declared.key) for declared in setup.tables]
         self._table = lru_cache(maxsize=_TABLES_CACHED)(self._look_up)
         self._writer = lru_cache(maxsize=_HOSTS_CACHED)(self._writer_on)
-        instants = Instants(self._rules.zone, self._rules.zone_note)
+        self._instants = instants = Instants(self._rules.zone, self._rules.zone_note)
         self._metas = MetaReader(self._rules, instants)
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
 
@@ -65,6 +66,12 @@ class SharePlex:
         """
         change = self._quick.read(message.value) if message.value else None
         return Changes([change]) if change is not None else self.decode_plainly(message)
+
+    def native_rows(self) -> SharePlexNativeRows | None:
+        """Return the part for the native path; None where limits leave no room for any message."""
+        if self._limits.json_depth < DEPTH or not self._limits.rows:
+            return None
+        return SharePlexNativeRows(self._rules, self._instants, self._limits, self._table, self._writer)
 
     def learn(self, key: str, document: bytes) -> object:
         """SharePlex sends no metadata.

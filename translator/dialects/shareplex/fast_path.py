@@ -61,7 +61,7 @@ class _GiveUp(Exception):
 _decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
 _META_MEMBERS = len(_MetaObject.__struct_fields__)
 _WHITE = b" \t\r\n"
-_DEPTH = 2
+DEPTH = 2
 """The depth of a message's nesting: the object, and one in it."""
 _NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
@@ -95,7 +95,7 @@ class QuickReader:
     ) -> None:
         self._rules = rules
         self._instants = instants
-        self._columns = limits.columns if limits.json_depth >= _DEPTH and limits.rows else 0
+        self._columns = limits.columns if limits.json_depth >= DEPTH and limits.rows else 0
         self._table = table
         self._writer = writer
         words = {**_WORDS, **rules.operations}

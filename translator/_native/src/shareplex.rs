@@ -1,0 +1,710 @@
+//! SharePlex JSON: one row a message, with the columns that changed and the key of the row before.
+//!
+//! The rules are those of `translator/dialects/shareplex`.
+
+use std::collections::{HashMap, HashSet};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+
+use crate::avro;
+use crate::event::{Form, Head, Place, Row, Taken, STATE_MERGED, STATE_NONE};
+use crate::reason::{Read, Reason};
+use crate::run::{self, Raw};
+use crate::scan::{Cell, Scanner, Token};
+use crate::table::Table;
+
+const INSERT: usize = 0;
+const UPDATE: usize = 1;
+const DELETE: usize = 2;
+
+const STATE_FULL: &[u8] = b"\x08full";
+const STATE_KEY: &[u8] = b"\x06key";
+const STATE_PARTIAL: &[u8] = b"\x0epartial";
+const KIND_NONE: &[u8] = b"\x08none";
+const KIND_UNIQUE: &[u8] = b"\x0cunique";
+
+/// Tables and times that are kept; beyond, all are asked for anew.
+const KEPT: usize = 4096;
+
+/// The options of a source, as far as they decide here.
+#[derive(FromPyObject)]
+struct Options {
+    /// The operations by the words for them, as JSON.
+    words: HashMap<Vec<u8>, usize>,
+    /// `scn` has to be decimal digits.
+    decimal_scn: bool,
+    /// The `key` of an update holds the key columns only.
+    key_is_key: bool,
+    value_bytes: usize,
+    columns: usize,
+}
+
+/// A time as Python reads it.
+#[derive(FromPyObject, Clone)]
+struct Instant {
+    micros: Option<i64>,
+    exact: bool,
+    zone_note: Option<String>,
+    assumed: Option<String>,
+}
+
+/// Translates the common row messages of one source.
+#[pyclass(module = "translator._native.rows")]
+pub struct SharePlexRows {
+    options: Options,
+    form: Form,
+    /// Makes a `NativeTable` of a table's name and a host, both as JSON; None where the plain way must read its rows.
+    compile: Py<PyAny>,
+    /// Reads a time.
+    instant: Py<PyAny>,
+    tables: HashMap<Vec<u8>, Option<Table>>,
+    instants: HashMap<Vec<u8>, Option<Instant>>,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Scratch {
+    data: Vec<Cell>,
+    key: Vec<Cell>,
+    data_image: Image,
+    key_image: Image,
+    merged: Vec<u8>,
+    changed: Vec<u8>,
+    name: Vec<u8>,
+}
+
+/// The image of an object of cells: its JSON, and where the values lie in it.
+#[derive(Default)]
+struct Image {
+    json: Vec<u8>,
+    values: Vec<(usize, usize)>,
+}
+
+impl Image {
+    fn value(&self, index: usize) -> &[u8] {
+        let (start, end) = self.values[index];
+        &self.json[start..end]
+    }
+}
+
+/// The members of `meta`; texts have their quotes.
+#[derive(Default)]
+struct Meta<'a> {
+    op: &'a [u8],
+    table: &'a [u8],
+    time: Option<&'a [u8]>,
+    posttime: Option<&'a [u8]>,
+    scn: Option<&'a [u8]>,
+    host: &'a [u8],
+    trans: Option<&'a [u8]>,
+    seq: Option<i64>,
+    size: Option<i64>,
+    idx: Option<&'a [u8]>,
+    userid: Option<&'a [u8]>,
+    rowid: Option<&'a [u8]>,
+}
+
+#[pymethods]
+impl SharePlexRows {
+    #[new]
+    fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>, instant: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            options,
+            form: Form::of(form)?,
+            compile,
+            instant,
+            tables: HashMap::new(),
+            instants: HashMap::new(),
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        topic: &str,
+        partition: i64,
+        topic_id: &str,
+        messages: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let place = self.form.place(topic, partition, topic_id);
+        run::take(py, messages, self.options.value_bytes, |raw| {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let taken = self.translated(py, &place, raw, &mut scratch);
+            self.scratch = scratch;
+            taken
+        })
+    }
+}
+
+impl SharePlexRows {
+    fn translated(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
+        let value = raw.value;
+        let Scratch { data, key, data_image, key_image, merged, changed, name } = scratch;
+        let (meta, has_key) = members(value, data, key)?;
+        let kind = *self.options.words.get(meta.op).ok_or(Reason::Shape)?;
+        if data.is_empty() || (kind == UPDATE) != has_key {
+            return Err(Reason::Shape);
+        }
+        if data.len().max(key.len()) > self.options.columns {
+            return Err(Reason::Size);
+        }
+        let (commit_us, capture_us, zone_assumed, ext) = self.told(py, &meta)?;
+        let scn = meta.scn.map(|scn| self.scn(scn)).transpose()?;
+        let tx = transaction(&meta)?;
+        name.clear();
+        name.extend_from_slice(meta.table);
+        name.push(0);
+        name.extend_from_slice(meta.host);
+        if !self.tables.contains_key(&name[..]) {
+            self.compile(py, name.clone(), &meta)?;
+        }
+        let table = self.tables[&name[..]].as_ref().ok_or(Reason::Layout)?;
+        let operation = table.operations[0][kind].as_ref().ok_or(Reason::Layout)?;
+        let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
+        writer.image(data, data_image)?;
+        let mut notes = Notes::default();
+        if zone_assumed {
+            notes.add(&table.zone_note);
+        }
+        let head = Head {
+            offset: raw.offset,
+            timestamp_ms: raw.timestamp_ms,
+            native: scn,
+            commit_us,
+            capture_us,
+            tx: &tx,
+            rows: 1,
+        };
+        let mut row = Row {
+            index: 0,
+            record_key: &table.record_key,
+            key: None,
+            key_kind: &table.key_kind,
+            before: None,
+            after: None,
+            before_state: STATE_NONE,
+            after_state: STATE_NONE,
+            changed: None,
+            notes: &[],
+            ext: &ext,
+        };
+        let row_key;
+        match kind {
+            INSERT => {
+                writer.complete(data, data_image, &mut notes);
+                row_key = key_of(&table.key_names, |wanted| value_of(wanted, data, data_image, value))?;
+                row.after = Some(&data_image.json);
+                row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, value) };
+            }
+            DELETE => {
+                row_key = key_of(&table.key_names, |wanted| value_of(wanted, data, data_image, value))?;
+                row.before = Some(&data_image.json);
+                row.before_state = state(table, data, value);
+            }
+            _ => {
+                writer.image(key, key_image)?;
+                let count = writer.changed(data, data_image, key, key_image, changed)?;
+                let own: Vec<Vec<u8>>;
+                let names = if table.key_names.is_empty() {
+                    // The columns of `key` can only be the key where none of them changed, and none is null.
+                    let mut is_key = self.options.key_is_key;
+                    for (at, cell) in key.iter().enumerate() {
+                        let old = key_image.value(at);
+                        let new = value_of(cell.name.of(value), data, data_image, value);
+                        is_key = is_key && old != b"null" && !differs(new.unwrap_or(old), old)?;
+                    }
+                    own = if is_key { key.iter().map(|cell| cell.name.of(value).to_vec()).collect() } else { vec![] };
+                    if is_key {
+                        notes.add(b"KEY_FROM_MESSAGE");
+                        row.key_kind = KIND_UNIQUE;
+                    }
+                    &own
+                } else {
+                    if table.key_names.iter().any(|wanted| position(wanted, key, value).is_none()) {
+                        return Err(Reason::Key);
+                    }
+                    &table.key_names
+                };
+                for wanted in names {
+                    // A key that changes leaves a key behind.
+                    if let (Some(new), Some(old)) = (position(wanted, data, value), position(wanted, key, value)) {
+                        if data_image.value(new) != key_image.value(old) {
+                            return Err(Reason::Key);
+                        }
+                    }
+                }
+                row_key = key_of(names, |wanted| value_of(wanted, key, key_image, value))?;
+                let columns = writer.merge(data, data_image, key, key_image, merged);
+                row.before = Some(&key_image.json);
+                row.before_state = state_of(table, names, key, value);
+                row.after = Some(&*merged);
+                row.after_state =
+                    if table.is_declared && columns == table.columns.len() { STATE_FULL } else { STATE_MERGED };
+                row.changed = Some((count, &*changed));
+            }
+        }
+        if row_key.is_none() {
+            notes.add(b"KEY_UNDECLARED");
+            row.key_kind = KIND_NONE;
+        }
+        let notes = notes.written();
+        row.key = row_key.as_deref();
+        row.notes = &notes;
+        let record = self.form.record(py, place, &head, operation, &row)?;
+        let records = PyList::new(py, [record]).map_err(|_| Reason::Panic)?;
+        Ok(Taken::new(py, operation, &head, records.unbind(), PyList::empty(py).unbind()))
+    }
+
+    /// The times of a message in microseconds, whether their zone was assumed, and what is kept beside the row, in Avro.
+    #[allow(clippy::type_complexity)] // told apart by the one caller
+    fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, bool, Vec<u8>)> {
+        let (mut kept, mut count, mut assumed) = (Vec::new(), 0, false);
+        let mut keep = |name: &[u8], text: &[u8]| {
+            avro::text(&mut kept, name);
+            avro::text(&mut kept, text);
+            count += 1;
+        };
+        let mut micros = [None, None];
+        for (index, (name, sent)) in [(&b"time"[..], meta.time), (b"posttime", meta.posttime)].into_iter().enumerate() {
+            let Some(quoted) = sent else { continue };
+            let instant = self.instant(py, quoted)?;
+            assumed |= instant.zone_note.is_some();
+            if !instant.exact {
+                keep(name, &quoted[1..quoted.len() - 1]);
+            }
+            micros[index] = instant.micros;
+        }
+        for (name, sent) in [(&b"userid"[..], meta.userid), (b"rowid", meta.rowid)] {
+            if let Some(sent) = sent {
+                keep(name, unquoted(sent));
+            }
+        }
+        let mut ext = vec![];
+        if count == 0 {
+            ext.push(avro::NULL);
+        } else {
+            ext.push(avro::SOME);
+            avro::block(&mut ext, count, &kept);
+        }
+        Ok((micros[0], micros[1], assumed, ext))
+    }
+
+    /// The reading of a time; one that a zone has twice or never is left to the plain way.
+    fn instant(&mut self, py: Python<'_>, quoted: &[u8]) -> Read<Instant> {
+        if !self.instants.contains_key(quoted) {
+            if self.instants.len() == KEPT {
+                self.instants.clear();
+            }
+            let text = std::str::from_utf8(&quoted[1..quoted.len() - 1]).map_err(|_| Reason::Spelling)?;
+            let made = self.instant.bind(py).call1((text,)).and_then(|made| made.extract::<Instant>());
+            let made = made.ok().filter(|instant| instant.assumed.is_none());
+            self.instants.insert(quoted.to_vec(), made);
+        }
+        self.instants[quoted].clone().ok_or(Reason::Cell)
+    }
+
+    fn scn<'a>(&self, sent: &'a [u8]) -> Read<&'a [u8]> {
+        let text = unquoted(sent);
+        let is_decimal = text.len() <= 20 && text.iter().all(u8::is_ascii_digit);
+        if text.is_empty() || (self.options.decimal_scn && !is_decimal) {
+            return Err(Reason::Shape);
+        }
+        Ok(text)
+    }
+
+    fn compile(&mut self, py: Python<'_>, name: Vec<u8>, meta: &Meta<'_>) -> Read<()> {
+        let parts = (PyBytes::new(py, meta.table), PyBytes::new(py, meta.host));
+        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
+        let table = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
+        if self.tables.len() == KEPT {
+            self.tables.clear();
+        }
+        self.tables.insert(name, table);
+        Ok(())
+    }
+}
+
+/// Reads all members of a message; each may stand once, and none is unknown. Says whether there is a `key`.
+fn members<'a>(value: &'a [u8], data: &mut Vec<Cell>, key: &mut Vec<Cell>) -> Read<(Meta<'a>, bool)> {
+    let mut scanner = Scanner::new(value);
+    let mut found = None;
+    let mut seen = 0u8;
+    let mut has_key = false;
+    data.clear();
+    key.clear();
+    scanner.expect(b'{')?;
+    loop {
+        let member = match scanner.string()?.of(value) {
+            b"\"meta\"" => {
+                scanner.expect(b':')?;
+                found = Some(read_meta(&mut scanner, value)?);
+                1
+            }
+            b"\"data\"" => {
+                scanner.expect(b':')?;
+                scanner.object(data)?;
+                2
+            }
+            b"\"key\"" => {
+                scanner.expect(b':')?;
+                if !scanner.take(b"null") {
+                    scanner.object(key)?;
+                    has_key = !key.is_empty();
+                }
+                4
+            }
+            _ => return Err(Reason::Shape),
+        };
+        if seen & member != 0 {
+            return Err(Reason::Shape);
+        }
+        seen |= member;
+        scanner.blanks();
+        if !scanner.more(b'}')? {
+            break;
+        }
+    }
+    // `key` belongs to updates; an empty one elsewhere is rare.
+    if !scanner.at_end() || seen & 3 != 3 || (seen & 4 != 0 && !has_key) {
+        return Err(Reason::Shape);
+    }
+    distinct(data, value)?;
+    distinct(key, value)?;
+    Ok((found.ok_or(Reason::Shape)?, has_key))
+}
+
+fn read_meta<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<Meta<'a>> {
+    let mut meta = Meta { host: b"", ..Meta::default() };
+    let mut seen = 0u16;
+    scanner.expect(b'{').map_err(|_| Reason::Shape)?;
+    loop {
+        let name = scanner.string()?;
+        scanner.expect(b':')?;
+        let token = scanner.any_scalar()?;
+        let sent = token.of(value);
+        let member = match name.of(value) {
+            b"\"op\"" => {
+                meta.op = text(token, value)?;
+                0
+            }
+            b"\"table\"" => {
+                meta.table = text(token, value)?;
+                1
+            }
+            b"\"time\"" => {
+                meta.time = Some(text(token, value)?);
+                2
+            }
+            b"\"posttime\"" => {
+                meta.posttime = Some(text(token, value)?);
+                3
+            }
+            b"\"scn\"" => {
+                meta.scn = Some(word(token, value)?);
+                4
+            }
+            b"\"host\"" => {
+                meta.host = text(token, value)?;
+                5
+            }
+            b"\"trans\"" => {
+                meta.trans = Some(word(token, value)?);
+                6
+            }
+            b"\"seq\"" => {
+                meta.seq = Some(count(sent)?);
+                7
+            }
+            b"\"size\"" => {
+                meta.size = Some(count(sent)?);
+                8
+            }
+            b"\"idx\"" => {
+                meta.idx = Some(text(token, value)?);
+                9
+            }
+            b"\"userid\"" => {
+                meta.userid = Some(word(token, value)?);
+                10
+            }
+            b"\"rowid\"" => {
+                meta.rowid = Some(text(token, value)?);
+                11
+            }
+            _ => return Err(Reason::Shape),
+        };
+        if seen & (1 << member) != 0 {
+            return Err(Reason::Shape);
+        }
+        seen |= 1 << member;
+        if !scanner.more(b'}')? {
+            break;
+        }
+    }
+    if meta.op.is_empty() || meta.table.len() <= 2 || meta.host == b"\"\"" {
+        return Err(Reason::Shape);
+    }
+    Ok(meta)
+}
+
+/// A string without any escape.
+fn text(token: Token, value: &[u8]) -> Read<&[u8]> {
+    let sent = token.of(value);
+    if sent[0] != b'"' || memchr::memchr(b'\\', sent).is_some() {
+        return Err(Reason::Shape);
+    }
+    Ok(sent)
+}
+
+/// A string that is not empty, or a whole number.
+fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
+    let sent = token.of(value);
+    if sent[0] == b'"' {
+        return if sent.len() > 2 { text(token, value) } else { Err(Reason::Shape) };
+    }
+    let digits = sent.strip_prefix(b"-").unwrap_or(sent);
+    if token.odd || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Reason::Shape);
+    }
+    Ok(sent)
+}
+
+/// A whole number from 1 to 10^18 - 1.
+fn count(sent: &[u8]) -> Read<i64> {
+    if sent.len() > 18 || !sent.iter().all(u8::is_ascii_digit) || sent[0] == b'0' {
+        return Err(Reason::Shape);
+    }
+    Ok(sent.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
+}
+
+fn unquoted(sent: &[u8]) -> &[u8] {
+    if sent[0] == b'"' {
+        &sent[1..sent.len() - 1]
+    } else {
+        sent
+    }
+}
+
+/// The transaction, in Avro; what does not agree about its size is left to the plain way.
+fn transaction(meta: &Meta<'_>) -> Read<Vec<u8>> {
+    let Some(trans) = meta.trans else {
+        let counts = meta.seq.is_some() || meta.size.is_some() || meta.idx.is_some();
+        return if counts { Err(Reason::Shape) } else { Ok(vec![avro::NULL]) };
+    };
+    let whole = match (meta.seq, meta.size) {
+        (Some(seq), Some(size)) => Some((seq, size)),
+        _ => None,
+    };
+    if let Some(idx) = meta.idx {
+        let (seq, size) = whole.ok_or(Reason::Shape)?;
+        if unquoted(idx) != format!("{seq}/{size}").as_bytes() {
+            return Err(Reason::Shape);
+        }
+    }
+    let mut tx = vec![avro::SOME];
+    avro::text(&mut tx, unquoted(trans));
+    avro::maybe_long(&mut tx, meta.seq);
+    avro::maybe_long(&mut tx, meta.size);
+    match whole {
+        None => tx.push(avro::NULL),
+        Some((seq, size)) if seq <= size => tx.extend_from_slice(&[avro::SOME, u8::from(seq == size)]),
+        Some(_) => return Err(Reason::Shape),
+    }
+    Ok(tx)
+}
+
+/// Refuses an object that names a column twice, or with an escape.
+fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
+    if cells.iter().any(|cell| memchr::memchr(b'\\', cell.name.of(value)).is_some()) {
+        return Err(Reason::Columns);
+    }
+    let twice = if cells.len() > 16 {
+        cells.iter().map(|cell| cell.name.of(value)).collect::<HashSet<_>>().len() < cells.len()
+    } else {
+        cells.iter().enumerate().any(|(index, cell)| holds(&cells[..index], cell, value))
+    };
+    if twice {
+        return Err(Reason::Columns);
+    }
+    Ok(())
+}
+
+fn holds(cells: &[Cell], wanted: &Cell, value: &[u8]) -> bool {
+    position(wanted.name.of(value), cells, value).is_some()
+}
+
+fn position(quoted: &[u8], cells: &[Cell], value: &[u8]) -> Option<usize> {
+    cells.iter().position(|cell| cell.name.of(value) == quoted)
+}
+
+fn value_of<'a>(quoted: &[u8], cells: &[Cell], image: &'a Image, value: &[u8]) -> Option<&'a [u8]> {
+    position(quoted, cells, value).map(|index| image.value(index))
+}
+
+/// Whether two canonical values of a column differ. A zero with a sign equals one without, and is left to the plain way.
+fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
+    let is_zero = |value: &[u8]| matches!(value, b"0.0" | b"-0.0");
+    if one != other && is_zero(one) && is_zero(other) {
+        return Err(Reason::Cell);
+    }
+    Ok(one != other)
+}
+
+/// The key of a row as JSON; None where its table has no key. One with NULL, or of which a column lacks, is not taken.
+fn key_of<'a>(names: &[Vec<u8>], value_of: impl Fn(&[u8]) -> Option<&'a [u8]>) -> Read<Option<Vec<u8>>> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let mut key = Vec::with_capacity(64);
+    for name in names {
+        let value = value_of(name).filter(|value| *value != b"null").ok_or(Reason::Key)?;
+        key.push(if key.is_empty() { b'{' } else { b',' });
+        key.extend_from_slice(name);
+        key.push(b':');
+        key.extend_from_slice(value);
+    }
+    key.push(b'}');
+    Ok(Some(key))
+}
+
+/// The state of an image, in Avro, of which the key columns are these.
+fn state_of(table: &Table, key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> &'static [u8] {
+    if table.is_declared && cells.len() == table.columns.len() {
+        return STATE_FULL;
+    }
+    let is_key =
+        !key.is_empty() && cells.len() == key.len() && key.iter().all(|name| position(name, cells, value).is_some());
+    if is_key {
+        STATE_KEY
+    } else {
+        STATE_PARTIAL
+    }
+}
+
+fn state(table: &Table, cells: &[Cell], value: &[u8]) -> &'static [u8] {
+    state_of(table, &table.key_names, cells, value)
+}
+
+/// The notes of an event, in Avro.
+#[derive(Default)]
+struct Notes {
+    count: i64,
+    items: Vec<u8>,
+}
+
+impl Notes {
+    fn add(&mut self, note: &[u8]) {
+        avro::text(&mut self.items, note);
+        self.count += 1;
+    }
+
+    fn written(&self) -> Vec<u8> {
+        if self.count == 0 {
+            return vec![avro::NULL];
+        }
+        let mut out = vec![avro::SOME];
+        avro::block(&mut out, self.count, &self.items);
+        out
+    }
+}
+
+/// Writes the images of one message.
+struct CellWriter<'a> {
+    py: Python<'a>,
+    value: &'a [u8],
+    table: &'a Table,
+    convert_cell: &'a Py<PyAny>,
+}
+
+impl CellWriter<'_> {
+    /// Writes an object of cells in its own order.
+    fn image(&self, cells: &[Cell], image: &mut Image) -> Read<()> {
+        image.json.clear();
+        image.values.clear();
+        let mut expected = 0;
+        for cell in cells {
+            let reader = if self.table.is_declared {
+                let index = self.table.column_of(cell, self.value, expected)?;
+                expected = index + 1;
+                &self.table.columns[index].reader
+            } else {
+                self.table.undeclared.as_ref().ok_or(Reason::Columns)?
+            };
+            image.json.push(if image.values.is_empty() { b'{' } else { b',' });
+            image.json.extend_from_slice(cell.name.of(self.value));
+            image.json.push(b':');
+            let start = image.json.len();
+            reader.write(self.py, &mut image.json, cell.value, self.value, self.convert_cell)?;
+            image.values.push((start, image.json.len()));
+        }
+        image.json.push(b'}');
+        Ok(())
+    }
+
+    /// Adds the columns that a new row leaves out because they are NULL, which only a declaration can tell.
+    fn complete(&self, cells: &[Cell], image: &mut Image, notes: &mut Notes) {
+        if !self.table.is_declared || cells.len() == self.table.columns.len() {
+            return;
+        }
+        let mut omitted = false;
+        image.json.pop();
+        for column in &self.table.columns {
+            let is_value = !self.table.key_names.contains(&column.quoted);
+            if is_value && position(&column.quoted, cells, self.value).is_none() {
+                omitted = true;
+                image.json.push(b',');
+                image.json.extend_from_slice(&column.quoted);
+                image.json.extend_from_slice(b":null");
+            }
+        }
+        image.json.push(b'}');
+        if omitted {
+            notes.add(b"NULLS_OMITTED");
+        }
+    }
+
+    /// Writes the names of the columns of `data` that the key has otherwise, or not; returns how many they are.
+    fn changed(&self, data: &[Cell], new: &Image, key: &[Cell], old: &Image, changed: &mut Vec<u8>) -> Read<i64> {
+        changed.clear();
+        let mut count = 0;
+        for (index, cell) in data.iter().enumerate() {
+            let name = cell.name.of(self.value);
+            let is_new = match value_of(name, key, old, self.value) {
+                None => true,
+                Some(before) => differs(new.value(index), before)?,
+            };
+            if is_new {
+                avro::text(changed, unquoted(name));
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    /// Writes the row after: the key with the changes over it, then the other changes; returns its number of columns.
+    fn merge(&self, data: &[Cell], new: &Image, key: &[Cell], old: &Image, merged: &mut Vec<u8>) -> usize {
+        merged.clear();
+        let mut columns = 0;
+        let mut add = |name: &[u8], value: &[u8]| {
+            merged.push(if columns == 0 { b'{' } else { b',' });
+            merged.extend_from_slice(name);
+            merged.push(b':');
+            merged.extend_from_slice(value);
+            columns += 1;
+        };
+        for (index, cell) in key.iter().enumerate() {
+            let name = cell.name.of(self.value);
+            add(name, position(name, data, self.value).map_or_else(|| old.value(index), |at| new.value(at)));
+        }
+        for (index, cell) in data.iter().enumerate() {
+            if !holds(key, cell, self.value) {
+                add(cell.name.of(self.value), new.value(index));
+            }
+        }
+        merged.push(b'}');
+        columns
+    }
+}

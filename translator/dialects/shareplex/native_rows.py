@@ -1,0 +1,96 @@
+"""The common row messages of a source that the native path may take, and the tables that it reads them by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from translator._native.layout import (
+    LayoutColumn,
+    LayoutOperation,
+    NativeLayout,
+    NativeReader,
+    NativeTable,
+    RecordForm,
+    SharePlexReading,
+)
+from translator.dialects.shareplex.instants import Instants
+from translator.dialects.shareplex.names import Table
+from translator.dialects.shareplex.options import SharePlexRules
+from translator.errors import MessageError
+from translator.message import Limits, Writer
+from translator.values import converter
+from translator.values.native_kinds import native_kind
+
+_OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
+"""The operations that are taken, in the order of the extension, with their letters."""
+
+_WORDS = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
+"""The documented words that are taken as they are."""
+
+
+class SharePlexNativeRows:
+    """The part of this dialect that the native path asks, for one source."""
+
+    def __init__(
+        self,
+        rules: SharePlexRules,
+        instants: Instants,
+        limits: Limits,
+        table: Callable[[str], Table],
+        writer: Callable[[str | None], Writer],
+    ) -> None:
+        self._instants = instants
+        self._table = table
+        self._writer = writer
+        self._zone_note = rules.zone_note
+        numbers = {operation: number for number, operation in enumerate(_OPERATIONS)}
+        words = {**_WORDS, **rules.operations}
+        self._reading = SharePlexReading(
+            {msgspec.json.encode(word): numbers[meaning] for word, meaning in words.items() if meaning in numbers},
+            rules.decimal_scn,
+            rules.key_is_key,
+            limits.value_bytes,
+            limits.columns,
+        )
+
+    def open(self, form: RecordForm) -> NativeReader:
+        """Return the reader of the extension, which must be there."""
+        from translator._native import rows
+
+        def compile_table(table: bytes, host: bytes) -> NativeTable | None:
+            layout = self.layout(table, host)
+            return None if layout is None else form.table(layout)
+
+        return rows.SharePlexRows(self._reading, form, compile_table, self._instants.of)
+
+    def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
+        """Return the layout of a table by its name, of messages from a host, both as JSON; no host is no text.
+
+        None is left to the plain way.
+
+        Raises:
+            ValueError: these are no names as JSON.
+        """
+        try:
+            found = self._table(msgspec.json.decode(table, type=str))
+        except MessageError:
+            return None
+        writer = self._writer(msgspec.json.decode(host, type=str) if host else None)
+        columns = found.schema.columns if found.schema else ()
+        return NativeLayout(
+            found.name,
+            tuple(_column(column.name, column.type) for column in columns),
+            found.key,
+            found.key_kind,
+            found.schema,
+            (tuple(LayoutOperation(op, writer, with_schema=True, notes=()) for op in _OPERATIONS.values()),),
+            None if columns else _column("", "unknown"),
+            self._zone_note,
+        )
+
+
+def _column(name: str, type_: str) -> LayoutColumn:
+    convert = converter(type_)
+    return LayoutColumn(name, native_kind(type_, convert), convert)
