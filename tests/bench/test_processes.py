@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from bench.processes import Tree
+from bench.processes import Tree, usage
 
 # It says when its time is used up, and ends when it is told to: between the two it is looked at.
 _BUSY = """
@@ -50,6 +50,23 @@ def test_the_time_of_what_has_ended(ends: str) -> None:
     # The start of two processes counts, too.
     assert 1.9 < once < 3.5
     assert 1.9 < again < 3.5
+
+
+def test_use_of_processes_together() -> None:
+    """The processor time and the memory of those that are named, and of no others; what has ended counts nothing."""
+    code = f"held = bytearray(100_000_000)\n{_BUSY.replace('2.0', '0.5')}"
+    command = [sys.executable, "-c", code]
+    children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"used\n"
+    one, both = (usage(child.pid for child in part) for part in (children[:1], children))
+    for child in children:
+        child.communicate(b"\n")
+    assert 0.45 < one.cpu_seconds
+    assert 0.45 < both.cpu_seconds - one.cpu_seconds
+    assert 100_000_000 < one.resident_bytes < 200_000_000 < both.resident_bytes
+    assert (0.0, 0) == usage(child.pid for child in children)
 
 
 def _of_others(tree: Tree) -> float:

@@ -100,7 +100,9 @@ def test_turns(broker: Broker) -> None:
     for name in ("translator", "loop"):
         for run in found[name].runs:
             assert 0 < run.messages <= TOTAL
-            assert run.cpu_us > 0
+            # Of so few messages the clock of the kernel, in hundredths of a second, may see none; of a start it does.
+            assert run.cpu_us >= 0
+            assert (run.startup_cpu_seconds or 0) > 0
             assert run.startup_seconds > 0
             assert run.resident_mib > 10
             assert run.rate == pytest.approx(run.messages / run.seconds, rel=0.01)
