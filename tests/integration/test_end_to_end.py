@@ -47,7 +47,7 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """One run with its kills; every test below looks at what it left."""
     sources = shop_sources(SEED)
     directory = tmp_path_factory.mktemp("end-to-end")
-    stack = Stack(module_broker.bootstrap, directory, [source.settings for source in sources], max_offsets=4000)
+    stack = Stack(module_broker.bootstrap, directory, [source.settings for source in sources], max_offsets=8000)
     stack.create_raw_topics()
     messages = _messages(sources)
     result = Run(sources, _placed(messages), {})
