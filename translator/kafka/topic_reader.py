@@ -27,7 +27,7 @@ class TopicReader:
 
     Args:
         after: where to begin instead, for partitions of which a former reader has `reached` that offset.
-        follows: whether it goes on reading at the end: the broker is asked less often then, for as long as it takes.
+        follows: whether it goes on reading behind the end: the broker is asked less often then, from `to_end` on.
     """
 
     def __init__(
@@ -39,18 +39,10 @@ class TopicReader:
         follows: bool = False,
     ) -> None:
         self._complaints: ClientErrors | None = connection.get("error_cb")
-        self._consumer = Consumer(
-            {
-                **connection,
-                "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "isolation.level": "read_committed",
-                "auto.offset.reset": "error",
-                # The broker tells the end of a partition after that time: who only wants the end wants it soon.
-                "fetch.wait.max.ms": 500 if follows else 50,
-            }
-        )
+        self._connection = connection
+        self._follows = follows
+        # The broker tells the end of a partition after that time: who only wants the end wants it soon.
+        self._consumer = _consumer(connection, fetch_wait_ms=50)
         self._reached: dict[tuple[str, int], int] = {**(after or {})}
         self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
         begin = after or {}
@@ -68,6 +60,15 @@ class TopicReader:
             # Of a partition that is written without a pause, the library never reports the end. One that is empty must
             # have answered, too: we may have no right to read it.
             self._open = {place for place in self._open if self._reached.get(place, -1) < self._ends[place]}
+        if self._follows:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Read on where the end was, without asking the broker all the time."""
+        before, self._consumer = self._consumer, _consumer(self._connection, fetch_wait_ms=500)
+        self._consumer.assign([TopicPartition(*place, offset) for place, offset in sorted(self._reached.items())])
+        before.close()
+        self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
         """The end of a partition now; infinite where its leader cannot say, and the end is to be met."""
@@ -106,3 +107,17 @@ class TopicReader:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+def _consumer(connection: Mapping[str, Any], fetch_wait_ms: int) -> Consumer:
+    return Consumer(
+        {
+            **connection,
+            "group.id": "unused",  # librdkafka wants a name; nothing is committed and nothing is joined
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": fetch_wait_ms,
+        }
+    )

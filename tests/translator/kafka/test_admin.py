@@ -83,8 +83,12 @@ def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
         topics_of(settings).max_message_bytes(["no-such-topic"])
 
 
-def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
-    """`to_end` gives what is there and ends, also on an empty partition; `poll` gives what comes after."""
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings, follows: bool) -> None:
+    """`to_end` gives what is there and ends, also on an empty partition; `poll` gives what comes after, and only that.
+
+    `follows` is about how often the broker is asked, and about nothing else.
+    """
     topics = topics_of(settings)
     topics.ensure(settings)
     name = settings.output.topic
@@ -92,12 +96,14 @@ def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings) -> None:
     for number in range(5):
         producer.produce(name, b"%d" % number, partition=number % 3)
     producer.flush(20)
-    reader = TopicReader({"bootstrap.servers": settings.kafka.bootstrap_servers}, topics.describe([name]))
+    client = {"bootstrap.servers": settings.kafka.bootstrap_servers}
+    reader = TopicReader(client, topics.describe([name]), follows=follows)
     assert [b"0", b"1", b"2", b"3", b"4"] == sorted(record.value() for record in reader.to_end())
     producer.produce(name, b"later", partition=3)
     producer.flush(20)
     later = next(values for _ in range(40) if (values := [record.value() for record in reader.poll(0.5)]))
     assert [b"later"] == later
+    assert [5, 1] == [sum(reader.next_offset(name, number) for number in range(3)), reader.next_offset(name, 3)]
     reader.close()
 
 
