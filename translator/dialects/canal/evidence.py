@@ -42,7 +42,7 @@ class RowEvidence(Protocol):
     def has_before(self) -> bool: ...
     @property
     def has_two_images(self) -> bool:
-        """Whether it is an update of which both images name the same columns."""
+        """Say whether it is an update of which both images name the same columns."""
         ...
 
     def key(self) -> RowKey | None:
