@@ -56,16 +56,22 @@ class FailStop:
         await asyncio.Event().wait()
 
     def stop_work(self, error: BaseException) -> None:
-        """From here on nothing leaves the process, and it ends within seconds: it leaves the group, if that can be."""
+        """From here on nothing leaves the process, and it ends within seconds.
+
+        It leaves the group before, unless records are under way: the group has to miss it first, which takes a session,
+        and by then they have arrived or never will.
+        """
         if self.dead:
             return
         self.dead = True
         log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
+        leaves = not self._delivery.may_still_write
         self._delivery.fail_stop()
         self._app.ending = True
         self._app.watchdog.retire(_FATAL_EXIT_SECONDS)
         exit_within(_FATAL_EXIT_SECONDS)
-        self._crash = asyncio.get_running_loop().create_task(self._app.crash(error))
+        if leaves:
+            self._crash = asyncio.get_running_loop().create_task(self._app.crash(error))
 
 
 def exit_within(seconds: float) -> None:

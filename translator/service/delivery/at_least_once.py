@@ -104,6 +104,11 @@ class AtLeastOnceDelivery:
         """A number that changes with each report that comes in; None while none is to come."""
         return self.writer.reports if self.records else None
 
+    @property
+    def may_still_write(self) -> bool:
+        """Say whether reports are to come: what they are of may have left, and be stored whenever it arrives."""
+        return self.records > 0
+
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
         """Take a batch on; the group's membership does not matter."""
         batch = _Batch(self, account, acknowledge)

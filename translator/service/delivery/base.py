@@ -77,6 +77,15 @@ class Delivery(Protocol):
         """A number that changes with whatever is delivered; None while nothing is to be."""
         ...
 
+    @property
+    def may_still_write(self) -> bool:
+        """Say whether a broker may still store records for readers that have not been reported on.
+
+        Then the partitions that they come of must not be given away at once: what another process writes of them would
+        stand before what is under way.
+        """
+        ...
+
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> Batch:
         """Take a batch on.
 

@@ -154,6 +154,11 @@ class ExactlyOnceDelivery:
             return None
         return self._ended + (outside or 0)
 
+    @property
+    def may_still_write(self) -> bool:
+        """Say so of what is written outside of transactions: a transaction that nobody commits is never read."""
+        return self._outside.may_still_write
+
     # -- writing
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:

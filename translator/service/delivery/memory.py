@@ -121,6 +121,11 @@ class InMemoryDelivery:
         """A number that changes with each record that is reported; None while none is to come."""
         return self._reports if self.records else None
 
+    @property
+    def may_still_write(self) -> bool:
+        """Say whether reports are withheld."""
+        return self.records > 0
+
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
         """Take a batch on; the group's membership does not matter."""
         batch = _Batch(self, account, acknowledge)

@@ -120,6 +120,7 @@ def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> N
         batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: done.append("batch"))
         await batch.send("out", 0, [record(0)])
         batch.close()
+        assert delivery.may_still_write
         said = "a batch of raw: cannot write to out: not acknowledged within timing.delivery: .* min.insync.replicas"
         with pytest.raises(FatalError, match=said):
             await reap_until(delivery, done, 1)
