@@ -30,14 +30,15 @@ SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py"))
 AT_ONCE = 2
 NO_TESTS = 5
 
+# The longest first; what is in none of them comes third.
 PARTS = (
-    ("tests/spark_sink",),
     ("tests/integration",),
+    ("tests/spark_sink",),
     # Those that talk to a broker most of the time.
     ("tests/translator/service", "tests/translator/kafka"),
     ("tests/translator/operations", "tests/translator/commands"),
 )
-FAULTS = (("tests/chaos",), ("tests/integration",))
+FAULTS = (("tests/chaos",), ("tests/integration",), ("tests/spark_sink",))
 
 
 class Runner:
@@ -85,7 +86,8 @@ def parts(faults: bool) -> list[tuple[str, ...]]:
         return [(*part, "-m", "faults") for part in FAULTS]
     apart = [folder for part in PARTS for folder in part]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
-    return [(*part, "-m", "not faults") for part in (*PARTS, others)]
+    longest, second, *shorter = PARTS
+    return [(*part, "-m", "not faults") for part in (longest, second, others, *shorter)]
 
 
 def result(codes: Sequence[int]) -> int:

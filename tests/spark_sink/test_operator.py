@@ -72,6 +72,7 @@ FOREIGN = [None, b"", b"\x00\x00\x00\x00\x07other", b"\xc3\x01\x01\x02\x03\x04\x
 
 
 @pytest.mark.integration
+@pytest.mark.faults
 def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> None:
     """C14, C16, and what becomes of a sink that is killed, stopped, loses its checkpoint and is configured wrongly; one
     sink for all, because what costs is its start."""
