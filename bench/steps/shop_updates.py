@@ -47,16 +47,14 @@ class DialectFeed(NamedTuple):
 
     dialect: Dialect
     messages: Sequence[Message]
-    declared: DeclaredTable
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
     """Updates of one or two columns of a table, as the tool of that dialect writes them."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
-    declared = DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
     learned: dict[str, object] = {}
-    dialect = build(name, Setup("bench", tables=(declared,), lookup=learned.get), options)
+    dialect = build(name, Setup("bench", tables=(declaration(columns),), lookup=learned.get), options)
     messages = []
     for number, raw in enumerate(itertools.chain.from_iterable(map(writer().write, _changes(shape, count)))):
         message = Message(
@@ -73,7 +71,13 @@ def feed(name: str, columns: int, count: int) -> DialectFeed:
             learned[outcome.key] = dialect.learn(outcome.key, outcome.document)
         else:
             messages.append(message)
-    return DialectFeed(dialect, messages, declared)
+    return DialectFeed(dialect, messages)
+
+
+def declaration(columns: int) -> DeclaredTable:
+    """What a source declares of the table, where its messages do not."""
+    shape = _shape(columns)
+    return DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
 
 
 def _shape(columns: int) -> ShopTable:

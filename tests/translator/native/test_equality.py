@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import settings
 
-from bench.steps.shop_updates import feed
+from bench.steps.shop_updates import declaration, feed
 from tests.translator.dialects.case import find_cases, opened
 from tests.translator.native import shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
@@ -93,7 +93,7 @@ def test_both_ways_agree_on_mutants(name: str, tables: tuple[DeclaredTable, ...]
     assert {"shape", "columns"} <= found.keys()
 
 
-ALL_COLUMNS = feed("shareplex", 12, 1).declared
+ALL_COLUMNS = declaration(12)
 PRESETS: dict[str, dict[str, Any]] = {
     "quest": {"preset": "quest"},
     "dts": {"preset": "dts"},
