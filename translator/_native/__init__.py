@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 SWITCH = "CDC_NATIVE"
 """The environment variable that turns it off with `off`."""
 
+SEAM = 1
+"""The number of what is said between Python and the extension; it changes with it, in `src/lib.rs` too."""
+
 _extension: ModuleType | None
 try:
     from translator._native import rows as _extension
@@ -27,17 +30,16 @@ def absence() -> str | None:
     """Return why there is no native path; None where there is one."""
     if os.environ.get(SWITCH) == "off":
         return f"turned off by {SWITCH}"
-    return _missing if _extension is None else None
+    if _extension is None:
+        return _missing
+    return (
+        None
+        if getattr(_extension, "SEAM", None) == SEAM
+        else "built of another state of its source (make setup builds it anew)"
+    )
 
 
 def way() -> str:
     """Return which way translates, for people: the version of the extension, or why the plain way does it alone."""
     reason = absence()
-    return f"native {rows_version()}" if reason is None else f"python ({reason})"
-
-
-def rows_version() -> str:
-    """Return the version of the extension, which must be there."""
-    from translator._native import rows
-
-    return rows.VERSION
+    return f"python ({reason})" if reason or _extension is None else f"native {_extension.VERSION}"

@@ -7,6 +7,7 @@ from translator._native.layout import CanalReading, NativeTable, RecordForm, Sha
 from translator.message import Message
 
 VERSION: str
+SEAM: int
 
 class RowImages:
     key: bytes | None

@@ -16,10 +16,14 @@ mod table;
 
 use pyo3::prelude::*;
 
+/// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
+const SEAM: u32 = 1;
+
 /// The extension module `translator._native.rows`.
 #[pymodule]
 fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+    module.add("SEAM", SEAM)?;
     module.add_class::<event::Taken>()?;
     module.add_class::<event::RowImages>()?;
     module.add_class::<canal::CanalRows>()?;
