@@ -1,5 +1,6 @@
 """After an error the process leaves the group at once, but not with records under way."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -13,20 +14,23 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker
-from tests.translator.service._pipeline import CANAL_ROW
+from translator.codecs.record import Record
+from translator.errors import FatalError
+from translator.service import stopping
+from translator.service.delivery.memory import InMemoryDelivery
+from translator.service.metrics import BatchAccount
 
-# The service with another time until its hard exit.
+# The service whose hard exit comes too late to help.
 SERVICE = """
 import sys
 from translator.commands import main
 from translator.service import stopping
 
-stopping._FATAL_EXIT_SECONDS = int(sys.argv[2])
+stopping._FATAL_EXIT_SECONDS = 3600
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """
 PATIENCE_SECONDS = 180  # a start and an end take four on a quiet machine
-NEVER = 3600
 
 
 class Group:
@@ -54,11 +58,11 @@ class Group:
     def create(self, topic: NewTopic) -> None:
         self.admin.create_topics([topic])[topic.topic].result(30)
 
-    def run(self, exit_seconds: int) -> str:
+    def run(self) -> str:
         """The text of its log, once it has ended after an error."""
         config, log = self._folder / "translator.yaml", self._folder / "log"
         config.write_text(yaml.safe_dump(self.settings))
-        command = [sys.executable, "-c", SERVICE, config, str(exit_seconds)]
+        command = [sys.executable, "-c", SERVICE, config]
         with log.open("wb") as output:
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
@@ -91,7 +95,7 @@ def test_it_leaves_the_group(
         if committed is not None:
             place = TopicPartition(group.place.topic, 0, committed)
             reader.commit(offsets=[place], asynchronous=False)
-        lines = group.run(NEVER).splitlines()
+        lines = group.run().splitlines()
         last = [found for line in lines if (found := json.loads(line))["level"] == "critical"][-1]
         assert ("stopping", True) == (last["event"], said in last["error"])
         assert 0 == group.members
@@ -101,11 +105,41 @@ def test_it_leaves_the_group(
         reader.close()
 
 
-def test_it_does_not_leave_with_records_under_way(tmp_path: Path, broker: Broker, free_port: int) -> None:
+class App:
+    """The part of the app that is told of an error. Whether a real one leaves the group is the test above."""
+
+    def __init__(self) -> None:
+        self.ending = False
+        self.crashed: list[BaseException] = []
+        self.watchdog = self
+        self.turn = asyncio.Event()
+
+    def retire(self, seconds: float) -> None:
+        assert seconds > 0
+
+    async def crash(self, error: BaseException) -> None:
+        self.crashed.append(error)
+        self.turn.set()
+
+
+@pytest.mark.parametrize("under_way", [True, False])
+def test_it_does_not_leave_with_records_under_way(monkeypatch: pytest.MonkeyPatch, under_way: bool) -> None:
     """They might be stored behind what the next owner of the partition writes, so its place in the group is kept."""
-    group = Group(broker, tmp_path, free_port, json.dumps(CANAL_ROW).encode())
-    # A record for this topic is never acknowledged: it wants two replicas, and there is one.
-    group.create(NewTopic(group.name, 4, 1, config={"min.insync.replicas": "2"}))
-    group.settings["timing"] |= {"delivery": 10, "rebalance": 20}
-    assert "delivery failed for a batch" in group.run(exit_seconds=1)
-    assert 1 == group.members
+    hard: list[float] = []
+    monkeypatch.setattr(stopping, "exit_within", hard.append)
+
+    async def scenario() -> list[BaseException]:
+        app, delivery = App(), InMemoryDelivery(lambda account: None)
+        if under_way:
+            delivery.withhold("out")
+        batch = delivery.begin(BatchAccount("s", "raw", 0, records=1), lambda: None)
+        await batch.send("out", 0, [Record(b"key", b"value", [])])
+        stopping.FailStop(app, delivery).stop_work(FatalError("an error"))  # type: ignore[arg-type]
+        if not under_way:
+            await app.turn.wait()
+        await asyncio.sleep(0)
+        assert app.ending
+        return app.crashed
+
+    assert [type(error) for error in asyncio.run(scenario())] == ([] if under_way else [FatalError])
+    assert len(hard) == 1

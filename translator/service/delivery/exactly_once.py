@@ -43,6 +43,10 @@ _OVERSTAY_SECONDS = 2.0
 # Below the time that a dying process has (stopping._FATAL_EXIT_SECONDS). What is not aborted, the broker aborts later.
 _ABORT_SECONDS = 5.0
 
+# librdkafka drops what is queued when a record of the transaction fails, and may report these first. The transaction
+# cannot be committed then, whatever is made of the reports.
+_DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
+
 _OVERSTAYED = (
     "transaction failed: librdkafka has not come back within the time that it was given (timing.delivery): it waits "
     "for a coordinator that is gone; the next start asks for the new one"
@@ -195,8 +199,8 @@ class ExactlyOnceDelivery:
         return True
 
     def report(self, error: KafkaError | None, message: Any) -> None:
-        """Take the report of one record."""
-        if error is not None:
+        """Take the report of one record. One that was dropped was so for another, whose report names the cause."""
+        if error is not None and error.code() not in _DROPPED:
             self._writer.fail(FatalError(f"delivery failed: {write_failure(message.topic(), error)}"))
 
     async def confirm(self, topic: str, record: Record) -> None:
