@@ -157,9 +157,8 @@ def _steps(result: BenchResult) -> Iterator[str]:
         rows.append([name, *(f"{figure:.1f}" for figure in figures), f"{_cpu(whole):.1f}" if whole else ""])
     yield (
         "### Where the time goes\n\nMicroseconds of processor time a message, in one process with delivery in memory; "
-        "the last column is the service's of the tables above, with Faust and Kafka's clients. The steps and the "
-        "pipeline are Python's, also where the service takes the native path; a step is the difference of two "
-        "measurements, whose errors meet in it."
+        "the last column is the service's of the tables above, with Faust and Kafka's clients. The steps are Python's; "
+        "each is the difference of two measurements, whose errors meet in it. The pipeline goes the translator's way."
     )
     yield table(head, rows)
 

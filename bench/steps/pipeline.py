@@ -26,6 +26,7 @@ from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.settings import Output, Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import RUN, Events, Translator
 
 COLUMNS = 12
@@ -71,6 +72,7 @@ class MemoryPipeline:
         canonical, letters, schemas, metadata = (OutputTopic(name, _PARTITIONS, _MAX_BYTES) for name in topics)
         outputs = Outputs(events=(EventOutput(AvroCodec(), canonical),), schemas=schemas, metadata=metadata)
         source = Source(name="bench", dialect=self.dialect.name, topics=("raw",))
+        path = native_path(self.translator, AvroCodec(), _MAX_BYTES)
         return Pipeline(
             {"raw": Route(self.translator, "dGhlLXRvcGljLWlkLS0tLQ")},
             Target(outputs=outputs, dead_letters=letters, version="0"),
@@ -78,6 +80,7 @@ class MemoryPipeline:
             self._delivery,
             Contradictions([source]),
             MetadataWaiter(self._catalog, 0.0, None, lambda text: None),
+            native={"bench": path} if isinstance(path, NativePath) else None,
         )
 
     def batches(self, messages: Sequence[RawMessage]) -> list[RawBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from translator._native.layout import NativeGuard, TakenMessage
+from translator._native.layout import TakenMessage
 from translator.errors import ContradictionError
 from translator.message import Dialect, Finding, Guard, Guarded, Message
 from translator.translation.dead_letter import DeadLetter
@@ -44,8 +44,12 @@ class Guards:
             ContradictionError: nothing of the message may be written, nor of any after it.
         """
         guard = self._guard_of(message)
-        if isinstance(guard, NativeGuard):
-            self._tell(guard.inspect_taken(message, taken))
+        if guard is None:
+            return
+        # Asked by the name: what a protocol asks of an instance takes 20 us, and this runs for every message.
+        inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
+        if inspect is not None:
+            self._tell(inspect(message, taken))
 
     def _guard_of(self, message: Message) -> Guard | None:
         place = message.topic, message.partition
