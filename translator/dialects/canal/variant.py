@@ -60,8 +60,8 @@ class EraSpan(Struct, frozen=True):
     era: Era
 
 
-_ALWAYS = (-(2**63), 2**63 - 1)
-"""The bounds of an era that has none: also of messages without `ts`."""
+_EARLIEST, _LATEST = -(2**63), 2**63 - 1
+"""The bounds of a span that has none. One with neither is also of messages without `ts`."""
 
 EraOf: TypeAlias = Callable[[int | None], Era]
 """From the `ts` of a message (milliseconds), None where it has none."""
@@ -75,46 +75,47 @@ _NEAR = "its ts is missing or too near to the restart to tell which is which"
 _AUTO = "one message cannot tell which is which: declare the writer in place of profile auto"
 
 
-def era_of(options: Options) -> partial[Era]:
-    """The rule that the options declare, for messages without a mark: an `EraOf`."""
-    legacy = _LEGACY[options.legacy_update_direction]
-    instance = options.instance
-    if options.profile == "auto":
-        return partial(_always, Era("oss", "inferred", None, _AUTO))
-    if not PROFILES[options.profile].alibaba:
-        return partial(_always, Era(options.profile, "declared", "after"))
-    if options.profile == "dts_legacy":
-        return partial(_always, legacy)
-    if instance is None or instance.created >= FORM_CHANGED:
-        return partial(_always, _CURRENT)
-    # Only the first restart changes the form; later ones change nothing.
-    switches = [restart for restart in instance.restarted if restart >= FORM_CHANGED]
-    if not switches:
-        return partial(_always, legacy)
-    tolerance = options.restart_tolerance // timedelta(milliseconds=1)
-    return partial(_around, legacy, _milliseconds(min(switches)), tolerance)
+def era_of(options: Options) -> EraOf:
+    """The rule that the options declare, for messages without a mark."""
+    return partial(_in_spans, era_spans(options))
 
 
 def era_spans(options: Options) -> tuple[EraSpan, ...]:
-    """The spans in which the rule of `era_of` gives one era; between them it depends on the message."""
-    rule = era_of(options)
-    if rule.func is _always:
-        return (EraSpan(*_ALWAYS, *rule.args),)
-    legacy, switch, tolerance = rule.args
-    earliest, latest = _ALWAYS
-    return EraSpan(earliest, switch - tolerance - 1, legacy), EraSpan(switch + tolerance + 1, latest, _CURRENT)
+    """The spans of time in which the options alone tell the era: one, or one on each side of a restart."""
+    legacy = _LEGACY[options.legacy_update_direction]
+    instance = options.instance
+    if options.profile == "auto":
+        return _always(Era("oss", "inferred", None, _AUTO))
+    if not PROFILES[options.profile].alibaba:
+        return _always(Era(options.profile, "declared", "after"))
+    if options.profile == "dts_legacy":
+        return _always(legacy)
+    if instance is None or instance.created >= FORM_CHANGED:
+        return _always(_CURRENT)
+    # Only the first restart changes the form; later ones change nothing.
+    switches = [restart for restart in instance.restarted if restart >= FORM_CHANGED]
+    if not switches:
+        return _always(legacy)
+    switch, tolerance = _milliseconds(min(switches)), options.restart_tolerance // timedelta(milliseconds=1)
+    return (
+        EraSpan(_EARLIEST, switch - tolerance - 1, legacy),
+        EraSpan(switch + tolerance + 1, _LATEST, _CURRENT),
+    )
 
 
-def _always(era: Era, ts: int | None) -> Era:
-    return era
+def _always(era: Era) -> tuple[EraSpan, ...]:
+    return (EraSpan(_EARLIEST, _LATEST, era),)
 
 
-def _around(legacy: Era, switch: int, tolerance: int, ts: int | None) -> Era:
-    if ts is None or abs(ts - switch) <= tolerance:
+def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
+    before, since = spans[0], spans[-1]
+    if before is since:
+        return before.era
+    if ts is None or before.high < ts < since.low:
         # Where both forms read alike (`old_is_before`), nearness takes nothing away.
-        alike = legacy.data_is == "after"
+        alike = before.era.data_is == "after"
         return Era("dts", "inferred", "after" if alike else None, None if alike else _NEAR, alibaba=True)
-    return legacy if ts < switch else _CURRENT
+    return before.era if ts <= before.high else since.era
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
