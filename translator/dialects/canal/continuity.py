@@ -104,8 +104,9 @@ class ContinuityGuard:
             elif change.op == "u" and change.row == 0:
                 # The shape of a message is that of all its rows: after the first, `old` may list unchanged columns.
                 undecided = all(map(_has_two_images, changes[n : n + change.rows]))
-            if undecided and change.op == "u" and change.before() != change.after():
-                findings.append(self._undecided(message, change))
+            images = (change.before(), change.after()) if undecided and change.op == "u" else None
+            if images is not None and images[0] != images[1]:
+                findings.append(self._undecided(message, change, *images))
             else:
                 findings.append(self._decided(message, change))
         return [finding for finding in findings if finding is not None]
@@ -116,8 +117,7 @@ class ContinuityGuard:
 
     # -- updates that could be read either way
 
-    def _undecided(self, message: Message, change: RowEvidence) -> Finding | None:
-        x, y = change.before(), change.after()
+    def _undecided(self, message: Message, change: RowEvidence, x: int | None, y: int | None) -> Finding | None:
         reading = _DATA_BEFORE if swapped(change) else _DATA_AFTER
         key, key_before = change.key(), change.key_before()
         unconfirmed = self._unconfirmed[reading]
