@@ -1,0 +1,10 @@
+"""The native path beside the plain way."""
+
+import pytest
+
+from translator import _native
+
+needs_extension = pytest.mark.skipif(
+    _native.absence() is not None,
+    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
+)

@@ -7,15 +7,13 @@ from hypothesis import strategies as st
 
 from bench.steps.shop_updates import feed
 from tests.sizes import examples
+from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import agree, opened_path
 from translator import _native
 from translator.dialects import build
 from translator.message import Message, Setup
 
-pytestmark = pytest.mark.skipif(
-    _native.absence() is not None,
-    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
-)
+pytestmark = needs_extension
 
 TYPES = (
     *("tinyint", "tinyint unsigned", "smallint", "mediumint", "mediumint unsigned", "int", "int unsigned", "bigint"),

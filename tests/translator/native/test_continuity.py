@@ -3,7 +3,6 @@
 from collections import Counter
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,16 +10,13 @@ from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY
 from tests.sizes import examples
 from tests.translator.dialects.canal.history import RIGHT, History, histories, messages, sent, swapped
 from tests.translator.dialects.canal.messages import canal
+from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import opened_path
-from translator import _native
 from translator.errors import ContradictionError
 from translator.message import Message
 from translator.translation.partition_guards import Guards
 
-pytestmark = pytest.mark.skipif(
-    _native.absence() is not None,
-    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
-)
+pytestmark = needs_extension
 
 FORMS = {"changed": DTS, "current": DTS_FULL, "legacy": DTS_LEGACY}
 PROFILES = ("dts", "dts_legacy", "oss")

@@ -11,9 +11,8 @@ from hypothesis import settings
 
 from bench.steps.shop_updates import declaration, feed
 from tests.translator.dialects.case import find_cases, opened
-from tests.translator.native import shareplex_mutants
+from tests.translator.native import needs_extension, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
-from translator import _native
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
 from translator.dialects import build
@@ -21,10 +20,7 @@ from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import Events, Translator
 
-pytestmark = pytest.mark.skipif(
-    _native.absence() is not None,
-    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
-)
+pytestmark = needs_extension
 
 REASONS = {"shape", "spelling", "layout", "columns", "cell", "key", "size"}
 ROOMY = 1_000_000

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from bench.steps.shop_updates import feed
+from tests.translator.native import needs_extension
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record
-from translator import _native
 from translator.codecs.avro import AvroCodec
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
@@ -30,10 +30,7 @@ from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import Translator
 
-pytestmark = pytest.mark.skipif(
-    _native.absence() is not None,
-    reason=f"the extension is not there ({_native.absence()}); cargo builds it: python -m dev.native",
-)
+pytestmark = needs_extension
 
 TOPICS = {name: OutputTopic(name, 1, ROOMY) for name in ("out", "schemas", "metadata", "letters")}
 OUTPUTS = Outputs((EventOutput(AvroCodec(), TOPICS["out"]),), TOPICS["schemas"], TOPICS["metadata"])
