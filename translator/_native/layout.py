@@ -88,9 +88,6 @@ class NativeLayout(Struct, frozen=True):
     undeclared: LayoutColumn | None = None
     """Stands for all columns where none are known."""
 
-    zone_note: str = ""
-    """The note of a time whose zone was assumed."""
-
 
 class NativeColumn(Struct, frozen=True):
     """As the extension takes it: the name as JSON and as Avro."""
@@ -133,7 +130,6 @@ class NativeTable(Struct, frozen=True):
     """As JSON; also where no columns are known."""
 
     undeclared: NativeColumn | None
-    zone_note: bytes
     key_kind: bytes
     record_key: bytes
     """The record key up to the row's own key."""
@@ -208,6 +204,15 @@ class RecordForm(Struct, frozen=True):
     """Makes a canonical value, as JSON, of a cell as JSON and its converter."""
 
     table: Callable[[NativeLayout], NativeTable]
+
+    def compiler(self, layout_of: Callable[..., NativeLayout | None]) -> Callable[..., NativeTable | None]:
+        """Return what makes a table of the bytes that describe it in a message."""
+
+        def compile_table(*described: bytes) -> NativeTable | None:
+            layout = layout_of(*described)
+            return None if layout is None else self.table(layout)
+
+        return compile_table
 
 
 class NativeRows(Protocol):

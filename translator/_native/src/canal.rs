@@ -123,12 +123,10 @@ impl CanalRows {
         messages: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
         let place = self.form.place(topic, partition, topic_id);
-        run::take(py, messages, self.options.value_bytes, |raw| {
-            let mut scratch = std::mem::take(&mut self.scratch);
-            let taken = self.translated(py, &place, raw, &mut scratch);
-            self.scratch = scratch;
-            taken
-        })
+        let (mut scratch, value_bytes) = (std::mem::take(&mut self.scratch), self.options.value_bytes);
+        let taken = run::take(py, messages, value_bytes, |raw| self.translated(py, &place, raw, &mut scratch));
+        self.scratch = scratch;
+        taken
     }
 }
 
@@ -183,12 +181,13 @@ impl CanalRows {
                     return Err(Reason::Shape);
                 }
             }
-            let key = key_of(table, images)?;
+            let key = key_of(&table.key_names, |at| Some(images.value(table.key[at])))?;
             let row = described(table, operation, images, key.as_deref(), kind == DELETE, index);
             let record = self.form.record(py, place, &head, operation, &row)?;
             records.append(record).map_err(|_| Reason::Panic)?;
             if self.options.keeps_images {
-                kept.append(RowImages::new(py, table, images, kind == DELETE)?).map_err(|_| Reason::Panic)?;
+                let images = RowImages::new(py, table, images, key.as_deref(), kind == DELETE);
+                kept.append(images).map_err(|_| Reason::Panic)?;
             }
         }
         Ok(Taken::new(py, operation, &head, records.unbind(), kept.unbind()))

@@ -51,18 +51,17 @@ pub struct RowImages {
 
 impl RowImages {
     /// Those of one row.
-    pub fn new(py: Python<'_>, table: &Table, images: &Images, is_delete: bool) -> Read<Self> {
-        let bytes = |json: Vec<u8>| PyBytes::new(py, &json).unbind();
-        let row = bytes(sorted(table, |index| &images.row[images.spans[index].0..images.spans[index].1]));
+    pub fn new(py: Python<'_>, table: &Table, images: &Images, key: Option<&[u8]>, is_delete: bool) -> Self {
+        let bytes = |json: &[u8]| PyBytes::new(py, json).unbind();
+        let row = bytes(&sorted(table, |index| images.value(index)));
         let before = (images.has_before != Before::Absent).then(|| {
-            bytes(sorted(table, |index| match images.before_spans[index] {
+            bytes(&sorted(table, |index| match images.before_spans[index] {
                 Some((start, end)) => &images.before[start..end],
-                None => &images.row[images.spans[index].0..images.spans[index].1],
+                None => images.value(index),
             }))
         });
         let (before, after) = if is_delete { (Some(row), None) } else { (before, Some(row)) };
-        let key = key_of(table, images)?.map(bytes);
-        Ok(Self { key, before, after, whole: images.has_before == Before::Whole })
+        Self { key: key.map(bytes), before, after, whole: images.has_before == Before::Whole }
     }
 }
 
@@ -162,6 +161,14 @@ pub struct Images {
     pub changed_count: i64,
     /// The form of the image before.
     pub has_before: Before,
+}
+
+impl Images {
+    /// The value of a column in `row`, as JSON.
+    pub fn value(&self, column: usize) -> &[u8] {
+        let (start, end) = self.spans[column];
+        &self.row[start..end]
+    }
 }
 
 /// The image before the change.
@@ -292,20 +299,18 @@ impl Form {
     }
 }
 
-/// The key of a row as JSON; None where its table has no key. A key with NULL is not taken.
-pub fn key_of(table: &Table, images: &Images) -> Read<Option<Vec<u8>>> {
-    if table.key.is_empty() {
+/// The key of a row as JSON, of these columns, of which the values are asked for; None where its table has no key.
+///
+/// A key with NULL, or of which a column is not there, is not taken.
+pub fn key_of<'a>(names: &[Vec<u8>], value_at: impl Fn(usize) -> Option<&'a [u8]>) -> Read<Option<Vec<u8>>> {
+    if names.is_empty() {
         return Ok(None);
     }
     let mut key = Vec::with_capacity(64);
-    for (position, index) in table.key.iter().enumerate() {
-        let (start, end) = images.spans[*index];
-        let value = &images.row[start..end];
-        if value == b"null" {
-            return Err(Reason::Key);
-        }
-        key.push(if position == 0 { b'{' } else { b',' });
-        key.extend_from_slice(&table.columns[*index].quoted);
+    for (at, name) in names.iter().enumerate() {
+        let value = value_at(at).filter(|value| *value != b"null").ok_or(Reason::Key)?;
+        key.push(if at == 0 { b'{' } else { b',' });
+        key.extend_from_slice(name);
         key.push(b':');
         key.extend_from_slice(value);
     }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::avro;
-use crate::event::{Form, Head, Place, Row, Taken, STATE_MERGED, STATE_NONE};
+use crate::event::{key_of, Form, Head, Place, Row, Taken, STATE_MERGED, STATE_NONE};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner, Token};
@@ -79,6 +79,8 @@ struct Scratch {
 struct Image {
     json: Vec<u8>,
     values: Vec<(usize, usize)>,
+    /// Of each declared column, whether it is there.
+    named: Vec<bool>,
 }
 
 impl Image {
@@ -130,12 +132,10 @@ impl SharePlexRows {
         messages: &Bound<'py, PyList>,
     ) -> PyResult<Bound<'py, PyList>> {
         let place = self.form.place(topic, partition, topic_id);
-        run::take(py, messages, self.options.value_bytes, |raw| {
-            let mut scratch = std::mem::take(&mut self.scratch);
-            let taken = self.translated(py, &place, raw, &mut scratch);
-            self.scratch = scratch;
-            taken
-        })
+        let (mut scratch, value_bytes) = (std::mem::take(&mut self.scratch), self.options.value_bytes);
+        let taken = run::take(py, messages, value_bytes, |raw| self.translated(py, &place, raw, &mut scratch));
+        self.scratch = scratch;
+        taken
     }
 }
 
@@ -151,7 +151,7 @@ impl SharePlexRows {
         if data.len().max(key.len()) > self.options.columns {
             return Err(Reason::Size);
         }
-        let (commit_us, capture_us, zone_assumed, ext) = self.told(py, &meta)?;
+        let (commit_us, capture_us, zone_note, ext) = self.told(py, &meta)?;
         let scn = meta.scn.map(|scn| self.scn(scn)).transpose()?;
         let tx = transaction(&meta)?;
         name.clear();
@@ -166,8 +166,8 @@ impl SharePlexRows {
         let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
         writer.image(data, data_image)?;
         let mut notes = Notes::default();
-        if zone_assumed {
-            notes.add(&table.zone_note);
+        if let Some(note) = &zone_note {
+            notes.add(note.as_bytes());
         }
         let head = Head {
             offset: raw.offset,
@@ -195,12 +195,12 @@ impl SharePlexRows {
         match kind {
             INSERT => {
                 writer.complete(data, data_image, &mut notes);
-                row_key = key_of(&table.key_names, |wanted| value_of(wanted, data, data_image, value))?;
+                row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
                 row.after = Some(&data_image.json);
                 row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, value) };
             }
             DELETE => {
-                row_key = key_of(&table.key_names, |wanted| value_of(wanted, data, data_image, value))?;
+                row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
                 row.before = Some(&data_image.json);
                 row.before_state = state(table, data, value);
             }
@@ -236,7 +236,7 @@ impl SharePlexRows {
                         }
                     }
                 }
-                row_key = key_of(names, |wanted| value_of(wanted, key, key_image, value))?;
+                row_key = key_of(names, |at| value_of(&names[at], key, key_image, value))?;
                 let columns = writer.merge(data, data_image, key, key_image, merged);
                 row.before = Some(&key_image.json);
                 row.before_state = state_of(table, names, key, value);
@@ -258,10 +258,10 @@ impl SharePlexRows {
         Ok(Taken::new(py, operation, &head, records.unbind(), PyList::empty(py).unbind()))
     }
 
-    /// The times of a message in microseconds, whether their zone was assumed, and what is kept beside the row, in Avro.
+    /// The times of a message in microseconds, the note of their zone, and what is kept beside the row, in Avro.
     #[allow(clippy::type_complexity)] // told apart by the one caller
-    fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, bool, Vec<u8>)> {
-        let (mut kept, mut count, mut assumed) = (Vec::new(), 0, false);
+    fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, Option<String>, Vec<u8>)> {
+        let (mut kept, mut count, mut zone_note) = (Vec::new(), 0, None);
         let mut keep = |name: &[u8], text: &[u8]| {
             avro::text(&mut kept, name);
             avro::text(&mut kept, text);
@@ -271,7 +271,7 @@ impl SharePlexRows {
         for (index, (name, sent)) in [(&b"time"[..], meta.time), (b"posttime", meta.posttime)].into_iter().enumerate() {
             let Some(quoted) = sent else { continue };
             let instant = self.instant(py, quoted)?;
-            assumed |= instant.zone_note.is_some();
+            zone_note = zone_note.or(instant.zone_note);
             if !instant.exact {
                 keep(name, &quoted[1..quoted.len() - 1]);
             }
@@ -289,7 +289,7 @@ impl SharePlexRows {
             ext.push(avro::SOME);
             avro::block(&mut ext, count, &kept);
         }
-        Ok((micros[0], micros[1], assumed, ext))
+        Ok((micros[0], micros[1], zone_note, ext))
     }
 
     /// The reading of a time; one that a zone has twice or never is left to the plain way.
@@ -553,23 +553,6 @@ fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
     Ok(one != other)
 }
 
-/// The key of a row as JSON; None where its table has no key. One with NULL, or of which a column lacks, is not taken.
-fn key_of<'a>(names: &[Vec<u8>], value_of: impl Fn(&[u8]) -> Option<&'a [u8]>) -> Read<Option<Vec<u8>>> {
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let mut key = Vec::with_capacity(64);
-    for name in names {
-        let value = value_of(name).filter(|value| *value != b"null").ok_or(Reason::Key)?;
-        key.push(if key.is_empty() { b'{' } else { b',' });
-        key.extend_from_slice(name);
-        key.push(b':');
-        key.extend_from_slice(value);
-    }
-    key.push(b'}');
-    Ok(Some(key))
-}
-
 /// The state of an image, in Avro, of which the key columns are these.
 fn state_of(table: &Table, key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> &'static [u8] {
     if table.is_declared && cells.len() == table.columns.len() {
@@ -624,11 +607,14 @@ impl CellWriter<'_> {
     fn image(&self, cells: &[Cell], image: &mut Image) -> Read<()> {
         image.json.clear();
         image.values.clear();
+        image.named.clear();
+        image.named.resize(self.table.columns.len(), false);
         let mut expected = 0;
         for cell in cells {
             let reader = if self.table.is_declared {
                 let index = self.table.column_of(cell, self.value, expected)?;
                 expected = index + 1;
+                image.named[index] = true;
                 &self.table.columns[index].reader
             } else {
                 self.table.undeclared.as_ref().ok_or(Reason::Columns)?
@@ -651,9 +637,8 @@ impl CellWriter<'_> {
         }
         let mut omitted = false;
         image.json.pop();
-        for column in &self.table.columns {
-            let is_value = !self.table.key_names.contains(&column.quoted);
-            if is_value && position(&column.quoted, cells, self.value).is_none() {
+        for (column, is_named) in self.table.columns.iter().zip(&image.named) {
+            if !is_named && !self.table.key_names.contains(&column.quoted) {
                 omitted = true;
                 image.json.push(b',');
                 image.json.extend_from_slice(&column.quoted);

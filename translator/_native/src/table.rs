@@ -69,8 +69,6 @@ pub struct Table {
     pub is_declared: bool,
     /// The reader of cells where no columns are known.
     pub undeclared: Option<Reader>,
-    /// The note of a time whose zone was assumed.
-    pub zone_note: Vec<u8>,
     /// In Avro, of a row that has a key.
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
@@ -94,7 +92,6 @@ struct PythonTable {
     key: Vec<usize>,
     key_names: Vec<Vec<u8>>,
     undeclared: Option<PythonColumn>,
-    zone_note: Vec<u8>,
     key_kind: Vec<u8>,
     record_key: Vec<u8>,
     operations: Vec<Vec<Option<Operation>>>,
@@ -114,7 +111,6 @@ impl Table {
             key_names: table.key_names,
             is_declared: undeclared.is_none(),
             undeclared,
-            zone_note: table.zone_note,
             sorted: table.sorted,
             key: table.key,
             key_kind: table.key_kind,

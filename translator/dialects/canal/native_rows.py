@@ -17,7 +17,6 @@ from translator._native.layout import (
     NativeEra,
     NativeLayout,
     NativeReader,
-    NativeTable,
     RecordForm,
 )
 from translator.dialects.canal import layout as plain
@@ -72,11 +71,7 @@ class CanalNativeRows:
         """Return the reader of the extension, which must be there."""
         from translator._native import rows
 
-        def compile_table(*described: bytes) -> NativeTable | None:
-            layout = self.layout(*described)
-            return None if layout is None else form.table(layout)
-
-        return rows.CanalRows(self._reading, form, compile_table)
+        return rows.CanalRows(self._reading, form, form.compiler(self.layout))
 
     def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
         """Return the layout for the bytes that describe a table in a message; None is left to the plain way.

@@ -98,8 +98,7 @@ class QuickReader:
         self._columns = limits.columns if limits.json_depth >= DEPTH and limits.rows else 0
         self._table = table
         self._writer = writer
-        words = {**_WORDS, **rules.operations}
-        self._builders = {word: _BUILDERS[meaning] for word, meaning in words.items() if meaning in _BUILDERS}
+        self._builders = {word: _BUILDERS[meaning] for word, meaning in row_words(rules).items()}
 
     def read(self, value: bytes) -> RowChange | None:
         """The change of a message; None when the plain way must read it."""
@@ -162,6 +161,11 @@ _BUILDERS: Mapping[str, _Builder] = {
 }
 _WORDS: Mapping[str, str] = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
 """Of the many spellings of the documented words those as documented."""
+
+
+def row_words(rules: SharePlexRules) -> dict[str, str]:
+    """The words for operations on a row that are read in a faster way, as they are spelled, with the operation."""
+    return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _BUILDERS}
 
 
 def _is_whole(value: bytes, body: _Body) -> bool:

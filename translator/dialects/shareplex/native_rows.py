@@ -11,10 +11,10 @@ from translator._native.layout import (
     LayoutOperation,
     NativeLayout,
     NativeReader,
-    NativeTable,
     RecordForm,
     SharePlexReading,
 )
+from translator.dialects.shareplex.fast_path import row_words
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table
 from translator.dialects.shareplex.options import SharePlexRules
@@ -25,9 +25,6 @@ from translator.values.native_kinds import native_kind
 
 _OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
 """The operations that are taken, in the order of the extension, with their letters."""
-
-_WORDS = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
-"""The documented words that are taken as they are."""
 
 
 class SharePlexNativeRows:
@@ -44,11 +41,9 @@ class SharePlexNativeRows:
         self._instants = instants
         self._table = table
         self._writer = writer
-        self._zone_note = rules.zone_note
         numbers = {operation: number for number, operation in enumerate(_OPERATIONS)}
-        words = {**_WORDS, **rules.operations}
         self._reading = SharePlexReading(
-            {msgspec.json.encode(word): numbers[meaning] for word, meaning in words.items() if meaning in numbers},
+            {msgspec.json.encode(word): numbers[meaning] for word, meaning in row_words(rules).items()},
             rules.decimal_scn,
             rules.key_is_key,
             limits.value_bytes,
@@ -59,11 +54,7 @@ class SharePlexNativeRows:
         """Return the reader of the extension, which must be there."""
         from translator._native import rows
 
-        def compile_table(table: bytes, host: bytes) -> NativeTable | None:
-            layout = self.layout(table, host)
-            return None if layout is None else form.table(layout)
-
-        return rows.SharePlexRows(self._reading, form, compile_table, self._instants.of)
+        return rows.SharePlexRows(self._reading, form, form.compiler(self.layout), self._instants.of)
 
     def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
         """Return the layout of a table by its name, of messages from a host, both as JSON; no host is no text.
@@ -87,7 +78,6 @@ class SharePlexNativeRows:
             found.schema,
             (tuple(LayoutOperation(op, writer, with_schema=True, notes=()) for op in _OPERATIONS.values()),),
             None if columns else _column("", "unknown"),
-            self._zone_note,
         )
 
 
