@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import groupby
+from typing import TypeGuard
 
 import structlog
 from msgspec import Struct
@@ -148,9 +149,7 @@ class Pipeline:
 
     def _plainly(self, context: MessageContext, resolved: Resolved) -> Translation | Learned | Needs:
         """Return the translation of a message by the plain way: holds want to know its tables."""
-        if isinstance(resolved, (Translation, Learned, Needs)):
-            return resolved
-        return self._resolver.resolve(context.translator, context.message)
+        return resolved if _is_plain(resolved) else self._resolver.resolve(context.translator, context.message)
 
     async def _write_taken(
         self,
@@ -163,19 +162,27 @@ class Pipeline:
         """Write what the native path made of messages, and count them.
 
         Raises:
-            ContradictionError: nothing of any of them is written.
+            ContradictionError: those before the contrary one are written, as `_process_message` would have done.
         """
         guards = self._guards[messages[0].topic]
-        try:
-            for message, found in zip(messages, taken, strict=True):
+        contradiction = None
+        for number, (message, found) in enumerate(zip(messages, taken, strict=True)):
+            try:
                 guards.inspect_taken(message, found)
-        except ContradictionError as error:
-            await self._mark(translator, error)
-            raise
+            except ContradictionError as error:
+                contradiction, messages, taken = error, messages[:number], taken[:number]
+                break
+        if taken:
+            await self._write_records(batch, place, messages[-1].offset, taken)
+        if contradiction is not None:
+            await self._mark(translator, contradiction)
+            raise contradiction
+
+    async def _write_records(self, batch: Batch, place: int, last: int, taken: Sequence[TakenMessage]) -> None:
         account, to = batch.account, self._target.outputs.events[0].to
         records = [record for found in taken for record in found.records]
         await batch.send(to.topic, place % to.partitions, records)
-        await batch.end_message(messages[-1].offset, len(taken))
+        await batch.end_message(last, len(taken))
         for found in taken:
             account.changes[found.operation.counted] += len(found.records)
             if found.ts_commit_us is not None:
@@ -298,5 +305,5 @@ class Pipeline:
             account.written[to.topic] += len(records)
 
 
-def _is_plain(resolved: Resolved) -> bool:
+def _is_plain(resolved: Resolved) -> TypeGuard[Translation | Learned | Needs]:
     return isinstance(resolved, (Translation, Learned, Needs))

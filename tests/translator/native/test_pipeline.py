@@ -5,11 +5,14 @@ import json
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from random import Random
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from bench.steps.shop_updates import feed
+from dev.writers.canal import DTS_FULL, DTS_LEGACY
+from tests.translator.dialects.canal.history import History, messages, sent
 from tests.translator.native import needs_extension
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
@@ -17,13 +20,14 @@ from tests.translator.service._pipeline import Record
 from translator.codecs.avro import AvroCodec
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
-from translator.errors import ErrorCode, FatalError
+from translator.errors import ContradictionError, ErrorCode, FatalError
 from translator.message import Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
+from translator.settings import Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -39,8 +43,8 @@ OUTPUTS = Outputs((EventOutput(AvroCodec(), TOPICS["out"]),), TOPICS["schemas"],
 class Run:
     """A pipeline over a delivery in memory, and all that it left behind."""
 
-    def __init__(self, *, native: bool, holds: Iterable[ErrorCode] = ()) -> None:
-        self.translator = Translator("src", build("canal", Setup("src"), {}), Limits())
+    def __init__(self, *, native: bool, holds: Iterable[ErrorCode] = (), **options: Any) -> None:
+        self.translator = Translator("src", build("canal", Setup("src"), options), Limits())
         path = native_path(self.translator, AvroCodec(), ROOMY)
         assert isinstance(path, NativePath)
         catalog = MetadataCatalog()
@@ -51,7 +55,7 @@ class Run:
             Target(OUTPUTS, TOPICS["letters"], "0", holds=frozenset(holds)),
             catalog,
             self.delivery,
-            Contradictions(()),
+            Contradictions([Source(name="src", dialect="canal", topics=("raw",), options=options)]),
             MetadataWaiter(catalog, 1.0, None, print),
             native={"src": path} if native else None,
         )
@@ -101,6 +105,26 @@ def test_batches_leave_the_same_behind(seed: int, holds: tuple[ErrorCode, ...]) 
     assert native.left == plain.left
     assert native.taken > 0 or holds  # which may hold the table from the first message on
     assert plain.taken == 0
+
+
+@pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
+def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
+    """Wherever it lies in a run; the mark for other processes is there with both."""
+    history = History()
+    history.new(1, 0)
+    for value in range(1, 80):
+        history.update(1, a=value)
+    forms = [DTS_LEGACY if n > wrong_at else DTS_FULL for n in range(len(history.changes))]
+    topic = messages(sent(zip(history.changes, forms, [None] * len(forms), strict=True)))
+    left = []
+    for native in (True, False):
+        run = Run(native=native, profile="dts")
+        with pytest.raises(ContradictionError):
+            run.of([message.value for message in topic])
+        left.append(run.left)
+    assert left[0] == left[1]
+    assert len(run.delivery.written("out", 0)) > wrong_at
+    assert len(run.delivery.written("metadata", 0)) == 1
 
 
 def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() -> None:
