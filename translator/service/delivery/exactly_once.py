@@ -33,8 +33,13 @@ from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 from translator.settings import Bounds
 
-TRANSACTION_SECONDS = 0.2
-"""The time for which a transaction takes records, unless so much is in flight that reading waits for its end."""
+TRANSACTION_SECONDS = 0.08
+"""The time for which a transaction takes records, unless so much is in flight that reading waits for its end.
+
+It is the delay of readers. Below it the marks of transactions cost more than the time is worth.
+"""
+_LONGEST_SECONDS = 0.2
+_OPEN_BY_END = 4
 
 # A commit waits for records, too: whose topic cannot be written is to be said by their own reports, which come first.
 _MORE_SECONDS = 5.0
@@ -51,6 +56,14 @@ _OVERSTAYED = (
     "transaction failed: librdkafka has not come back within the time that it was given (timing.delivery): it waits "
     "for a coordinator that is gone; the next start asks for the new one"
 )
+
+
+def open_seconds(end_seconds: float) -> float:
+    """Return for how long a transaction takes records when the end of the last one took so long.
+
+    Nothing is written while a transaction ends: where that takes long, as with far brokers, there are fewer of them.
+    """
+    return max(TRANSACTION_SECONDS, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
 
 
 class _Batch(InFlight):
@@ -122,6 +135,7 @@ class ExactlyOnceDelivery:
         self._membership = b""
         self._offsets: dict[tuple[str, int], int] = {}  # one past the last message of a partition
         self._began = 0.0
+        self._open_seconds = TRANSACTION_SECONDS
         self._hurry = False  # something waits for its end
         self._closing = False  # it takes no more messages
         self._writing = 0  # messages of which a part is written
@@ -225,7 +239,7 @@ class ExactlyOnceDelivery:
         if self._ending is not None:
             return
         if self._offsets:
-            self._closing = self._hurry or time.monotonic() - self._began >= TRANSACTION_SECONDS
+            self._closing = self._hurry or time.monotonic() - self._began >= self._open_seconds
             if self._closing and not self._writing:
                 self._ending = asyncio.create_task(self._end())
         elif not self._writing:
@@ -292,7 +306,9 @@ class ExactlyOnceDelivery:
             return
         self._offsets, self._began, self._hurry, self._closing = {}, 0.0, False, False
         self._ended += 1
-        self._on_commit(time.monotonic() - started)
+        took = time.monotonic() - started
+        self._open_seconds = open_seconds(took)
+        self._on_commit(took)
         self._acknowledge()
         self._ending = None
 

@@ -22,7 +22,7 @@ from translator.kafka.retry import retry_until
 from translator.kafka.transactional_producer import TransactionalProducer, group_metadata, transactional_config
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
 from translator.service.delivery.base import Batch
-from translator.service.delivery.exactly_once import ExactlyOnceDelivery
+from translator.service.delivery.exactly_once import ExactlyOnceDelivery, open_seconds
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.start_offsets import AddedTopic, StartOffsets
 from translator.settings import Bounds
@@ -226,6 +226,11 @@ def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> No
     bench.ends_with(b"a")
     assert {0: (7, f"note of {bench.raw}")} == bench.committed()
     assert ([], [1]) == (bench.done, [account.records for account in bench.accounted])
+
+
+@pytest.mark.parametrize(("end", "seconds"), [(0.0, 0.08), (0.01, 0.08), (0.03, 0.12), (5.0, 0.2)])
+def test_where_ends_take_long_there_are_fewer_transactions(end: float, seconds: float) -> None:
+    assert open_seconds(end) == pytest.approx(seconds)
 
 
 def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
