@@ -1,10 +1,11 @@
-"""Batch transport: one Faust event is one batch of one partition. It and faust_pauses.py touch Faust's private parts.
+"""Batch transport: one Faust event is one batch of one partition.
 
 Plain Faust hands over one event a record (3 to 7 thousand a second), keeps offsets in a way that loses messages when
 an acknowledgement overtakes another, and commits nothing on a rebalance. Here one event carries the records of one
 fetch of one partition, acknowledgements come strictly in order per partition, so that one number per partition is the
 whole bookkeeping, and a rebalance drains first. Every name of Faust, mode and aiokafka used here is pinned by
-tests/translator/service/test_transport_contract.py.
+tests/translator/service/test_transport_contract.py; private ones are used here, in faust_pauses.py and in
+fetched_records.py.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mode.utils.futures import notify
 from translator.errors import CdcError
 from translator.kafka.transactional_producer import group_metadata
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
+from translator.service.fetched_records import FetchedRecord, make_fetched_records_small
 from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
@@ -244,7 +246,7 @@ class BatchConsumer(driver.Consumer):
     # -- fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
-        """One message per partition, whose value is the list of aiokafka records."""
+        """One message per partition, whose value is the list of its records."""
         if self.flow_active and not self._get_active_partitions():
             # Every partition is full, or waits for metadata. Upstream would sleep a whole second; and aiokafka takes a
             # consumer that does not fetch for dead, and leaves the group.
@@ -293,7 +295,7 @@ async def _moving() -> NoReturn:
     raise AssertionError
 
 
-def _batch(tp: TP, records: list[Any], generation: int) -> ConsumerMessage:
+def _batch(tp: TP, records: list[FetchedRecord], generation: int) -> ConsumerMessage:
     last = records[-1]
     return ConsumerMessage(
         tp.topic,
@@ -325,6 +327,7 @@ def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: 
     class Transport(driver.Transport):
         pass
 
+    make_fetched_records_small()
     Consumer.drain = drain
     Consumer.positions = positions
     Consumer.offsets = transactions

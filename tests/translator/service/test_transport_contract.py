@@ -12,7 +12,7 @@ import aiokafka
 import faust
 import mode
 import pytest
-from aiokafka.consumer.fetcher import Fetcher
+from aiokafka.consumer.fetcher import Fetcher, PartitionRecords
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.app.base import App
@@ -50,6 +50,7 @@ OVERRIDDEN = [
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "self, transport", False),
     (driver.AIOKafkaConsumerThread, "__init__", "self, consumer, **kwargs", False),
     (driver.AIOKafkaConsumerThread, "_commit", "self, offsets", True),
+    (PartitionRecords, "_consumer_record", "self, tp, record", False),
     (faust.Worker, "_sentinel_task", "self", True),
     (TableManager, "on_start", "self", True),
 ]
@@ -152,6 +153,9 @@ def test_every_override_is_ours(name: str) -> None:
         (App, "on_rebalance_start", "self.rebalancing = True"),
         (Recovery, "_resume_streams", "app.on_rebalance_end()"),
         # With auto_offset_reset "none" both are errors, not a silent jump.
+        # Whatever is fetched becomes our small objects.
+        (Fetcher, "_proc_fetch_request", "partition_records = PartitionRecords("),
+        (PartitionRecords, "_unpack_records", "consumer_record = self._consumer_record(tp, record)"),
         (Fetcher, "_update_fetch_positions", "err = Errors.NoOffsetForPartitionError(tp)"),
         (Fetcher, "_proc_fetch_request", "err = Errors.OffsetOutOfRangeError({tp: fetch_offset})"),
         # Who we are in the group: what is forgotten first is read last.
