@@ -110,24 +110,35 @@ class DecodedRow:
 class TakenRow:
     """The facts of a row that the native path took, whose key did not change."""
 
-    __slots__ = ("_images", "_operation", "_taken", "row")
+    __slots__ = (
+        "_images",
+        "_key",
+        "has_before",
+        "has_two_images",
+        "notes",
+        "op",
+        "row",
+        "rows",
+        "table",
+        "ts_capture_us",
+        "ts_commit_us",
+        "writer",
+    )
 
     def __init__(self, taken: TakenMessage, row: int, images: RowImages) -> None:
-        self._taken, self._operation, self._images = taken, taken.operation.layout, images
-        self.row = row
-
-    op = property(lambda self: self._operation.op)
-    table = property(lambda self: self._taken.operation.table)
-    writer = property(lambda self: self._operation.writer)
-    notes = property(lambda self: self._operation.notes)
-    rows = property(lambda self: len(self._taken.records))
-    ts_commit_us = property(lambda self: self._taken.ts_commit_us)
-    ts_capture_us = property(lambda self: self._taken.ts_capture_us)
-    has_before = property(lambda self: self._images.before is not None)
-    has_two_images = property(lambda self: self._images.whole)
+        # Plain attributes: each is asked up to four times, and what the extension has costs three times as much.
+        operation = taken.operation
+        layout, key = operation.layout, images.key
+        self._images = images
+        self._key = None if key is None else (operation.table, key)
+        self.op, self.writer, self.notes = layout.op, layout.writer, layout.notes
+        self.table = operation.table
+        self.row, self.rows = row, len(taken.images)
+        self.ts_commit_us, self.ts_capture_us = taken.ts_commit_us, taken.ts_capture_us
+        self.has_before, self.has_two_images = images.before is not None, images.whole
 
     def key(self) -> RowKey | None:
-        return None if self._images.key is None else (self.table, self._images.key)
+        return self._key
 
     key_before = key
 
