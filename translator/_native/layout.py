@@ -154,13 +154,15 @@ class RowImages(Protocol):
 
 
 class TakenMessage(Protocol):
-    """A message that the native path translated: its records, one for each row, and what they have in common."""
+    """A message that the native path translated: its records for each output, and what they have in common."""
 
     @property
     def operation(self) -> TableOperation: ...
 
     @property
-    def records(self) -> list[Any]: ...
+    def outputs(self) -> list[list[Any]]:
+        """For each output its records, the canonical topic first: there, one for each row."""
+        ...
 
     @property
     def ts_commit_us(self) -> int | None: ...

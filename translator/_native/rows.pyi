@@ -17,7 +17,7 @@ class RowImages:
 
 class Taken:
     operation: TableOperation
-    records: list[Any]
+    outputs: list[list[Any]]
     ts_commit_us: int | None
     ts_capture_us: int | None
     images: list[RowImages]

@@ -180,11 +180,11 @@ class Pipeline:
 
     async def _write_records(self, batch: Batch, place: int, last: int, taken: Sequence[TakenMessage]) -> None:
         account, to = batch.account, self._target.outputs.events[0].to
-        records = [record for found in taken for record in found.records]
+        records = [record for found in taken for record in found.outputs[0]]
         await batch.send(to.topic, place % to.partitions, records)
         await batch.end_message(last, len(taken))
         for found in taken:
-            account.changes[found.operation.counted] += len(found.records)
+            account.changes[found.operation.counted] += len(found.outputs[0])
             if found.ts_commit_us is not None:
                 account.newest_us = found.ts_commit_us
         account.translated += len(taken)

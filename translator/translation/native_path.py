@@ -61,7 +61,7 @@ class NativePath:
         for message, found in zip(messages, taken, strict=True):
             if not isinstance(found, str):
                 self._until_check = SELF_CHECK_EVERY
-                self._compare(message, found.records)
+                self._compare(message, found.outputs[0])
                 return
 
     def _compare(self, message: Message, records: Sequence[Record]) -> None:

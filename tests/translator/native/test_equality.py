@@ -69,7 +69,7 @@ def agree(translator: Translator, path: NativePath, message: Message) -> str:
     if isinstance(taken, str):
         assert taken in REASONS, message.value
         return taken
-    assert plain(translator, message) == taken.records, message.value
+    assert plain(translator, message) == taken.outputs[0], message.value
     return "taken"
 
 

@@ -9,7 +9,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::avro;
-use crate::event::{key_of, Before, Form, Head, Images, Place, Row, RowImages, Taken, STATE_MERGED, STATE_NONE};
+use crate::event::{key_of, Before, Head, Images, Place, Row, RowImages, Transaction, STATE_MERGED, STATE_NONE};
+use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw, MAX_MS};
 use crate::scan::{Cell, Rows, Scanner, Token};
@@ -160,18 +161,18 @@ impl CanalRows {
         let table = self.layouts.of(py, &members)?;
         let operation = table.operations[era_index][kind].as_ref().ok_or(Reason::Layout)?;
         let native = members.commit_ts.or(members.id).map(|number| number.to_string());
-        let tx = if self.options.gtid_names_transaction { transaction(members.gtid)? } else { vec![avro::NULL] };
+        let tx = if self.options.gtid_names_transaction { transaction(members.gtid)? } else { None };
         let head = Head {
             offset: raw.offset,
             timestamp_ms: raw.timestamp_ms,
             native: native.as_ref().map(String::as_bytes),
             commit_us: members.es.map(|es| es * 1000),
             capture_us: members.ts.map(|ts| ts * 1000),
-            tx: &tx,
+            tx,
             rows: rows.len(),
         };
         let writer = RowWriter { py, value, table, convert_cell: &self.form.convert_cell };
-        let (records, kept) = (PyList::empty(py), PyList::empty(py));
+        let (records, kept) = (self.form.records(py, place, &head, operation), PyList::empty(py));
         for index in 0..rows.len() {
             writer.row(rows.row(index), images)?;
             images.has_before = Before::Absent;
@@ -183,14 +184,13 @@ impl CanalRows {
             }
             let key = key_of(&table.key_names, |at| Some(images.value(table.key[at])))?;
             let row = described(table, operation, images, key.as_deref(), kind == DELETE, index);
-            let record = self.form.record(py, place, &head, operation, &row)?;
-            records.append(record).map_err(|_| Reason::Panic)?;
+            records.add(&row)?;
             if self.options.keeps_images {
                 let images = RowImages::new(py, table, images, key.as_deref(), kind == DELETE);
                 kept.append(images).map_err(|_| Reason::Panic)?;
             }
         }
-        Ok(Taken::new(py, operation, &head, records.unbind(), kept.unbind()))
+        records.taken(kept)
     }
 
     /// Reads all members of a message; each may stand once, and none is unknown.
@@ -458,17 +458,12 @@ fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
     Ok(number)
 }
 
-/// The transaction of this name, in Avro; none where it is empty or null.
-fn transaction(gtid: Option<&[u8]>) -> Read<Vec<u8>> {
+/// The transaction of this name; none where it is empty or null.
+fn transaction(gtid: Option<&[u8]>) -> Read<Option<Transaction<'_>>> {
     match gtid {
-        None | Some(b"null" | b"\"\"") => Ok(vec![avro::NULL]),
+        None | Some(b"null" | b"\"\"") => Ok(None),
         Some(quoted) if memchr::memchr(b'\\', quoted).is_some() => Err(Reason::Spelling),
-        Some(quoted) => {
-            let mut tx = vec![avro::SOME];
-            avro::text(&mut tx, &quoted[1..quoted.len() - 1]);
-            tx.extend_from_slice(&[avro::NULL, avro::NULL, avro::NULL]); // seq, size, last
-            Ok(tx)
-        }
+        Some(quoted) => Ok(Some(Transaction { id: &quoted[1..quoted.len() - 1], seq: None, size: None, last: None })),
     }
 }
 

@@ -1,40 +1,11 @@
-//! An event of a row as a Kafka record: the datum, the key and the headers of `translator/codecs`, in one go.
+//! An event of a row, and its datum of `translator/codecs/_datum.py`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::PyBytes;
 
 use crate::avro;
 use crate::reason::{Read, Reason};
 use crate::table::{Operation, Table};
-
-/// A message that was taken.
-#[pyclass(frozen, get_all, module = "translator._native.rows")]
-pub struct Taken {
-    /// The `TableOperation` that its rows are of.
-    operation: Py<PyAny>,
-    /// One `Record` for each row.
-    records: Py<PyList>,
-    /// Microseconds since 1970, when the message tells.
-    ts_commit_us: Option<i64>,
-    /// Microseconds since 1970, when the message tells.
-    ts_capture_us: Option<i64>,
-    /// One `RowImages` for each row, where they are kept.
-    images: Py<PyList>,
-}
-
-impl Taken {
-    /// The result for a message.
-    pub fn new(
-        py: Python<'_>,
-        operation: &Operation,
-        head: &Head<'_>,
-        records: Py<PyList>,
-        images: Py<PyList>,
-    ) -> Self {
-        let (ts_commit_us, ts_capture_us) = (head.commit_us, head.capture_us);
-        Self { operation: operation.python.clone_ref(py), records, ts_commit_us, ts_capture_us, images }
-    }
-}
 
 /// The images of a row, for a guard: as JSON, with columns in the order of their names.
 #[pyclass(frozen, get_all, module = "translator._native.rows")]
@@ -78,21 +49,6 @@ fn sorted<'a>(table: &Table, value: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
     json
 }
 
-/// What all events of a source have in common.
-pub struct Form {
-    /// The bytes before the datum.
-    header: Vec<u8>,
-    /// The name of the source.
-    source: String,
-    /// The bytes that a record may have, as `record_size` counts them.
-    max_record: usize,
-    /// The class of a record, called with key, value and headers.
-    record: Py<PyAny>,
-    /// Makes a cell of its text and its converter.
-    pub convert_cell: Py<PyAny>,
-    id_header: Py<PyString>,
-}
-
 /// The raw partition that messages come from.
 pub struct Place {
     id_prefix: Vec<u8>,
@@ -112,10 +68,21 @@ pub struct Head<'a> {
     pub commit_us: Option<i64>,
     /// Microseconds since 1970.
     pub capture_us: Option<i64>,
-    /// The transaction, in Avro.
-    pub tx: &'a [u8],
+    /// The transaction, where the message names one.
+    pub tx: Option<Transaction<'a>>,
     /// The number of rows.
     pub rows: usize,
+}
+
+/// The transaction at the source.
+pub struct Transaction<'a> {
+    pub id: &'a [u8],
+    /// The place of the message in it, from 1.
+    pub seq: Option<i64>,
+    /// The number of its messages.
+    pub size: Option<i64>,
+    /// Whether the message is its last.
+    pub last: Option<bool>,
 }
 
 /// What is said of one row.
@@ -190,113 +157,88 @@ pub const STATE_MERGED: &[u8] = b"\x0cmerged";
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
 const ENVELOPE_VERSION: i64 = 1;
-/// As `record_size` counts: a batch with one record, and what each header costs.
-const RECORD_OVERHEAD: usize = 512;
-const HEADER_OVERHEAD: usize = 10;
-const ID_HEADER: &str = "cdc-id";
 
-impl Form {
-    /// Reads a `RecordForm`.
-    pub fn of(form: &Bound<'_, PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            header: form.getattr("header")?.extract()?,
-            source: form.getattr("source")?.extract()?,
-            max_record: form.getattr("max_record")?.extract()?,
-            record: form.getattr("record")?.unbind(),
-            convert_cell: form.getattr("convert_cell")?.unbind(),
-            id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
-        })
-    }
-
-    /// What all events of a raw partition share.
-    pub fn place(&self, topic: &str, partition: i64, topic_id: &str) -> Place {
+impl Place {
+    /// That of a source.
+    pub fn of(source: &str, topic: &str, partition: i64, topic_id: &str) -> Self {
         let mut pos_scope = Vec::new();
         avro::text(&mut pos_scope, format!("{topic}:{partition}@{topic_id}").as_bytes());
         let mut origin = Vec::new();
         avro::text(&mut origin, topic.as_bytes());
         avro::long(&mut origin, partition);
-        Place { id_prefix: format!("{}/{topic}/{partition}/", self.source).into_bytes(), pos_scope, origin }
+        Self { id_prefix: format!("{source}/{topic}/{partition}/").into_bytes(), pos_scope, origin }
     }
 
-    /// The record of one row.
-    pub fn record<'py>(
-        &self,
-        py: Python<'py>,
-        place: &Place,
-        head: &Head<'_>,
-        operation: &Operation,
-        row: &Row<'_>,
-    ) -> Read<Bound<'py, PyAny>> {
-        let id = [&place.id_prefix[..], format!("{}/{}", head.offset, row.index).as_bytes()].concat();
-        let value = self.datum(place, head, operation, row, &id);
-        let mut record_key = row.record_key.to_vec();
-        if let Some(key) = row.key {
-            record_key.push(b',');
-            record_key.extend_from_slice(key);
-        }
-        record_key.push(b']');
-        let headers = PyList::empty(py);
-        let mut size = value.len() + record_key.len() + RECORD_OVERHEAD;
-        size += id.len() + ID_HEADER.len() + HEADER_OVERHEAD;
-        let own = (self.id_header.bind(py), PyBytes::new(py, &id));
-        let append = |header: Bound<'py, PyAny>| headers.append(header).map_err(|_| Reason::Panic);
-        for header in operation.first_headers.bind(py) {
-            size += header_size(&header)?;
-            append(header)?;
-        }
-        append(own.into_pyobject(py).map_err(|_| Reason::Panic)?.into_any())?;
-        for header in operation.last_headers.bind(py) {
-            size += header_size(&header)?;
-            append(header)?;
-        }
-        if size > self.max_record {
-            return Err(Reason::Size);
-        }
-        let parts = (PyBytes::new(py, &record_key), PyBytes::new(py, &value), headers);
-        self.record.bind(py).call1(parts).map_err(|_| Reason::Panic)
+    /// The `id` of an event.
+    pub fn id(&self, head: &Head<'_>, row: &Row<'_>) -> Vec<u8> {
+        [&self.id_prefix[..], format!("{}/{}", head.offset, row.index).as_bytes()].concat()
     }
+}
 
-    fn datum(&self, place: &Place, head: &Head<'_>, operation: &Operation, row: &Row<'_>, id: &[u8]) -> Vec<u8> {
-        let images = row.before.map_or(0, <[u8]>::len) + row.after.map_or(0, <[u8]>::len);
-        let mut out = Vec::with_capacity(images + 512);
-        out.extend_from_slice(&self.header);
-        avro::long(&mut out, ENVELOPE_VERSION);
-        avro::text(&mut out, id);
-        out.extend_from_slice(&operation.names);
-        avro::long(&mut out, POSITION_LENGTH);
-        out.extend_from_slice(ARRIVAL);
-        out.extend_from_slice(format!("{:019}.{:06}", head.offset, row.index).as_bytes());
-        out.extend_from_slice(&place.pos_scope);
-        avro::maybe_text(&mut out, head.native);
-        avro::maybe_long(&mut out, head.commit_us);
-        avro::maybe_long(&mut out, head.capture_us);
-        avro::long(&mut out, head.timestamp_ms * 1000);
-        avro::maybe_text(&mut out, row.key);
-        out.push(avro::NULL); // key_old
-        out.extend_from_slice(row.key_kind);
-        avro::maybe_text(&mut out, row.before);
-        avro::maybe_text(&mut out, row.after);
-        out.extend_from_slice(row.before_state);
-        out.extend_from_slice(row.after_state);
-        match row.changed {
+impl Transaction<'_> {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(avro::SOME);
+        avro::text(out, self.id);
+        avro::maybe_long(out, self.seq);
+        avro::maybe_long(out, self.size);
+        match self.last {
             None => out.push(avro::NULL),
-            Some((count, names)) => {
-                out.push(avro::SOME);
-                avro::block(&mut out, count, names);
-            }
+            Some(last) => out.extend_from_slice(&[avro::SOME, u8::from(last)]),
         }
-        out.extend_from_slice(&[avro::NULL, avro::NULL]); // unavailable, issues
-        out.extend_from_slice(&operation.schema_id);
-        out.extend_from_slice(head.tx);
-        out.push(avro::NULL); // ddl
-        out.extend_from_slice(&place.origin);
-        avro::long(&mut out, head.offset);
-        avro::long(&mut out, row.index as i64);
-        avro::long(&mut out, head.rows as i64);
-        out.extend_from_slice(row.notes);
-        out.extend_from_slice(row.ext);
-        out
     }
+}
+
+/// An event as an Avro datum, after the bytes that stand before it.
+pub fn datum(
+    header: &[u8],
+    place: &Place,
+    head: &Head<'_>,
+    operation: &Operation,
+    row: &Row<'_>,
+    id: &[u8],
+) -> Vec<u8> {
+    let images = row.before.map_or(0, <[u8]>::len) + row.after.map_or(0, <[u8]>::len);
+    let mut out = Vec::with_capacity(images + 512);
+    out.extend_from_slice(header);
+    avro::long(&mut out, ENVELOPE_VERSION);
+    avro::text(&mut out, id);
+    out.extend_from_slice(&operation.names);
+    avro::long(&mut out, POSITION_LENGTH);
+    out.extend_from_slice(ARRIVAL);
+    out.extend_from_slice(format!("{:019}.{:06}", head.offset, row.index).as_bytes());
+    out.extend_from_slice(&place.pos_scope);
+    avro::maybe_text(&mut out, head.native);
+    avro::maybe_long(&mut out, head.commit_us);
+    avro::maybe_long(&mut out, head.capture_us);
+    avro::long(&mut out, head.timestamp_ms * 1000);
+    avro::maybe_text(&mut out, row.key);
+    out.push(avro::NULL); // key_old
+    out.extend_from_slice(row.key_kind);
+    avro::maybe_text(&mut out, row.before);
+    avro::maybe_text(&mut out, row.after);
+    out.extend_from_slice(row.before_state);
+    out.extend_from_slice(row.after_state);
+    match row.changed {
+        None => out.push(avro::NULL),
+        Some((count, names)) => {
+            out.push(avro::SOME);
+            avro::block(&mut out, count, names);
+        }
+    }
+    out.extend_from_slice(&[avro::NULL, avro::NULL]); // unavailable, issues
+    out.extend_from_slice(&operation.schema_id);
+    match &head.tx {
+        None => out.push(avro::NULL),
+        Some(tx) => tx.write(&mut out),
+    }
+    out.push(avro::NULL); // ddl
+    out.extend_from_slice(&place.origin);
+    avro::long(&mut out, head.offset);
+    avro::long(&mut out, row.index as i64);
+    avro::long(&mut out, head.rows as i64);
+    out.extend_from_slice(row.notes);
+    out.extend_from_slice(row.ext);
+    out
 }
 
 /// The key of a row as JSON, of these columns, of which the values are asked for; None where its table has no key.
@@ -316,10 +258,4 @@ pub fn key_of<'a>(names: &[Vec<u8>], value_at: impl Fn(usize) -> Option<&'a [u8]
     }
     key.push(b'}');
     Ok(Some(key))
-}
-
-fn header_size(header: &Bound<'_, PyAny>) -> Read<usize> {
-    let pair = header.cast::<PyTuple>().map_err(|_| Reason::Panic)?;
-    let length = |index| -> PyResult<usize> { pair.get_item(index)?.len() };
-    Ok(length(0).and_then(|name| Ok(name + length(1)?)).map_err(|_| Reason::Panic)? + HEADER_OVERHEAD)
 }

@@ -8,6 +8,7 @@ mod avro;
 mod canal;
 mod cells;
 mod event;
+mod output;
 mod reason;
 mod run;
 mod scan;
@@ -17,14 +18,14 @@ mod table;
 use pyo3::prelude::*;
 
 /// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
-const SEAM: u32 = 2;
+const SEAM: u32 = 3;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
 fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add("SEAM", SEAM)?;
-    module.add_class::<event::Taken>()?;
+    module.add_class::<output::Taken>()?;
     module.add_class::<event::RowImages>()?;
     module.add_class::<canal::CanalRows>()?;
     module.add_class::<shareplex::SharePlexRows>()

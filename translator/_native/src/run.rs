@@ -6,7 +6,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::event::Taken;
+use crate::output::Taken;
 use crate::reason::{Read, Reason};
 
 /// Milliseconds of which the microseconds fit 64 bits.

@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::avro;
-use crate::event::{key_of, Form, Head, Place, Row, Taken, STATE_MERGED, STATE_NONE};
+use crate::event::{key_of, Head, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
+use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner, Token};
@@ -175,7 +176,7 @@ impl SharePlexRows {
             native: scn,
             commit_us,
             capture_us,
-            tx: &tx,
+            tx,
             rows: 1,
         };
         let mut row = Row {
@@ -253,9 +254,9 @@ impl SharePlexRows {
         let notes = notes.written();
         row.key = row_key.as_deref();
         row.notes = &notes;
-        let record = self.form.record(py, place, &head, operation, &row)?;
-        let records = PyList::new(py, [record]).map_err(|_| Reason::Panic)?;
-        Ok(Taken::new(py, operation, &head, records.unbind(), PyList::empty(py).unbind()))
+        let records = self.form.records(py, place, &head, operation);
+        records.add(&row)?;
+        records.taken(PyList::empty(py))
     }
 
     /// The times of a message in microseconds, the note of their zone, and what is kept beside the row, in Avro.
@@ -488,11 +489,11 @@ fn unquoted(sent: &[u8]) -> &[u8] {
     }
 }
 
-/// The transaction, in Avro; what does not agree about its size is left to the plain way.
-fn transaction(meta: &Meta<'_>) -> Read<Vec<u8>> {
+/// The transaction; what does not agree about its size is left to the plain way.
+fn transaction<'a>(meta: &Meta<'a>) -> Read<Option<Transaction<'a>>> {
     let Some(trans) = meta.trans else {
         let counts = meta.seq.is_some() || meta.size.is_some() || meta.idx.is_some();
-        return if counts { Err(Reason::Shape) } else { Ok(vec![avro::NULL]) };
+        return if counts { Err(Reason::Shape) } else { Ok(None) };
     };
     let whole = match (meta.seq, meta.size) {
         (Some(seq), Some(size)) => Some((seq, size)),
@@ -504,16 +505,11 @@ fn transaction(meta: &Meta<'_>) -> Read<Vec<u8>> {
             return Err(Reason::Shape);
         }
     }
-    let mut tx = vec![avro::SOME];
-    avro::text(&mut tx, unquoted(trans));
-    avro::maybe_long(&mut tx, meta.seq);
-    avro::maybe_long(&mut tx, meta.size);
-    match whole {
-        None => tx.push(avro::NULL),
-        Some((seq, size)) if seq <= size => tx.extend_from_slice(&[avro::SOME, u8::from(seq == size)]),
-        Some(_) => return Err(Reason::Shape),
+    if whole.is_some_and(|(seq, size)| seq > size) {
+        return Err(Reason::Shape);
     }
-    Ok(tx)
+    let last = whole.map(|(seq, size)| seq == size);
+    Ok(Some(Transaction { id: unquoted(trans), seq: meta.seq, size: meta.size, last }))
 }
 
 /// Refuses an object that names a column twice, or with an escape.

@@ -1,0 +1,157 @@
+//! The Kafka records of a message for every output of its source: keys and headers of `translator/codecs/record.py`.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::event::{datum, Head, Place, Row};
+use crate::reason::{Read, Reason};
+use crate::table::Operation;
+
+/// As `record_size` counts: a batch with one record, and what each header costs.
+const RECORD_OVERHEAD: usize = 512;
+const HEADER_OVERHEAD: usize = 10;
+const ID_HEADER: &str = "cdc-id";
+
+/// A message that was taken.
+#[pyclass(frozen, get_all, module = "translator._native.rows")]
+pub struct Taken {
+    /// The `TableOperation` that its rows are of.
+    operation: Py<PyAny>,
+    /// For each output a list of `Record`.
+    outputs: Py<PyList>,
+    /// Microseconds since 1970, when the message tells.
+    ts_commit_us: Option<i64>,
+    /// Microseconds since 1970, when the message tells.
+    ts_capture_us: Option<i64>,
+    /// One `RowImages` for each row, where they are kept.
+    images: Py<PyList>,
+}
+
+/// What all records of a source have in common.
+pub struct Form {
+    /// The bytes before the datum.
+    header: Vec<u8>,
+    /// The name of the source.
+    source: String,
+    /// The bytes that a record may have, as `record_size` counts them.
+    max_record: usize,
+    /// The class of a record, called with key, value and headers.
+    record: Py<PyAny>,
+    /// Makes a cell of its text and its converter.
+    pub convert_cell: Py<PyAny>,
+    id_header: Py<PyString>,
+}
+
+impl Form {
+    /// Reads a `RecordForm`.
+    pub fn of(form: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            header: form.getattr("header")?.extract()?,
+            source: form.getattr("source")?.extract()?,
+            max_record: form.getattr("max_record")?.extract()?,
+            record: form.getattr("record")?.unbind(),
+            convert_cell: form.getattr("convert_cell")?.unbind(),
+            id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
+        })
+    }
+
+    /// What all events of a raw partition share.
+    pub fn place(&self, topic: &str, partition: i64, topic_id: &str) -> Place {
+        Place::of(&self.source, topic, partition, topic_id)
+    }
+
+    /// The records of a message, to which its rows are added in their order.
+    pub fn records<'a>(
+        &'a self,
+        py: Python<'a>,
+        place: &'a Place,
+        head: &'a Head<'a>,
+        operation: &'a Operation,
+    ) -> Records<'a> {
+        Records { py, form: self, place, head, operation, canonical: PyList::empty(py) }
+    }
+}
+
+/// The records of one message.
+pub struct Records<'a> {
+    py: Python<'a>,
+    form: &'a Form,
+    place: &'a Place,
+    head: &'a Head<'a>,
+    operation: &'a Operation,
+    canonical: Bound<'a, PyList>,
+}
+
+/// The headers of a record, and what they add to its size.
+struct Headers<'a> {
+    list: Bound<'a, PyList>,
+    size: usize,
+}
+
+impl<'a> Records<'a> {
+    /// Adds what every output has of a row.
+    pub fn add(&self, row: &Row<'_>) -> Read<()> {
+        let id = self.place.id(self.head, row);
+        let headers = self.headers(&id)?;
+        let value = datum(&self.form.header, self.place, self.head, self.operation, row, &id);
+        let mut key = row.record_key.to_vec();
+        if let Some(own) = row.key {
+            key.push(b',');
+            key.extend_from_slice(own);
+        }
+        key.push(b']');
+        self.append(&self.canonical, &key, &value, &headers, self.form.max_record)
+    }
+
+    /// The result for the message; `images` are those of its rows that a guard asks for.
+    pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
+        let outputs = PyList::new(self.py, [self.canonical]).map_err(|_| Reason::Panic)?;
+        Ok(Taken {
+            operation: self.operation.python.clone_ref(self.py),
+            outputs: outputs.unbind(),
+            ts_commit_us: self.head.commit_us,
+            ts_capture_us: self.head.capture_us,
+            images: images.unbind(),
+        })
+    }
+
+    fn append(
+        &self,
+        records: &Bound<'a, PyList>,
+        key: &[u8],
+        value: &[u8],
+        headers: &Headers<'_>,
+        max_record: usize,
+    ) -> Read<()> {
+        if key.len() + value.len() + headers.size + RECORD_OVERHEAD > max_record {
+            return Err(Reason::Size);
+        }
+        let parts = (PyBytes::new(self.py, key), PyBytes::new(self.py, value), &headers.list);
+        let record = self.form.record.bind(self.py).call1(parts).map_err(|_| Reason::Panic)?;
+        records.append(record).map_err(|_| Reason::Panic)
+    }
+
+    /// Those of an event with this `id`.
+    fn headers(&self, id: &[u8]) -> Read<Headers<'a>> {
+        let py = self.py;
+        let mut headers = Headers { list: PyList::empty(py), size: id.len() + ID_HEADER.len() + HEADER_OVERHEAD };
+        for header in self.operation.first_headers.bind(py) {
+            headers.add_shared(header)?;
+        }
+        let own = (self.form.id_header.bind(py), PyBytes::new(py, id));
+        headers.list.append(own).map_err(|_| Reason::Panic)?;
+        for header in self.operation.last_headers.bind(py) {
+            headers.add_shared(header)?;
+        }
+        Ok(headers)
+    }
+}
+
+impl<'a> Headers<'a> {
+    fn add_shared(&mut self, header: Bound<'a, PyAny>) -> Read<()> {
+        let pair = header.cast::<PyTuple>().map_err(|_| Reason::Panic)?;
+        let length = |index| -> PyResult<usize> { pair.get_item(index)?.len() };
+        self.size += length(0).and_then(|name| Ok(name + length(1)?)).map_err(|_| Reason::Panic)? + HEADER_OVERHEAD;
+        self.list.append(header).map_err(|_| Reason::Panic)
+    }
+}
