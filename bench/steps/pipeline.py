@@ -72,7 +72,7 @@ class MemoryPipeline:
         canonical, letters, schemas, metadata = (OutputTopic(name, _PARTITIONS, _MAX_BYTES) for name in topics)
         outputs = Outputs(events=(EventOutput(AvroCodec(), canonical),), schemas=schemas, metadata=metadata)
         source = Source(name="bench", dialect=self.dialect.name, topics=("raw",))
-        path = native_path(self.translator, AvroCodec(), _MAX_BYTES)
+        path = native_path(self.translator, [(AvroCodec(), _MAX_BYTES)])
         return Pipeline(
             {"raw": Route(self.translator, "dGhlLXRvcGljLWlkLS0tLQ")},
             Target(outputs=outputs, dead_letters=letters, version="0"),

@@ -98,6 +98,33 @@ class NativeColumn(Struct, frozen=True):
     convert: Converter | None
 
 
+class ProjectedChange(Struct, frozen=True):
+    """The change that a Debezium projection has of a row: its operation, as JSON, and the image that stands before."""
+
+    op: bytes
+    before: str
+    """`none`, `sent`, or `key`: the columns of the key alone."""
+
+
+class ProjectedOperation(Struct, frozen=True):
+    """As the extension takes it: what the records of one operation in a Debezium projection share."""
+
+    source: bytes
+    """The member `source`, as JSON, up to its `sequence`."""
+
+    origin: bytes
+    """The rest of it, after the times."""
+
+    changes: tuple[tuple[ProjectedChange, ...] | None, ...]
+    """By the image before (none, one with gaps, a whole one), then by whether there is a key.
+
+    None is left to the plain way.
+    """
+
+    columns: tuple[bytes, ...]
+    """Those of the schema that the events name, as JSON."""
+
+
 class TableOperation(Struct, frozen=True):
     """As the extension takes it: everything that events of one operation share, in Avro, and their headers."""
 
@@ -116,6 +143,7 @@ class TableOperation(Struct, frozen=True):
     notes_merged: bytes
     first_headers: list[tuple[str, str | bytes | None]]
     last_headers: list[tuple[str, str | bytes | None]]
+    projections: tuple[ProjectedOperation, ...]
 
 
 class NativeTable(Struct, frozen=True):
@@ -193,6 +221,21 @@ class NativeReader(Protocol):
         ...
 
 
+class ProjectionForm(Struct, frozen=True):
+    """The form of the records of one Debezium projection, as the extension takes it."""
+
+    max_record: int
+    offsets: int
+    """Those below have an ordinal."""
+
+    tombstones: bool
+    omits: bool
+    """A column of the table that a row does not have is left out, and a header names it."""
+
+    operation: Callable[[str, str, NativeLayout, LayoutOperation], ProjectedOperation]
+    """Makes what the records of one operation share, of the source and the dialect by name."""
+
+
 class RecordForm(Struct, frozen=True):
     """The form of the records of one source, as the extension takes it."""
 
@@ -201,6 +244,7 @@ class RecordForm(Struct, frozen=True):
     """The bytes before a datum."""
 
     max_record: int
+    projections: tuple[ProjectionForm, ...]
     record: Callable[..., object]
     convert_cell: Callable[[bytes, Any], bytes]
     """Makes a canonical value, as JSON, of a cell as JSON and its converter."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeAlias
+
 import msgspec
 
 from cdc_core.envelope import TableSchema
@@ -11,16 +14,19 @@ from translator._native.layout import (
     NativeColumn,
     NativeLayout,
     NativeTable,
+    ProjectionForm,
     TableOperation,
 )
 from translator.codecs import _datum
 from translator.codecs.record import record_key_head, shared_headers
 
+Projections: TypeAlias = Sequence[ProjectionForm]
+
 BEFORE_MERGED = "BEFORE_MERGED"
 """The note of an image before that was completed."""
 
 
-def native_table(source: str, dialect: str, layout: NativeLayout) -> NativeTable:
+def native_table(source: str, dialect: str, projections: Projections, layout: NativeLayout) -> NativeTable:
     """Return what the extension writes of every row of a table.
 
     Raises:
@@ -37,7 +43,7 @@ def native_table(source: str, dialect: str, layout: NativeLayout) -> NativeTable
         _datum.text(layout.key_kind if layout.key_columns else "none"),
         record_key_head(source, table.db, table.schema, table.table),
         tuple(
-            tuple(None if found is None else _operation(source, dialect, layout, found) for found in era)
+            tuple(None if found is None else _operation(source, dialect, projections, layout, found) for found in era)
             for era in layout.operations
         ),
     )
@@ -47,7 +53,9 @@ def _column(column: LayoutColumn) -> NativeColumn:
     return NativeColumn(msgspec.json.encode(column.name), _datum.text(column.name), column.kind, column.convert)
 
 
-def _operation(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> TableOperation:
+def _operation(
+    source: str, dialect: str, projections: Projections, layout: NativeLayout, operation: LayoutOperation
+) -> TableOperation:
     table, writer, op = layout.table, operation.writer, operation.op
     schema = layout.schema if operation.with_schema else None
     schema_id = schema.id if schema else None
@@ -66,6 +74,7 @@ def _operation(source: str, dialect: str, layout: NativeLayout, operation: Layou
         _datum.maybe_names((*operation.notes, BEFORE_MERGED)),
         first,
         last,
+        tuple(form.operation(source, dialect, layout, operation) for form in projections),
     )
 
 

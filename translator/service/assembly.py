@@ -53,15 +53,10 @@ def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs
 ) -> dict[str, NativePath]:
     """The native path of each source that has one; the log says why others have none."""
-    canonical, *projections = outputs.events
+    wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
-        if settings.native == "off":
-            found: NativePath | str = "native: off"
-        elif projections:
-            found = "there are projections"
-        else:
-            found = native_path(translator, canonical.codec, canonical.to.max_bytes)
+        found = "native: off" if settings.native == "off" else native_path(translator, wanted)
         if isinstance(found, str):
             log.info("native path", source=source, taken="nothing", reason=found)
         else:

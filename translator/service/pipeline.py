@@ -179,16 +179,18 @@ class Pipeline:
             raise contradiction
 
     async def _write_records(self, batch: Batch, place: int, last: int, taken: Sequence[TakenMessage]) -> None:
-        account, to = batch.account, self._target.outputs.events[0].to
-        records = [record for found in taken for record in found.outputs[0]]
-        await batch.send(to.topic, place % to.partitions, records)
+        account = batch.account
+        for number, output in enumerate(self._target.outputs.events):
+            to = output.to
+            records = [record for found in taken for record in found.outputs[number]]
+            await batch.send(to.topic, place % to.partitions, records)
+            account.written[to.topic] += len(records)
         await batch.end_message(last, len(taken))
         for found in taken:
             account.changes[found.operation.counted] += len(found.outputs[0])
             if found.ts_commit_us is not None:
                 account.newest_us = found.ts_commit_us
         account.translated += len(taken)
-        account.written[to.topic] += len(records)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
         """Write what becomes of a message, and count it.

@@ -15,8 +15,17 @@ from typing import TypeAlias
 import msgspec
 
 from translator import _native
-from translator._native.layout import HasNativeRows, NativeGuard, NativeReader, RecordForm, TakenMessage
+from translator._native.layout import (
+    HasNativeRows,
+    NativeGuard,
+    NativeReader,
+    NativeRows,
+    ProjectionForm,
+    RecordForm,
+    TakenMessage,
+)
 from translator.codecs.avro import AvroCodec
+from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record
 from translator.errors import FatalError
@@ -32,15 +41,16 @@ Taken: TypeAlias = TakenMessage | str
 
 
 class NativePath:
-    """The native path of one source to one topic.
+    """The native path of one source to all outputs.
 
     Args:
+        codecs: of the outputs, the canonical topic first.
         reader: of the extension.
     """
 
-    def __init__(self, translator: Translator, codec: Encoder, reader: NativeReader) -> None:
+    def __init__(self, translator: Translator, codecs: Sequence[Encoder], reader: NativeReader) -> None:
         self._translator = translator
-        self._codec = codec
+        self._codecs = codecs
         self._reader = reader
         self._until_check = SELF_CHECK_EVERY
 
@@ -61,51 +71,66 @@ class NativePath:
         for message, found in zip(messages, taken, strict=True):
             if not isinstance(found, str):
                 self._until_check = SELF_CHECK_EVERY
-                self._compare(message, found.outputs[0])
+                self._compare(message, found.outputs)
                 return
 
-    def _compare(self, message: Message, records: Sequence[Record]) -> None:
+    def _compare(self, message: Message, outputs: Sequence[Sequence[Record]]) -> None:
         result = self._translator.translate(message)
-        plain = self._translator.encode(self._codec, message, result) if isinstance(result, Events) else result
-        if plain != records:
-            expected = _digest(plain) if isinstance(plain, list) else type(plain).__name__
-            place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
-            raise FatalError(
-                f"the native path and the plain way differ (SHA-256 {_digest(records)} and {expected}; {place}): "
-                f"nothing of the message was written; set native: off, and report it"
-            )
+        for codec, records in zip(self._codecs, outputs, strict=True):
+            plain = self._translator.encode(codec, message, result) if isinstance(result, Events) else result
+            if plain != records:
+                expected = _digest(plain) if isinstance(plain, list) else type(plain).__name__
+                place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
+                raise FatalError(
+                    f"the native path and the plain way differ (SHA-256 {_digest(records)} and {expected}; {place}): "
+                    f"nothing of the message was written; set native: off, and report it"
+                )
 
 
-def native_path(translator: Translator, codec: Encoder, max_bytes: int) -> NativePath | str:
-    """Return the native path of a source to a topic, or why there is none.
+def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) -> NativePath | str:
+    """Return the native path of a source, or why there is none.
 
     Args:
-        max_bytes: that a record for the topic may have.
+        outputs: the codec of each, the canonical topic first, with the bytes that a record may have there.
     """
     absence = _native.absence()
     if absence is not None:
         return absence
-    if not isinstance(codec, AvroCodec):
+    (canonical, max_bytes), *others = outputs
+    if not isinstance(canonical, AvroCodec):
         return "the canonical topic is not Avro"
+    projections = tuple(found for codec, size in others if (found := _projection(codec, size)) is not None)
+    if len(projections) < len(others):
+        return "a projection is not Debezium"
+    rows = _rows(translator)
+    if isinstance(rows, str):
+        return rows
+    form = RecordForm(
+        source=translator.source,
+        header=canonical.header,
+        max_record=max_bytes,
+        projections=projections,
+        record=Record,
+        convert_cell=convert_cell,
+        table=partial(native_table, translator.source, translator.dialect.name, projections),
+    )
+    return NativePath(translator, [codec for codec, _ in outputs], rows.open(form))
+
+
+def _rows(translator: Translator) -> NativeRows | str:
+    """Return the part of the dialect that the path asks, or why there is none."""
+    dialect = translator.dialect
     if translator.native_order:
         return "order: native"
-    dialect = translator.dialect
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} has none"
     if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):
         return "a check looks at every change"
-    rows = dialect.native_rows()
-    if rows is None:
-        return "the options of the source leave all messages to the plain way"
-    form = RecordForm(
-        source=translator.source,
-        header=codec.header,
-        max_record=max_bytes,
-        record=Record,
-        convert_cell=convert_cell,
-        table=partial(native_table, translator.source, dialect.name),
-    )
-    return NativePath(translator, codec, rows.open(form))
+    return dialect.native_rows() or "the options of the source leave all messages to the plain way"
+
+
+def _projection(codec: Encoder, max_bytes: int) -> ProjectionForm | None:
+    return codec.native(max_bytes) if isinstance(codec, DebeziumCodec) else None
 
 
 def convert_cell(text: bytes, convert: Converter | None) -> bytes:

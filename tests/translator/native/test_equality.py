@@ -1,6 +1,7 @@
 """The one law of the native path: what it takes is what the plain way makes of the message, byte for byte."""
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 from random import Random
 from typing import Any
@@ -13,17 +14,20 @@ from bench.steps.shop_updates import declaration, feed
 from tests.translator.dialects.case import find_cases, opened
 from tests.translator.native import needs_extension, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
+from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
 from translator.dialects import build
 from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
+from translator.translation.dead_letter import DeadLetter
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import Events, Translator
 
 pytestmark = needs_extension
 
-REASONS = {"shape", "spelling", "layout", "columns", "cell", "key", "size"}
+REASONS = {"shape", "spelling", "layout", "columns", "cell", "key", "size", "projection"}
 ROOMY = 1_000_000
+CANONICAL = (AvroCodec(),)
 OFF = {"continuity": {"action": "off"}}
 RESTARTED = {"created": "2021-01-01T00:00:00+08:00", "restarted": ["2026-01-05T09:00:00+08:00"]}
 
@@ -39,18 +43,17 @@ OPTIONS: dict[str, dict[str, Any]] = {
 KEYED = (DeclaredTable("*", key=("column_1", "id")),)
 
 
-def plain(translator: Translator, message: Message) -> list[Record] | None:
-    """The records of a message by the plain way; None where it is no rows."""
+def plain(translator: Translator, codecs: Sequence[Codec], message: Message) -> list[list[Record] | DeadLetter] | None:
+    """The records of a message for each output by the plain way; None where it is no rows."""
     result = translator.translate(message)
-    if not isinstance(result, Events):
-        return None
-    records = translator.encode(AvroCodec(), message, result)
-    return records if isinstance(records, list) else None
+    return [translator.encode(codec, message, result) for codec in codecs] if isinstance(result, Events) else None
 
 
-def opened_path(dialect: Dialect, max_bytes: int = ROOMY) -> tuple[Translator, NativePath]:
+def opened_path(
+    dialect: Dialect, max_bytes: int = ROOMY, codecs: Sequence[Codec] = CANONICAL
+) -> tuple[Translator, NativePath]:
     translator = Translator("source", dialect, Limits())
-    path = native_path(translator, AvroCodec(), max_bytes)
+    path = native_path(translator, [(codec, max_bytes) for codec in codecs])
     assert isinstance(path, NativePath), path
     return translator, path
 
@@ -63,13 +66,13 @@ def as_insert(value: bytes) -> bytes:
     return msgspec.json.encode(body)
 
 
-def agree(translator: Translator, path: NativePath, message: Message) -> str:
+def agree(translator: Translator, path: NativePath, message: Message, codecs: Sequence[Codec] = CANONICAL) -> str:
     """What became of a message, once both ways are held together."""
     (taken,) = path.take([message])
     if isinstance(taken, str):
         assert taken in REASONS, message.value
         return taken
-    assert plain(translator, message) == taken.outputs[0], message.value
+    assert plain(translator, codecs, message) == taken.outputs, message.value
     return "taken"
 
 
@@ -135,7 +138,7 @@ CASES = [case for case in find_cases() if case.parent.name in ("canal", "sharepl
 def test_golden_cases(case: Any) -> None:
     dialect, message = opened(case)
     translator = Translator("source", dialect, Limits())
-    path = native_path(translator, AvroCodec(), ROOMY)
+    path = native_path(translator, [(AvroCodec(), ROOMY)])
     if isinstance(path, NativePath):
         agree(translator, path, message)
     else:

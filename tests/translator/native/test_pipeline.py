@@ -18,9 +18,11 @@ from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record
 from translator.codecs.avro import AvroCodec
+from translator.codecs.debezium import DebeziumCodec, Options
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ContradictionError, ErrorCode, FatalError
+from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
@@ -36,23 +38,40 @@ from translator.translation.translate import Translator
 
 pytestmark = needs_extension
 
-TOPICS = {name: OutputTopic(name, 1, ROOMY) for name in ("out", "schemas", "metadata", "letters")}
-OUTPUTS = Outputs((EventOutput(AvroCodec(), TOPICS["out"]),), TOPICS["schemas"], TOPICS["metadata"])
+CANONICAL = EventOutput(AvroCodec(), OutputTopic("out", 4, ROOMY))
+PLACE = output_partition("raw", 0, 4)
+"""The partition of the canonical topic."""
+DROPPING = DebeziumCodec(Options(missing_before=("drop_event",), tombstones=True))
+PROJECTIONS = (
+    EventOutput(DebeziumCodec(), OutputTopic("debezium", 3, ROOMY)),
+    EventOutput(DROPPING, OutputTopic("small", 5, 1_500)),
+)
+"""The second topic has no room for half of the records."""
+SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas", "metadata", "letters"))
 
 
 class Run:
     """A pipeline over a delivery in memory, and all that it left behind."""
 
-    def __init__(self, *, native: bool, holds: Iterable[ErrorCode] = (), **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        native: bool,
+        holds: Iterable[ErrorCode] = (),
+        projections: tuple[EventOutput, ...] = (),
+        **options: Any,
+    ) -> None:
         self.translator = Translator("src", build("canal", Setup("src"), options), Limits())
-        path = native_path(self.translator, AvroCodec(), ROOMY)
+        self.outputs = Outputs((CANONICAL, *projections), SCHEMAS, METADATA)
+        path = native_path(self.translator, [(output.codec, output.to.max_bytes) for output in self.outputs.events])
         assert isinstance(path, NativePath)
         catalog = MetadataCatalog()
         self.accounts: list[BatchAccount] = []
-        self.delivery = InMemoryDelivery(self.accounts.append)
+        self.topics = (*(output.to for output in self.outputs.events), SCHEMAS, METADATA, LETTERS)
+        self.delivery = InMemoryDelivery(self.accounts.append, {to.topic: to.partitions for to in self.topics})
         self.pipeline = Pipeline(
             {"raw": Route(self.translator, "topic-id")},
-            Target(OUTPUTS, TOPICS["letters"], "0", holds=frozenset(holds)),
+            Target(self.outputs, LETTERS, "0", holds=frozenset(holds)),
             catalog,
             self.delivery,
             Contradictions([Source(name="src", dialect="canal", topics=("raw",), options=options)]),
@@ -73,7 +92,7 @@ class Run:
     @property
     def left(self) -> object:
         """What was written, and the accounts without what the native path did."""
-        written = {name: self.delivery.written(name, 0) for name in TOPICS}
+        written = {to: [self.delivery.written(to.topic, n) for n in range(to.partitions)] for to in self.topics}
         return written, [replace(account, native=type(account.native)()) for account in self.accounts]
 
     @property
@@ -85,9 +104,12 @@ def values(count: int) -> list[bytes]:
     return [message.value or b"" for message in feed("canal", 8, count).messages]
 
 
+@pytest.mark.parametrize("projections", [(), PROJECTIONS], ids=["canonical", "projections"])
 @pytest.mark.parametrize("holds", [(), tuple(ErrorCode)], ids=["dead letters", "holds"])
 @pytest.mark.parametrize("seed", range(6))
-def test_batches_leave_the_same_behind(seed: int, holds: tuple[ErrorCode, ...]) -> None:
+def test_batches_leave_the_same_behind(
+    seed: int, holds: tuple[ErrorCode, ...], projections: tuple[EventOutput, ...]
+) -> None:
     """Common messages and damaged ones, tombstones and statements between them, over several batches."""
     chance = Random(seed)
     common = values(40)
@@ -97,7 +119,7 @@ def test_batches_leave_the_same_behind(seed: int, holds: tuple[ErrorCode, ...]) 
         [chance.choice((*common, *common, chance.choice(damaged), None, ddl.encode())) for _ in range(70)]
         for _ in range(3)
     ]
-    runs = Run(native=True, holds=holds), Run(native=False, holds=holds)
+    runs = [Run(native=native, holds=holds, projections=projections) for native in (True, False)]
     for number, batch in enumerate(batches):
         for run in runs:
             run.of(batch, first=number * 100)
@@ -123,7 +145,7 @@ def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
             run.of([message.value for message in topic])
         left.append(run.left)
     assert left[0] == left[1]
-    assert len(run.delivery.written("out", 0)) > wrong_at
+    assert len(run.delivery.written("out", PLACE)) > wrong_at
     assert len(run.delivery.written("metadata", 0)) == 1
 
 
@@ -133,6 +155,26 @@ def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() ->
     (account,) = run.accounts
     assert {"new schema": 32, "taken": 8} == dict(account.native)
     assert len(run.delivery.written("schemas", 0)) == 1
+
+
+def test_a_projection_gets_what_is_taken_in_its_own_partition() -> None:
+    run = Run(native=True, projections=PROJECTIONS[:1])
+    run.of(values(40))
+    run.of(values(40), first=40)
+    _, account = run.accounts
+    assert (40, 40, 40) == (account.native["taken"], account.written["out"], account.written["debezium"])
+    assert len(run.delivery.written("debezium", output_partition("raw", 0, 3))) == 80
+
+
+def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> None:
+    """It is a dead letter of that output alone, as ever."""
+    small = replace(PROJECTIONS[0].to, max_bytes=1_000)
+    run = Run(native=True, projections=(EventOutput(DebeziumCodec(), small),))
+    run.of(values(40))
+    (account,) = run.accounts
+    assert {"size": 40} == dict(account.native)
+    assert (40, 0) == (account.written["out"], account.written["debezium"])
+    assert account.refused == {("debezium", ErrorCode.TOO_LARGE): 40}
 
 
 def test_what_is_taken_and_why_not_is_a_metric() -> None:
@@ -151,10 +193,20 @@ def test_a_difference_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 4)
     given = feed("canal", 8, 5)
     _, path = opened_path(given.dialect)
-    other = NativePath(Translator("other", given.dialect, Limits()), AvroCodec(), path._reader)
+    other = NativePath(Translator("other", given.dialect, Limits()), [AvroCodec()], path._reader)
     assert len(other.take(given.messages[:3])) == 3
     with pytest.raises(FatalError, match=r"differ \(SHA-256 [0-9a-f]{64} and [0-9a-f]{64}; topic raw.shop.orders"):
         other.take(given.messages[3:])
+
+
+def test_a_difference_in_a_projection_alone_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SELF_CHECK_EVERY", 1)
+    given = feed("canal", 8, 1)
+    translator, path = opened_path(given.dialect, codecs=(AvroCodec(), DebeziumCodec()))
+    other = NativePath(translator, [AvroCodec(), DebeziumCodec(Options(schema_block=True))], path._reader)
+    assert len(path.take(given.messages)) == 1
+    with pytest.raises(FatalError, match="differ"):
+        other.take(given.messages)
 
 
 def test_a_panic_goes_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,6 +47,18 @@ pub fn maybe_long(out: &mut Vec<u8>, number: Option<i64>) {
     }
 }
 
+/// What follows on the first of these texts; nothing where they are no texts.
+pub fn after_text(texts: &[u8]) -> &[u8] {
+    let mut length = 0usize;
+    for (index, byte) in texts.iter().enumerate().take(4) {
+        length |= usize::from(byte & 0x7f) << (7 * index);
+        if byte & 0x80 == 0 {
+            return texts.get(index + 1 + length / 2..).unwrap_or_default();
+        }
+    }
+    &[]
+}
+
 /// Appends an array or a map of these items: one block unless it is empty, then the end.
 #[inline]
 pub fn block(out: &mut Vec<u8>, count: i64, items: &[u8]) {

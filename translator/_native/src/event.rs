@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::avro;
+use crate::json;
 use crate::reason::{Read, Reason};
 use crate::table::{Operation, Table};
 
@@ -54,6 +55,8 @@ pub struct Place {
     id_prefix: Vec<u8>,
     pos_scope: Vec<u8>,
     origin: Vec<u8>,
+    /// An array of scope and position up to the offset, as JSON in a text of JSON.
+    sequence: Vec<u8>,
 }
 
 /// What the rows of one message share.
@@ -152,6 +155,8 @@ pub enum Before {
 
 /// The states of images, in Avro.
 pub const STATE_NONE: &[u8] = b"\x08none";
+pub const STATE_FULL: &[u8] = b"\x08full";
+pub const STATE_KEY: &[u8] = b"\x06key";
 pub const STATE_MERGED: &[u8] = b"\x0cmerged";
 /// `pos` without epoch and native position, which other orders have.
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
@@ -161,12 +166,25 @@ const ENVELOPE_VERSION: i64 = 1;
 impl Place {
     /// That of a source.
     pub fn of(source: &str, topic: &str, partition: i64, topic_id: &str) -> Self {
+        let scope = format!("{topic}:{partition}@{topic_id}");
         let mut pos_scope = Vec::new();
-        avro::text(&mut pos_scope, format!("{topic}:{partition}@{topic_id}").as_bytes());
+        avro::text(&mut pos_scope, scope.as_bytes());
         let mut origin = Vec::new();
         avro::text(&mut origin, topic.as_bytes());
         avro::long(&mut origin, partition);
-        Self { id_prefix: format!("{source}/{topic}/{partition}/").into_bytes(), pos_scope, origin }
+        let mut array = b"[".to_vec();
+        json::text(&mut array, scope.as_bytes());
+        array.extend_from_slice(b",\"");
+        array.extend_from_slice(ARRIVAL);
+        let mut sequence = b"\"".to_vec();
+        json::inside(&mut sequence, &array);
+        Self { id_prefix: format!("{source}/{topic}/{partition}/").into_bytes(), pos_scope, origin, sequence }
+    }
+
+    /// Appends scope and position of an event, an array as JSON in a text of JSON.
+    pub fn sequence(&self, out: &mut Vec<u8>, head: &Head<'_>, row: &Row<'_>) {
+        out.extend_from_slice(&self.sequence);
+        out.extend_from_slice(format!("{:019}.{:06}\\\"]\"", head.offset, row.index).as_bytes());
     }
 
     /// The `id` of an event.

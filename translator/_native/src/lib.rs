@@ -7,7 +7,9 @@
 mod avro;
 mod canal;
 mod cells;
+mod debezium;
 mod event;
+mod json;
 mod output;
 mod reason;
 mod run;

@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
+use crate::debezium::Projection;
 use crate::event::{datum, Head, Place, Row};
 use crate::reason::{Read, Reason};
 use crate::table::Operation;
@@ -11,6 +12,7 @@ use crate::table::Operation;
 const RECORD_OVERHEAD: usize = 512;
 const HEADER_OVERHEAD: usize = 10;
 const ID_HEADER: &str = "cdc-id";
+const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 
 /// A message that was taken.
 #[pyclass(frozen, get_all, module = "translator._native.rows")]
@@ -35,6 +37,8 @@ pub struct Form {
     source: String,
     /// The bytes that a record may have, as `record_size` counts them.
     max_record: usize,
+    /// The outputs beside the canonical topic.
+    projections: Vec<Projection>,
     /// The class of a record, called with key, value and headers.
     record: Py<PyAny>,
     /// Makes a cell of its text and its converter.
@@ -49,6 +53,7 @@ impl Form {
             header: form.getattr("header")?.extract()?,
             source: form.getattr("source")?.extract()?,
             max_record: form.getattr("max_record")?.extract()?,
+            projections: form.getattr("projections")?.extract()?,
             record: form.getattr("record")?.unbind(),
             convert_cell: form.getattr("convert_cell")?.unbind(),
             id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
@@ -68,7 +73,8 @@ impl Form {
         head: &'a Head<'a>,
         operation: &'a Operation,
     ) -> Records<'a> {
-        Records { py, form: self, place, head, operation, canonical: PyList::empty(py) }
+        let projected = self.projections.iter().map(|_| PyList::empty(py)).collect();
+        Records { py, form: self, place, head, operation, canonical: PyList::empty(py), projected }
     }
 }
 
@@ -80,6 +86,7 @@ pub struct Records<'a> {
     head: &'a Head<'a>,
     operation: &'a Operation,
     canonical: Bound<'a, PyList>,
+    projected: Vec<Bound<'a, PyList>>,
 }
 
 /// The headers of a record, and what they add to its size.
@@ -100,12 +107,27 @@ impl<'a> Records<'a> {
             key.extend_from_slice(own);
         }
         key.push(b']');
-        self.append(&self.canonical, &key, &value, &headers, self.form.max_record)
+        self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
+        let projections = self.form.projections.iter().zip(&self.operation.projections);
+        for ((projection, projected), records) in projections.zip(&self.projected) {
+            for event in projection.events(self.place, self.head, projected, row)? {
+                let more = event.unavailable.map(|names| self.with_unavailable(&headers, &names)).transpose()?;
+                let headers = more.as_ref().unwrap_or(&headers);
+                self.append(records, row.key, Some(&event.value), headers, projection.max_record)?;
+                if event.has_tombstone {
+                    self.append(records, row.key, None, headers, projection.max_record)?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The result for the message; `images` are those of its rows that a guard asks for.
     pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
         let outputs = PyList::new(self.py, [self.canonical]).map_err(|_| Reason::Panic)?;
+        for records in self.projected {
+            outputs.append(records).map_err(|_| Reason::Panic)?;
+        }
         Ok(Taken {
             operation: self.operation.python.clone_ref(self.py),
             outputs: outputs.unbind(),
@@ -118,17 +140,26 @@ impl<'a> Records<'a> {
     fn append(
         &self,
         records: &Bound<'a, PyList>,
-        key: &[u8],
-        value: &[u8],
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
         headers: &Headers<'_>,
         max_record: usize,
     ) -> Read<()> {
-        if key.len() + value.len() + headers.size + RECORD_OVERHEAD > max_record {
+        let size = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+        if size(key) + size(value) + headers.size + RECORD_OVERHEAD > max_record {
             return Err(Reason::Size);
         }
-        let parts = (PyBytes::new(self.py, key), PyBytes::new(self.py, value), &headers.list);
+        let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(self.py, part));
+        let parts = (bytes(key), bytes(value), &headers.list);
         let record = self.form.record.bind(self.py).call1(parts).map_err(|_| Reason::Panic)?;
         records.append(record).map_err(|_| Reason::Panic)
+    }
+
+    /// These, and one that names columns without a value.
+    fn with_unavailable(&self, headers: &Headers<'a>, names: &[u8]) -> Read<Headers<'a>> {
+        let list = PyList::new(self.py, headers.list.iter()).map_err(|_| Reason::Panic)?;
+        list.append((UNAVAILABLE_HEADER, PyBytes::new(self.py, names))).map_err(|_| Reason::Panic)?;
+        Ok(Headers { list, size: headers.size + UNAVAILABLE_HEADER.len() + names.len() + HEADER_OVERHEAD })
     }
 
     /// Those of an event with this `id`.

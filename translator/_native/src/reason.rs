@@ -17,6 +17,8 @@ pub enum Reason {
     Key,
     /// The value, the rows or a record are beyond a limit.
     Size,
+    /// A projection has a rule for the row beyond the common ones.
+    Projection,
     /// The code has a bug here.
     Panic,
 }
@@ -32,6 +34,7 @@ impl Reason {
             Self::Cell => "cell",
             Self::Key => "key",
             Self::Size => "size",
+            Self::Projection => "projection",
             Self::Panic => "panic",
         }
     }

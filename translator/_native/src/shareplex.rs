@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::avro;
-use crate::event::{key_of, Head, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
+use crate::event::{key_of, Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
@@ -19,8 +19,6 @@ const INSERT: usize = 0;
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-const STATE_FULL: &[u8] = b"\x08full";
-const STATE_KEY: &[u8] = b"\x06key";
 const STATE_PARTIAL: &[u8] = b"\x0epartial";
 const KIND_NONE: &[u8] = b"\x08none";
 const KIND_UNIQUE: &[u8] = b"\x0cunique";

@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::cells::{Kind, Reader};
+use crate::debezium::Projected;
 use crate::reason::{Read, Reason};
 use crate::scan::Cell;
 
@@ -36,6 +37,8 @@ pub struct Operation {
     pub first_headers: Py<PyList>,
     /// The Kafka headers after it.
     pub last_headers: Py<PyList>,
+    /// For each projection what its records share.
+    pub projections: Vec<Projected>,
 }
 
 impl<'py> FromPyObject<'py> for Operation {
@@ -51,6 +54,7 @@ impl<'py> FromPyObject<'py> for Operation {
             notes_merged: bytes("notes_merged")?,
             first_headers: list("first_headers")?,
             last_headers: list("last_headers")?,
+            projections: python.getattr("projections")?.extract()?,
         })
     }
 }

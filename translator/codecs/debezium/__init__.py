@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from cdc_core.envelope import ChangeEvent, TableSchema
+from translator._native.layout import ProjectionForm
 from translator.codecs.debezium.envelope import payload
 from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
 from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal
+from translator.codecs.debezium.native import native_projection
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
 
@@ -33,6 +35,14 @@ class DebeziumCodec:
     def __init__(self, options: Options = _DEFAULTS) -> None:
         self._options = options
         self._form_of = _FORMS[options.schema_block]()
+
+    def native(self, max_record: int) -> ProjectionForm | None:
+        """Return what the native path has to know of a projection; None where the plain way alone writes it.
+
+        Args:
+            max_record: the bytes that a record may have.
+        """
+        return None if self._options.schema_block else native_projection(self._options, max_record)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """None, one or more records: a changed key gives two, and a tombstone may follow a delete.

@@ -1,0 +1,122 @@
+"""Debezium projections beside the canonical topic: each has of a taken message what the plain way makes of it."""
+
+from collections import Counter
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from bench.steps.shop_updates import feed
+from tests.translator.dialects.case import opened
+from tests.translator.native import needs_extension, shareplex_mutants
+from tests.translator.native.canal_mutants import mutants, with_two_images
+from tests.translator.native.test_equality import (
+    CASES,
+    DECLARED,
+    KEYED,
+    OFF,
+    PRESETS,
+    RESTARTED,
+    ROOMY,
+    agree,
+    as_insert,
+    opened_path,
+)
+from translator.codecs import Codec
+from translator.codecs.avro import AvroCodec
+from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.json import JsonCodec
+from translator.dialects import build
+from translator.message import DeclaredTable, Limits, Message, Setup
+from translator.translation.native_path import NativePath, native_path
+from translator.translation.translate import Translator
+
+pytestmark = needs_extension
+
+PROJECTIONS = {
+    "defaults": Options(),
+    "tombstones": Options(tombstones=True),
+    "partial": Options(missing_before=("partial",), unavailable="placeholder"),
+    "drop_event": Options(missing_before=("merge", "drop_event"), unavailable="fail"),
+    "fail": Options(missing_before=("fail",)),
+    "as_create": Options(missing_before=("as_create", "drop_event"), tombstones=True, truncate="emit"),
+}
+CANAL: dict[str, dict[str, Any]] = {
+    "oss": {"profile": "oss"},
+    "dts restarted": {"profile": "dts", "instance": RESTARTED, **OFF},
+}
+
+
+def beside(*names: str) -> tuple[Codec, ...]:
+    """The codecs of the canonical topic and of these projections."""
+    return (AvroCodec(), *(DebeziumCodec(PROJECTIONS[name]) for name in names))
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("name", CANAL)
+@pytest.mark.parametrize("tables", [(), KEYED, None], ids=["sent key", "declared key", "no key"])
+def test_both_ways_agree_on_mutants(name: str, projection: str, tables: tuple[DeclaredTable, ...] | None) -> None:
+    codecs = beside(projection, "defaults")
+    source = Setup("source", tables=tables or ())
+    translator, path = opened_path(build("canal", source, CANAL[name]), codecs=codecs)
+    sparse = [message.value or b"" for message in feed("canal", 12, 60).messages]
+    messages = [*sparse, *map(with_two_images, sparse)]
+    if tables is None:
+        messages = [value.replace(b'"pkNames":["id"]', b'"pkNames":null') for value in messages]
+    seed = Random(name + projection)
+    found = Counter(
+        agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"), codecs)
+        for offset, value in enumerate(islice(mutants(seed, messages), 8 * settings.default.max_examples))
+    )
+    assert found["taken"] > found.total() / 20
+    assert found["shape"] > 0
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("declared", DECLARED)
+def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str, projection: str) -> None:
+    codecs = beside(projection)
+    dialect = build("shareplex", Setup("source", tables=DECLARED[declared]), PRESETS[preset])
+    translator, path = opened_path(dialect, codecs=codecs)
+    messages = [message.value or b"" for message in feed("shareplex", 12, 60).messages]
+    messages = [*messages, *map(as_insert, messages)]
+    seed = Random(preset + declared + projection)
+    found = Counter(
+        agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"), codecs)
+        for offset, value in enumerate(
+            islice(shareplex_mutants.mutants(seed, messages), 8 * settings.default.max_examples)
+        )
+    )
+    assert found["taken"] > 0
+    assert found["shape"] > 0
+
+
+@pytest.mark.parametrize("columns", [5, 12, 60])
+@pytest.mark.parametrize("dialect", ["canal", "shareplex"])
+def test_common_messages_are_taken(dialect: str, columns: int) -> None:
+    given = feed(dialect, columns, 200)
+    codecs = beside("defaults", "tombstones")
+    translator, path = opened_path(given.dialect, codecs=codecs)
+    assert {agree(translator, path, message, codecs) for message in given.messages} == {"taken"}
+
+
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_golden_cases(case: Any, projection: str) -> None:
+    dialect, message = opened(case)
+    codecs = beside(projection)
+    translator = Translator("source", dialect, Limits())
+    path = native_path(translator, [(codec, ROOMY) for codec in codecs])
+    if isinstance(path, NativePath):
+        agree(translator, path, message, codecs)
+    else:
+        assert "options" in path or "check" in path
+
+
+def test_a_projection_that_is_not_debezium_leaves_all_to_the_plain_way() -> None:
+    translator = Translator("source", feed("canal", 5, 1).dialect, Limits())
+    path = native_path(translator, [(codec, ROOMY) for codec in (*beside("defaults"), JsonCodec())])
+    assert path == "a projection is not Debezium"

@@ -1,0 +1,114 @@
+"""The native path asks here what it has to know of a projection; the functions of the codec itself answer.
+
+Rows that the path takes differ for this codec in two ways: whether they have a key, and what their image before says.
+What is written of them in each case is read off a sample row, and the bytes that all rows of an operation share are
+cut out of a sample record.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+
+import msgspec
+
+from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, position
+from translator._native.layout import (
+    LayoutOperation,
+    NativeLayout,
+    ProjectedChange,
+    ProjectedOperation,
+    ProjectionForm,
+)
+from translator.codecs.debezium.envelope import OFFSET_LIMIT, payload
+from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes
+from translator.codecs.debezium.options import Options
+from translator.errors import MessageError
+
+_KEY: Columns = {"key": msgspec.Raw(b"1")}
+_ROW: Columns = {**_KEY, "changed": msgspec.Raw(b"2")}
+_BEFORE: tuple[Columns | None, ...] = (None, _KEY, _ROW)
+"""None, one that lacks what readers want of it, and a whole one: the order of the extension."""
+
+
+def native_projection(options: Options, max_record: int) -> ProjectionForm:
+    """Return the form of a projection.
+
+    Args:
+        max_record: the bytes that a record may have.
+    """
+    omits = options.unavailable == "omit"
+    return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options))
+
+
+def _operation(
+    options: Options, source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
+) -> ProjectedOperation:
+    schema = layout.schema if operation.with_schema else None
+    event = _event(source, dialect, layout, operation)
+    text = msgspec.json.encode(payload(event, ConnectChange(operation.op, None, None, None), 0))
+    head, _, rest = text.partition(b'"source":')[2].partition(b'"sequence":')
+    origin = rest.partition(b',"lsn":0')[2].partition(b',"transaction":')[0]
+    cases = product(_BEFORE, (None, _KEY))
+    return ProjectedOperation(
+        head,
+        origin,
+        tuple(_changes(options, operation.op, before, key) for before, key in cases),
+        tuple(msgspec.json.encode(column.name) for column in schema.columns) if schema else (),
+    )
+
+
+def _event(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> ChangeEvent:
+    """An event of this operation, without position and times."""
+    table, writer = layout.table, operation.writer
+    at = Context(
+        id="",
+        source=source,
+        dialect=dialect,
+        variant=writer.variant,
+        variant_basis=writer.variant_basis,
+        dbms=writer.dbms,
+        server=writer.server,
+        task=writer.task,
+        db=table.db,
+        schema=table.schema,
+        table=table.table,
+        pos=position(0, 0),
+        pos_scope="",
+        pos_native=None,
+        ts_commit_us=None,
+        ts_capture_us=None,
+        ts_origin_us=0,
+        schema_id=None,
+        tx=None,
+        origin=Origin("", 0, 0, 0, 1),
+    )
+    event = ChangeEvent.insert(at, NO_KEY, ImageText("{}", "partial"), Detail())
+    return msgspec.structs.replace(event, op=operation.op)
+
+
+def _changes(
+    options: Options, op: str, before: Columns | None, key: Columns | None
+) -> tuple[ProjectedChange, ...] | None:
+    row = ImageRow(
+        op=op,
+        key=key,
+        key_old=None,
+        before=before,
+        after=None if op == "d" else _ROW,
+        before_state="key" if before == _KEY else "full",
+        changed=None if before is None else _ROW.keys() - _KEY.keys(),
+        without_form=frozenset(),
+        withheld=frozenset(),
+        schema=None,
+    )
+    try:
+        return tuple(_change(row, change) for change in changes(row, options))
+    except MessageError:
+        return None
+
+
+def _change(row: ImageRow, change: ConnectChange) -> ProjectedChange:
+    images = {"none": None, "sent": row.before, "key": _KEY}
+    kind = next(name for name, image in images.items() if change.before == image)
+    return ProjectedChange(msgspec.json.encode(change.op), kind)
