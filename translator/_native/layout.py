@@ -143,6 +143,9 @@ class TableOperation(Struct, frozen=True):
     notes_merged: bytes
     first_headers: list[tuple[str, str | bytes | None]]
     last_headers: list[tuple[str, str | bytes | None]]
+    fixed_size: int
+    """The bytes of a record of the canonical topic beside its key, its value and its id, as `record_size` counts."""
+
     projections: tuple[ProjectedOperation, ...]
 
 

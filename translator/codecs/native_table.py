@@ -18,7 +18,7 @@ from translator._native.layout import (
     TableOperation,
 )
 from translator.codecs import _datum
-from translator.codecs.record import record_key_head, shared_headers
+from translator.codecs.record import ID_HEADER, Record, record_key_head, record_size, shared_headers
 
 Projections: TypeAlias = Sequence[ProjectionForm]
 
@@ -74,6 +74,7 @@ def _operation(
         _datum.maybe_names((*operation.notes, BEFORE_MERGED)),
         first,
         last,
+        record_size(Record(None, None, [*first, (ID_HEADER, b""), *last])),
         tuple(form.operation(source, dialect, layout, operation) for form in projections),
     )
 

@@ -35,12 +35,16 @@ def record_key_head(source: str, db: str | None, schema: str | None, table: str 
     return msgspec.json.encode([source, db, schema, table])[:-1]
 
 
+ID_HEADER = "cdc-id"
+"""The one header that differs from event to event."""
+
+
 def record_headers(event: ChangeEvent) -> Headers:
     """Headers for filtering without decoding; a header whose field is null is left out."""
     first, last = _SHARED_HEADERS[
         event.kind, event.op, event.db, event.schema, event.table, event.source, event.schema_id
     ]
-    return [*first, ("cdc-id", event.id.encode()), *last]
+    return [*first, (ID_HEADER, event.id.encode()), *last]
 
 
 SharedHeaders: TypeAlias = tuple[str, str | None, str | None, str | None, str | None, str, str | None]

@@ -1,15 +1,14 @@
 //! The Kafka records of a message for every output of its source: keys and headers of `translator/codecs/record.py`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::debezium::Projection;
 use crate::event::{datum, Head, Place, Row};
 use crate::reason::{Read, Reason};
 use crate::table::Operation;
 
-/// As `record_size` counts: a batch with one record, and what each header costs.
-const RECORD_OVERHEAD: usize = 512;
+/// As `record_size` counts a header.
 const HEADER_OVERHEAD: usize = 10;
 const ID_HEADER: &str = "cdc-id";
 const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
@@ -89,7 +88,7 @@ pub struct Records<'a> {
     projected: Vec<Bound<'a, PyList>>,
 }
 
-/// The headers of a record, and what they add to its size.
+/// The headers of a record, and its size beside key and value.
 struct Headers<'a> {
     list: Bound<'a, PyList>,
     size: usize,
@@ -146,7 +145,7 @@ impl<'a> Records<'a> {
         max_record: usize,
     ) -> Read<()> {
         let size = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
-        if size(key) + size(value) + headers.size + RECORD_OVERHEAD > max_record {
+        if size(key) + size(value) + headers.size > max_record {
             return Err(Reason::Size);
         }
         let bytes = |part: Option<&[u8]>| part.map(|part| PyBytes::new(self.py, part));
@@ -165,24 +164,12 @@ impl<'a> Records<'a> {
     /// Those of an event with this `id`.
     fn headers(&self, id: &[u8]) -> Read<Headers<'a>> {
         let py = self.py;
-        let mut headers = Headers { list: PyList::empty(py), size: id.len() + ID_HEADER.len() + HEADER_OVERHEAD };
-        for header in self.operation.first_headers.bind(py) {
-            headers.add_shared(header)?;
-        }
         let own = (self.form.id_header.bind(py), PyBytes::new(py, id));
-        headers.list.append(own).map_err(|_| Reason::Panic)?;
-        for header in self.operation.last_headers.bind(py) {
-            headers.add_shared(header)?;
-        }
-        Ok(headers)
-    }
-}
-
-impl<'a> Headers<'a> {
-    fn add_shared(&mut self, header: Bound<'a, PyAny>) -> Read<()> {
-        let pair = header.cast::<PyTuple>().map_err(|_| Reason::Panic)?;
-        let length = |index| -> PyResult<usize> { pair.get_item(index)?.len() };
-        self.size += length(0).and_then(|name| Ok(name + length(1)?)).map_err(|_| Reason::Panic)? + HEADER_OVERHEAD;
-        self.list.append(header).map_err(|_| Reason::Panic)
+        let own = own.into_pyobject(py).map_err(|_| Reason::Panic)?.into_any();
+        let shared = |headers: &'a [Py<PyAny>]| headers.iter().map(move |header| header.bind(py).clone());
+        let all = shared(&self.operation.first_headers).chain([own]).chain(shared(&self.operation.last_headers));
+        let list = all.collect::<Vec<_>>();
+        let list = PyList::new(py, list).map_err(|_| Reason::Panic)?;
+        Ok(Headers { list, size: self.operation.fixed_size + id.len() })
     }
 }

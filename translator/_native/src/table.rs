@@ -2,7 +2,6 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::cells::{Kind, Reader};
 use crate::debezium::Projected;
@@ -34,9 +33,11 @@ pub struct Operation {
     /// The notes of an event whose sparse image before was completed, in Avro.
     pub notes_merged: Vec<u8>,
     /// The Kafka headers before the one that differs from event to event.
-    pub first_headers: Py<PyList>,
+    pub first_headers: Vec<Py<PyAny>>,
     /// The Kafka headers after it.
-    pub last_headers: Py<PyList>,
+    pub last_headers: Vec<Py<PyAny>>,
+    /// The size of a record beside its key, its value and its id.
+    pub fixed_size: usize,
     /// For each projection what its records share.
     pub projections: Vec<Projected>,
 }
@@ -44,7 +45,7 @@ pub struct Operation {
 impl<'py> FromPyObject<'py> for Operation {
     fn extract_bound(python: &Bound<'py, PyAny>) -> PyResult<Self> {
         let bytes = |name: &str| -> PyResult<Vec<u8>> { python.getattr(name)?.extract() };
-        let list = |name: &str| -> PyResult<Py<PyList>> { python.getattr(name)?.extract() };
+        let list = |name: &str| -> PyResult<Vec<Py<PyAny>>> { python.getattr(name)?.extract() };
         Ok(Self {
             python: python.clone().unbind(),
             names: bytes("names")?,
@@ -54,6 +55,7 @@ impl<'py> FromPyObject<'py> for Operation {
             notes_merged: bytes("notes_merged")?,
             first_headers: list("first_headers")?,
             last_headers: list("last_headers")?,
+            fixed_size: python.getattr("fixed_size")?.extract()?,
             projections: python.getattr("projections")?.extract()?,
         })
     }
