@@ -135,11 +135,12 @@ class Pipeline:
     ) -> None:
         """Process messages of a partition in order; those that the native path took in one go."""
         at = 0
-        for plain, group in groupby(run, key=_is_plain):
+        # By the type, which groups in C what a look at each message would cost 0.2 us.
+        for _, group in groupby(run, key=type):
             found = list(group)
             part = messages[at : at + len(found)]
             at += len(found)
-            if not plain and (part[0].topic, part[0].partition) not in self._holds:
+            if not _is_plain(found[0]) and (part[0].topic, part[0].partition) not in self._holds:
                 await self._write_taken(translator, batch, place, part, found)  # type: ignore[arg-type]  # all were taken
                 continue
             for message, resolved in zip(part, found, strict=True):
@@ -164,16 +165,9 @@ class Pipeline:
         Raises:
             ContradictionError: those before the contrary one are written, as `_process_message` would have done.
         """
-        guards = self._guards[messages[0].topic]
-        contradiction = None
-        for number, (message, found) in enumerate(zip(messages, taken, strict=True)):
-            try:
-                guards.inspect_taken(message, found)
-            except ContradictionError as error:
-                contradiction, messages, taken = error, messages[:number], taken[:number]
-                break
-        if taken:
-            await self._write_records(batch, place, messages[-1].offset, taken)
+        count, contradiction = self._guards[messages[0].topic].inspect_taken(messages, taken)
+        if count:
+            await self._write_records(batch, place, messages[count - 1].offset, taken[:count])
         if contradiction is not None:
             await self._mark(translator, contradiction)
             raise contradiction

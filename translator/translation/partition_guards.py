@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from translator._native.layout import TakenMessage
 from translator.errors import ContradictionError
@@ -37,19 +37,23 @@ class Guards:
         elif isinstance(result, Events):
             self._tell(guard.inspect(message, result.changes))
 
-    def inspect_taken(self, message: Message, taken: TakenMessage) -> None:
-        """Takes the next message of a partition in, which the native path took.
+    def inspect_taken(
+        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    ) -> tuple[int, ContradictionError | None]:
+        """Takes the next messages of a partition in, which the native path took.
 
-        Raises:
-            ContradictionError: nothing of the message may be written, nor of any after it.
+        Returns how many of them may be written, and why not the one behind them, nor any after it.
         """
-        guard = self._guard_of(message)
-        if guard is None:
-            return
-        # Asked by the name: what a protocol asks of an instance takes 20 us, and this runs for every message.
+        guard = self._guard_of(messages[0])
+        # Asked by the name: what a protocol asks of an instance takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
         if inspect is not None:
-            self._tell(inspect(message, taken))
+            for number, (message, found) in enumerate(zip(messages, taken, strict=True)):
+                try:
+                    self._tell(inspect(message, found))
+                except ContradictionError as error:
+                    return number, error
+        return len(taken), None
 
     def _guard_of(self, message: Message) -> Guard | None:
         place = message.topic, message.partition

@@ -34,7 +34,9 @@ def said(topic: list[Message], *, native: bool, **options: Any) -> tuple[list[st
         try:
             if native and not isinstance(found, str):
                 taken += 1
-                guards.inspect_taken(message, found)
+                _, error = guards.inspect_taken([message], [found])
+                if error is not None:
+                    raise error
             else:
                 guards.inspect(message, translator.translate(message))
         except ContradictionError as error:
