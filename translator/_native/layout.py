@@ -106,6 +106,26 @@ class ProjectedChange(Struct, frozen=True):
     """`none`, `sent`, or `key`: the columns of the key alone."""
 
 
+class ProjectedColumn(Struct, frozen=True):
+    """A column of a schema, as the extension takes it: its name as JSON."""
+
+    name: bytes
+    has_type: bool
+    is_float: bool
+
+
+class SchemaBlocks(Protocol):
+    """The schema blocks of the records of one operation, as JSON."""
+
+    def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
+        """Return the block of a value with these images, whose change was committed then."""
+        ...
+
+    def key(self, key: bytes) -> bytes:
+        """Return the block of a key."""
+        ...
+
+
 class ProjectedOperation(Struct, frozen=True):
     """As the extension takes it: what the records of one operation in a Debezium projection share."""
 
@@ -121,8 +141,11 @@ class ProjectedOperation(Struct, frozen=True):
     None is left to the plain way.
     """
 
-    columns: tuple[bytes, ...]
-    """Those of the schema that the events name, as JSON."""
+    columns: tuple[ProjectedColumn, ...]
+    """Those of the schema that the events name."""
+
+    blocks: SchemaBlocks | None
+    """None where keys and values have no schema."""
 
 
 class TableOperation(Struct, frozen=True):

@@ -5,6 +5,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import settings
 
@@ -27,6 +28,7 @@ from tests.translator.native.test_equality import (
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.debezium.form import WithSchema
 from translator.codecs.json import JsonCodec
 from translator.dialects import build
 from translator.message import DeclaredTable, Limits, Message, Setup
@@ -41,6 +43,8 @@ PROJECTIONS = {
     "partial": Options(missing_before=("partial",), unavailable="placeholder"),
     "drop_event": Options(missing_before=("merge", "drop_event"), unavailable="fail"),
     "fail": Options(missing_before=("fail",)),
+    "schema_block": Options(schema_block=True, tombstones=True),
+    "schema_block partial": Options(schema_block=True, missing_before=("partial", "drop_event")),
     "as_create": Options(missing_before=("as_create", "drop_event"), tombstones=True, truncate="emit"),
 }
 CANAL: dict[str, dict[str, Any]] = {
@@ -98,7 +102,7 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str, pro
 @pytest.mark.parametrize("dialect", ["canal", "shareplex"])
 def test_common_messages_are_taken(dialect: str, columns: int) -> None:
     given = feed(dialect, columns, 200)
-    codecs = beside("defaults", "tombstones")
+    codecs = beside("defaults", "schema_block")
     translator, path = opened_path(given.dialect, codecs=codecs)
     assert {agree(translator, path, message, codecs) for message in given.messages} == {"taken"}
 
@@ -114,6 +118,32 @@ def test_golden_cases(case: Any, projection: str) -> None:
         agree(translator, path, message, codecs)
     else:
         assert "options" in path or "check" in path
+
+
+@pytest.mark.parametrize(
+    ("cell", "became"), [("1.5", "taken"), (None, "taken"), ("NaN", "projection"), ("Infinity", "projection")]
+)
+def test_what_a_schema_block_cannot_say_is_left_to_the_plain_way(cell: str | None, became: str) -> None:
+    """Connect reads the text NaN as the number 0."""
+    (message,) = feed("canal", 12, 1).messages
+    body = msgspec.json.decode(message.value or b"")
+    name = next(name for name, type_ in body["mysqlType"].items() if type_ == "double")
+    body["data"][0][name] = cell
+    codecs = beside("schema_block")
+    translator, path = opened_path(feed("canal", 12, 1).dialect, codecs=codecs)
+    sent = msgspec.structs.replace(message, value=msgspec.json.encode(body))
+    assert agree(translator, path, sent, codecs) == became
+
+
+def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for the values and one for the keys of a table; deletions, without a schema, have their own."""
+    asked: list[str] = []
+    whole = WithSchema._keep
+    monkeypatch.setattr(WithSchema, "_keep", lambda self, *shape: asked.append("block") or whole(self, *shape))
+    given = feed("canal", 12, 200)
+    _, path = opened_path(given.dialect, codecs=beside("schema_block"))
+    assert not any(isinstance(taken, str) for taken in path.take(given.messages))
+    assert len(asked) == 2
 
 
 def test_a_projection_that_is_not_debezium_leaves_all_to_the_plain_way() -> None:

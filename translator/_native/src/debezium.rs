@@ -7,10 +7,15 @@ use std::io::Write;
 use pyo3::prelude::*;
 
 use crate::avro;
+use crate::blocks::{check, Blocks, Column};
 use crate::event::{Head, Place, Row, STATE_FULL, STATE_KEY, STATE_MERGED};
 use crate::json;
 use crate::reason::{Read, Reason};
 use crate::scan::Scanner;
+
+/// What a schema block stands between.
+const SCHEMA: &[u8] = b"{\"schema\":";
+const PAYLOAD: &[u8] = b",\"payload\":";
 
 /// A projection of one source.
 #[derive(FromPyObject)]
@@ -34,8 +39,10 @@ pub struct Projected {
     origin: Vec<u8>,
     /// By the image before, then by whether there is a key; None is not taken.
     changes: Vec<Option<Vec<Change>>>,
-    /// The columns of the schema that the events name, as JSON.
-    columns: Vec<Vec<u8>>,
+    /// The columns of the schema that the events name.
+    columns: Vec<Column>,
+    /// The schema blocks, where keys and values have them.
+    blocks: Option<Blocks>,
 }
 
 /// Debezium's event of a row.
@@ -62,8 +69,9 @@ struct Images<'a> {
     missing: Vec<&'a [u8]>,
 }
 
-/// A record before it has headers; its key is that of the row.
+/// A record before it has headers.
 pub struct Event {
+    pub key: Option<Vec<u8>>,
     pub value: Vec<u8>,
     /// The columns without a value, as JSON, where there are any.
     pub unavailable: Option<Vec<u8>>,
@@ -73,35 +81,45 @@ pub struct Event {
 
 impl Projection {
     /// The events of a row: one, or none where the projection leaves such rows out.
-    pub fn events(&self, place: &Place, head: &Head<'_>, projected: &Projected, row: &Row<'_>) -> Read<Vec<Event>> {
+    pub fn events(
+        &self,
+        py: Python<'_>,
+        place: &Place,
+        head: &Head<'_>,
+        projected: &Projected,
+        row: &Row<'_>,
+    ) -> Read<Vec<Event>> {
         let images = projected.images(row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
         let case = images.before as usize * 2 + usize::from(row.key.is_some());
         let changes = projected.changes.get(case).and_then(Option::as_ref).ok_or(Reason::Projection)?;
-        changes.iter().map(|change| self.event(place, head, projected, row, change, &images.missing)).collect()
-    }
-
-    fn event(
-        &self,
-        place: &Place,
-        head: &Head<'_>,
-        projected: &Projected,
-        row: &Row<'_>,
-        change: &Change,
-        missing: &[&[u8]],
-    ) -> Read<Event> {
-        Ok(Event {
-            value: projected.payload(place, head, row, change)?,
-            unavailable: (!missing.is_empty()).then(|| list(missing)),
-            has_tombstone: self.tombstones && change.op == b"\"d\"" && row.key.is_some(),
-        })
+        let event = |change: &Change| {
+            Ok(Event {
+                key: row.key.map(|key| projected.key(py, key)).transpose()?,
+                value: projected.value(py, place, head, row, change)?,
+                unavailable: (!images.missing.is_empty()).then(|| list(&images.missing)),
+                has_tombstone: self.tombstones && change.op == b"\"d\"" && row.key.is_some(),
+            })
+        };
+        changes.iter().map(event).collect()
     }
 }
 
 impl Projected {
-    fn payload(&self, place: &Place, head: &Head<'_>, row: &Row<'_>, change: &Change) -> Read<Vec<u8>> {
+    /// The record key for the key of a row.
+    fn key(&self, py: Python<'_>, key: &[u8]) -> Read<Vec<u8>> {
+        let Some(blocks) = &self.blocks else { return Ok(key.to_vec()) };
+        let mut out = SCHEMA.to_vec();
+        blocks.write_key(py, &self.columns, key, &mut out)?;
+        out.extend_from_slice(PAYLOAD);
+        out.extend_from_slice(key);
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn value(&self, py: Python<'_>, place: &Place, head: &Head<'_>, row: &Row<'_>, change: &Change) -> Read<Vec<u8>> {
         let images = row.before.map_or(0, <[u8]>::len) + row.after.map_or(0, <[u8]>::len);
         let mut out = Vec::with_capacity(images + 768);
         let before = match &change.before[..] {
@@ -109,6 +127,29 @@ impl Projected {
             "sent" => row.before,
             _ => row.key,
         };
+        let Some(blocks) = &self.blocks else {
+            self.write_payload(&mut out, place, head, row, change, before)?;
+            return Ok(out);
+        };
+        // Whether or not it is written: what a block cannot say of it is missing.
+        check(&self.columns, row.before)?;
+        out.extend_from_slice(SCHEMA);
+        blocks.write_value(py, &self.columns, (before, row.after), head.commit_us, &mut out)?;
+        out.extend_from_slice(PAYLOAD);
+        self.write_payload(&mut out, place, head, row, change, before)?;
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn write_payload(
+        &self,
+        out: &mut Vec<u8>,
+        place: &Place,
+        head: &Head<'_>,
+        row: &Row<'_>,
+        change: &Change,
+        before: Option<&[u8]>,
+    ) -> Read<()> {
         out.extend_from_slice(b"{\"before\":");
         out.extend_from_slice(before.unwrap_or(b"null"));
         out.extend_from_slice(b",\"after\":");
@@ -116,10 +157,10 @@ impl Projected {
         out.extend_from_slice(b",\"source\":");
         out.extend_from_slice(&self.source);
         out.extend_from_slice(b"\"sequence\":");
-        place.sequence(&mut out, head, row);
-        number(&mut out, ",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1));
+        place.sequence(out, head, row);
+        number(out, ",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1));
         if let Some(commit_us) = head.commit_us {
-            times(&mut out, commit_us);
+            times(out, commit_us);
         }
         out.extend_from_slice(&self.origin);
         out.extend_from_slice(b",\"transaction\":");
@@ -127,22 +168,22 @@ impl Projected {
             None => out.extend_from_slice(b"null"),
             Some(tx) => {
                 out.extend_from_slice(b"{\"id\":");
-                json::text(&mut out, tx.id);
+                json::text(out, tx.id);
                 if let Some(seq) = tx.seq {
-                    number(&mut out, ",\"total_order\":", seq);
+                    number(out, ",\"total_order\":", seq);
                 }
                 out.push(b'}');
             }
         }
         out.extend_from_slice(b",\"op\":");
         out.extend_from_slice(&change.op);
-        times(&mut out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
+        times(out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
         if let Some(key) = row.key {
             out.extend_from_slice(b",\"pkNames\":");
             out.extend_from_slice(&list(&names(key)?));
         }
         out.push(b'}');
-        Ok(out)
+        Ok(())
     }
 
     /// Holds the images of a row beside each other, by their states where these say it all.
@@ -176,7 +217,7 @@ impl Projected {
             return Ok(Images { before: if lacking { Before::Lacking } else { Before::Whole }, missing: vec![] });
         };
         let missing =
-            self.columns.iter().map(|name| &name[..]).filter(|name| !after.contains(name)).collect::<Vec<_>>();
+            self.columns.iter().map(|column| &column.name[..]).filter(|name| !after.contains(name)).collect::<Vec<_>>();
         let before = match before {
             None if row.changed.is_none() => Before::Absent,
             None => return Err(Reason::Projection),

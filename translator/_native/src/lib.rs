@@ -5,6 +5,7 @@
 //! translates it, in its place in the run. `docs/native.md` says what is held where.
 
 mod avro;
+mod blocks;
 mod canal;
 mod cells;
 mod debezium;
@@ -20,7 +21,7 @@ mod table;
 use pyo3::prelude::*;
 
 /// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
-const SEAM: u32 = 3;
+const SEAM: u32 = 4;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

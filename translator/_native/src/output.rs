@@ -109,12 +109,13 @@ impl<'a> Records<'a> {
         self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
         let projections = self.form.projections.iter().zip(&self.operation.projections);
         for ((projection, projected), records) in projections.zip(&self.projected) {
-            for event in projection.events(self.place, self.head, projected, row)? {
+            for event in projection.events(self.py, self.place, self.head, projected, row)? {
                 let more = event.unavailable.map(|names| self.with_unavailable(&headers, &names)).transpose()?;
                 let headers = more.as_ref().unwrap_or(&headers);
-                self.append(records, row.key, Some(&event.value), headers, projection.max_record)?;
+                let key = event.key.as_deref();
+                self.append(records, key, Some(&event.value), headers, projection.max_record)?;
                 if event.has_tombstone {
-                    self.append(records, row.key, None, headers, projection.max_record)?;
+                    self.append(records, key, None, headers, projection.max_record)?;
                 }
             }
         }

@@ -36,13 +36,13 @@ class DebeziumCodec:
         self._options = options
         self._form_of = _FORMS[options.schema_block]()
 
-    def native(self, max_record: int) -> ProjectionForm | None:
-        """Return what the native path has to know of a projection; None where the plain way alone writes it.
+    def native(self, max_record: int) -> ProjectionForm:
+        """Return what the native path has to know of a projection.
 
         Args:
             max_record: the bytes that a record may have.
         """
-        return None if self._options.schema_block else native_projection(self._options, max_record)
+        return native_projection(self._options, self._form_of, max_record)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """None, one or more records: a changed key gives two, and a tombstone may follow a delete.

@@ -94,6 +94,16 @@ class TableTypes:
         self._declared = frozenset(column.name for column in columns if column.type != "unknown")
         self._floats = frozenset(name for name in self._declared if self._types[name].type in _FLOATS)
 
+    @property
+    def declared(self) -> Set[str]:
+        """The columns with a type of their own."""
+        return self._declared
+
+    @property
+    def floats(self) -> Set[str]:
+        """Those in which Connect would misread a text."""
+        return self._floats
+
     def fit(self, columns: Columns) -> Set[str]:
         """Takes out the columns that Connect would misread: it reads the text NaN as the number 0."""
         unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}

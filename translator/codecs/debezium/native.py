@@ -12,15 +12,18 @@ from itertools import product
 
 import msgspec
 
-from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, position
+from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, TableSchema, position
 from translator._native.layout import (
     LayoutOperation,
     NativeLayout,
     ProjectedChange,
+    ProjectedColumn,
     ProjectedOperation,
     ProjectionForm,
 )
+from translator.codecs.debezium.connect import TableTypes
 from translator.codecs.debezium.envelope import OFFSET_LIMIT, payload
+from translator.codecs.debezium.form import Form, FormOf
 from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes
 from translator.codecs.debezium.options import Options
 from translator.errors import MessageError
@@ -30,19 +33,44 @@ _ROW: Columns = {**_KEY, "changed": msgspec.Raw(b"2")}
 _BEFORE: tuple[Columns | None, ...] = (None, _KEY, _ROW)
 """None, one that lacks what readers want of it, and a whole one: the order of the extension."""
 
+_columns = msgspec.json.Decoder(Columns).decode
 
-def native_projection(options: Options, max_record: int) -> ProjectionForm:
+
+class _Blocks:
+    """The schema blocks of one operation, cut out of records that the codec writes."""
+
+    def __init__(self, event: ChangeEvent, op: str, form: Form) -> None:
+        self._event = event
+        self._op = op
+        self._form = form
+
+    def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
+        """Return the block of a value with these images, whose change was committed then."""
+        event = msgspec.structs.replace(self._event, ts_commit_us=commit_us)
+        old, new = (None if image is None else _columns(image) for image in (before, after))
+        return _block(self._form.value(payload(event, ConnectChange(self._op, None, old, new), 0)))
+
+    def key(self, key: bytes) -> bytes:
+        """Return the block of a key."""
+        return _block(self._form.key(_columns(key)))
+
+
+def _block(record: bytes) -> bytes:
+    return bytes(_columns(record)["schema"])
+
+
+def native_projection(options: Options, form_of: FormOf, max_record: int) -> ProjectionForm:
     """Return the form of a projection.
 
     Args:
         max_record: the bytes that a record may have.
     """
     omits = options.unavailable == "omit"
-    return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options))
+    return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options, form_of))
 
 
 def _operation(
-    options: Options, source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
+    options: Options, form_of: FormOf, source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
 ) -> ProjectedOperation:
     schema = layout.schema if operation.with_schema else None
     event = _event(source, dialect, layout, operation)
@@ -54,7 +82,16 @@ def _operation(
         head,
         origin,
         tuple(_changes(options, operation.op, before, key) for before, key in cases),
-        tuple(msgspec.json.encode(column.name) for column in schema.columns) if schema else (),
+        _projected_columns(schema) if schema else (),
+        _Blocks(event, operation.op, form_of(event, schema)) if options.schema_block else None,
+    )
+
+
+def _projected_columns(schema: TableSchema) -> tuple[ProjectedColumn, ...]:
+    types = TableTypes((), schema)
+    return tuple(
+        ProjectedColumn(msgspec.json.encode(column.name), column.name in types.declared, column.name in types.floats)
+        for column in schema.columns
     )
 
 

@@ -1,0 +1,153 @@
+//! The schema blocks of a Debezium projection: made by the codec, and kept by all that they depend on.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::reason::{Read, Reason};
+use crate::scan::{Cell, Scanner};
+
+/// Bytes of blocks that are kept of one operation; beyond, all are asked for anew.
+const KEPT: usize = 16_384;
+
+/// The kind of a value whose column has a type.
+const DECLARED: u8 = b'.';
+/// The kind of null, which any type has.
+const NULL: u8 = b'n';
+
+/// A column of the schema that events name.
+#[derive(FromPyObject)]
+pub struct Column {
+    /// Its name as JSON.
+    pub name: Vec<u8>,
+    /// Its type, and not its values, says what is declared.
+    has_type: bool,
+    /// A text in it is none that a block can say.
+    is_float: bool,
+}
+
+/// The blocks of the records of one operation.
+pub struct Blocks {
+    /// Makes that of a value, of its images and of the commit in microseconds.
+    value: Py<PyAny>,
+    /// Makes that of a key.
+    key: Py<PyAny>,
+    kept: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+/// A column of an image, by its name as JSON, and the kind of its value.
+type Typed<'a> = (&'a [u8], u8);
+
+impl<'py> FromPyObject<'py> for Blocks {
+    fn extract_bound(python: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let (value, key) = (python.getattr("value")?.unbind(), python.getattr("key")?.unbind());
+        Ok(Self { value, key, kept: Mutex::default() })
+    }
+}
+
+impl Blocks {
+    /// Appends the block of a key.
+    pub fn write_key(&self, py: Python<'_>, columns: &[Column], key: &[u8], out: &mut Vec<u8>) -> Read<()> {
+        let mut shape = b"key".to_vec();
+        describe(&mut shape, &typed(columns, key)?, &[])?;
+        self.write(shape, out, || self.key.bind(py).call1((PyBytes::new(py, key),)))
+    }
+
+    /// Appends the block of a value with these images, of which there is one at least.
+    pub fn write_value(
+        &self,
+        py: Python<'_>,
+        columns: &[Column],
+        (before, after): (Option<&[u8]>, Option<&[u8]>),
+        commit_us: Option<i64>,
+        out: &mut Vec<u8>,
+    ) -> Read<()> {
+        // The members of `source` that a time brings along.
+        let times = commit_us.map_or(0, |us| if us.checked_mul(1000).is_some() { 3 } else { 2 });
+        let mut shape = vec![times, u8::from(before.is_some()), u8::from(after.is_some())];
+        let old = before.map(|image| typed(columns, image)).transpose()?.unwrap_or_default();
+        match after {
+            None => describe(&mut shape, &old, &[])?,
+            Some(image) => describe(&mut shape, &typed(columns, image)?, &old)?,
+        }
+        self.write(shape, out, || {
+            let bytes = |image: Option<&[u8]>| image.map(|image| PyBytes::new(py, image));
+            self.value.bind(py).call1((bytes(before), bytes(after), commit_us))
+        })
+    }
+
+    fn write<'py>(
+        &self,
+        shape: Vec<u8>,
+        out: &mut Vec<u8>,
+        make: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
+    ) -> Read<()> {
+        let mut kept = self.kept.lock().map_err(|_| Reason::Panic)?;
+        if let Some(block) = kept.get(&shape) {
+            out.extend_from_slice(block);
+            return Ok(());
+        }
+        let made = make().map_err(|_| Reason::Projection)?;
+        let block = made.cast::<PyBytes>().map_err(|_| Reason::Projection)?.as_bytes();
+        out.extend_from_slice(block);
+        if kept.iter().map(|(shape, block)| shape.len() + block.len()).sum::<usize>() > KEPT {
+            kept.clear();
+        }
+        kept.insert(shape, block.to_vec());
+        Ok(())
+    }
+}
+
+/// Holds an image against what a block can say.
+pub fn check(columns: &[Column], image: Option<&[u8]>) -> Read<()> {
+    image.map_or(Ok(()), |image| typed(columns, image).map(|_| ()))
+}
+
+/// The columns of an image; one with a value that a block cannot say is not taken.
+fn typed<'a>(columns: &[Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
+    let mut cells = Vec::with_capacity(columns.len());
+    Scanner::new(image).object(&mut cells).map_err(|_| Reason::Projection)?;
+    let mut expected = 0;
+    let mut kind_of = |cell: &Cell| {
+        let (name, value) = (cell.name.of(image), cell.value.of(image));
+        let around = columns.iter().enumerate().cycle().skip(expected).take(columns.len());
+        for (index, column) in around {
+            if column.name == name && column.has_type {
+                expected = index + 1;
+                let is_unfit = column.is_float && value[0] == b'"';
+                return if is_unfit { Err(Reason::Projection) } else { Ok((name, DECLARED)) };
+            }
+        }
+        Ok((name, kind(value)))
+    };
+    cells.iter().map(&mut kind_of).collect()
+}
+
+/// The kind of a value, by which a column without a type is declared.
+fn kind(value: &[u8]) -> u8 {
+    match value[0] {
+        b'"' => b's',
+        b't' | b'f' => b'b',
+        NULL => NULL,
+        _ if value.iter().any(|byte| matches!(byte, b'.' | b'e' | b'E')) => b'd',
+        _ => b'i',
+    }
+}
+
+/// Appends the columns of an image with the kinds of their values, and of those in the image before.
+///
+/// A column with values of two kinds, which are written otherwise, is not taken.
+fn describe(shape: &mut Vec<u8>, image: &[Typed<'_>], before: &[Typed<'_>]) -> Read<()> {
+    for (index, (name, new)) in image.iter().enumerate() {
+        let same_place = before.get(index).filter(|(old, _)| old == name);
+        let old = same_place.or_else(|| before.iter().find(|(old, _)| old == name)).map_or(NULL, |(_, kind)| *kind);
+        if old != NULL && *new != NULL && old != *new {
+            return Err(Reason::Projection);
+        }
+        shape.extend_from_slice(name);
+        shape.push(if *new == NULL { old } else { *new });
+    }
+    Ok(())
+}
