@@ -57,12 +57,36 @@ class SharePlexReading(Struct, frozen=True):
     columns: int
 
 
+class DtsAvroReading(Struct, frozen=True):
+    """The options of a DTS Avro source, as far as they decide how a common row message is read."""
+
+    operations: tuple[int, ...]
+    """The ordinals of the operations of rows, in the order in which a layout has them."""
+
+    all_operations: int
+    source_types: int
+    binlog_sources: tuple[int, ...]
+    """The ordinals of the types of sources whose positions are taken apart."""
+
+    utf8_charsets: tuple[bytes, ...]
+    """The names of UTF-8, as they are spelled."""
+
+    name_tags: tuple[bytes, ...]
+    """The tags of which a table has its name, where a source names its tables by tags."""
+
+    extras: bool
+    value_bytes: int
+    columns: int
+
+
 class LayoutColumn(Struct, frozen=True):
     """A column: the kind of its cells, and the converter of those of an unusual spelling (None: as they are)."""
 
     name: str
     kind: NativeKind
     convert: Converter | None
+    is_open: bool = False
+    """Its cells tell whether it holds text or bytes, and may contradict the kind."""
 
 
 class LayoutOperation(Struct, frozen=True):
@@ -96,6 +120,7 @@ class NativeColumn(Struct, frozen=True):
     avro_name: bytes
     kind: NativeKind
     convert: Converter | None
+    is_open: bool
 
 
 class ProjectedChange(Struct, frozen=True):
@@ -274,6 +299,9 @@ class RecordForm(Struct, frozen=True):
     record: Callable[..., object]
     convert_cell: Callable[[bytes, Any], bytes]
     """Makes a canonical value, as JSON, of a cell as JSON and its converter."""
+
+    convert_bytes: Callable[[bytes, Any], bytes]
+    """The same of a cell as bytes of another encoding, which its converter reads."""
 
     table: Callable[[NativeLayout], NativeTable]
 

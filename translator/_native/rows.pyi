@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from translator._native.layout import CanalReading, NativeTable, RecordForm, SharePlexReading, TableOperation
+from translator._native.layout import (
+    CanalReading,
+    DtsAvroReading,
+    NativeTable,
+    RecordForm,
+    SharePlexReading,
+    TableOperation,
+)
 from translator.message import Message
 
 VERSION: str
@@ -38,5 +45,15 @@ class SharePlexRows:
         form: RecordForm,
         compile: Callable[[bytes, bytes], NativeTable | None],
         instant: Callable[[str], object],
+    ) -> None: ...
+    def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...
+
+class DtsAvroRows:
+    def __init__(
+        self,
+        options: DtsAvroReading,
+        form: RecordForm,
+        compile: Callable[[bytes], NativeTable | None],
+        compile_contrary: Callable[[bytes], NativeTable | None],
     ) -> None: ...
     def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...

@@ -50,7 +50,8 @@ def native_table(source: str, dialect: str, projections: Projections, layout: Na
 
 
 def _column(column: LayoutColumn) -> NativeColumn:
-    return NativeColumn(msgspec.json.encode(column.name), _datum.text(column.name), column.kind, column.convert)
+    quoted, avro_name = msgspec.json.encode(column.name), _datum.text(column.name)
+    return NativeColumn(quoted, avro_name, column.kind, column.convert, column.is_open)
 
 
 def _operation(

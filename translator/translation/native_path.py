@@ -112,6 +112,7 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
         projections=projections,
         record=Record,
         convert_cell=convert_cell,
+        convert_bytes=convert_bytes,
         table=partial(native_table, translator.source, translator.dialect.name, projections),
     )
     return NativePath(translator, [codec for codec, _ in outputs], rows.open(form))
@@ -142,6 +143,16 @@ def convert_cell(text: bytes, convert: Converter | None) -> bytes:
     """
     value = _decode(text)
     return _encode(value if convert is None else convert(value))
+
+
+def convert_bytes(cell: bytes, convert: Converter) -> bytes:
+    """Return the canonical value, as JSON, of a cell that its converter reads from the bytes that were sent.
+
+    Raises:
+        Unrepresentable, Assumed: the row needs an issue or a note.
+        ValueError: the converter does not know such a cell.
+    """
+    return _encode(convert(cell))
 
 
 def _digest(records: Sequence[Record]) -> str:

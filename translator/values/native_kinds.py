@@ -27,18 +27,25 @@ _MAX_HOURS = 99
 _KINDS: Mapping[str, NativeKind] = {
     **{name: ("integer", *bounds) for name, bounds in INTEGER_BOUNDS.items() if name != "uint64"},
     "uint64": ("uint64", 0, 0),
+    "decimal": ("number", 0, 0),
+    "float32": ("float32", 0, 0),
     "float64": ("float64", 0, 0),
+    "boolean": ("boolean", 0, 0),
     "date": ("date", 0, 0),
     "time": ("time", _MAX_HOURS, 0),
     "timestamp": ("timestamp", 0, 0),
+    "timestamptz": ("timestamptz", 0, 0),
     "string": _TEXT,
     "unknown": _TEXT,
+    **dict.fromkeys(("uuid", "interval", "enum", "set"), ("verbatim", 0, 0)),
+    "json": ("json", 0, 0),
+    "bytes": ("bytes", 0, 0),
 }
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
 
 
 def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
-    """Return the kind of a column's cells, which are text that UTF-8 can carry.
+    """Return the kind of a column's cells.
 
     Args:
         convert: the converter of its cells; None where they stay as they are.
@@ -53,6 +60,14 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
         return _KINDS.get(canonical_type, PYTHON)
     precision, scale = int(match[1]), int(match[2])
     return ("decimal", precision - scale, scale) if precision >= scale else PYTHON
+
+
+def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
+    """Return the kind of cells whose fraction of a second is a number, not text, of at most so many digits."""
+    name, first, _ = kind
+    if name == "time":
+        return name, first, digits
+    return (name, digits, 0) if name in ("timestamp", "timestamptz") else kind
 
 
 def integers_within(low: int, high: int) -> NativeKind:

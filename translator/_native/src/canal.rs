@@ -461,9 +461,9 @@ fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
 /// The transaction of this name; none where it is empty or null.
 fn transaction(gtid: Option<&[u8]>) -> Read<Option<Transaction<'_>>> {
     match gtid {
-        None | Some(b"null" | b"\"\"") => Ok(None),
+        None | Some(b"null") => Ok(None),
         Some(quoted) if memchr::memchr(b'\\', quoted).is_some() => Err(Reason::Spelling),
-        Some(quoted) => Ok(Some(Transaction { id: &quoted[1..quoted.len() - 1], seq: None, size: None, last: None })),
+        Some(quoted) => Ok(Transaction::named(&quoted[1..quoted.len() - 1])),
     }
 }
 
@@ -492,6 +492,7 @@ fn described<'a>(
         },
         after_state: &operation.state,
         changed: has_before.then_some((images.changed_count, &images.changed)),
+        unavailable: None,
         notes: if merged { &operation.notes_merged } else { &operation.notes },
         ext: &[avro::NULL],
     };

@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::calendar::days_in;
 use crate::reason::{Read, Reason};
 use crate::scan::Token;
 
@@ -14,20 +15,34 @@ use crate::scan::Token;
 pub enum Kind {
     /// As they are.
     Text,
+    /// As they are, and only texts.
+    Verbatim,
+    /// The same of documents, of which bytes are UTF-8.
+    Json,
+    /// As bytes.
+    Bytes,
+    /// As true or false.
+    Boolean,
     /// As an integer within bounds.
     Integer { low: i64, high: i64 },
     /// As an integer of 64 bits without a sign, which stays text.
     Uint64,
     /// As a decimal of so many digits before the point, and after it.
     Decimal { whole: usize, scale: usize },
-    /// As a local time.
-    Timestamp,
+    /// As a decimal of any digits.
+    Number,
+    /// As a local time; `digits` are those of a fraction that is sent as a number.
+    Timestamp { digits: u32 },
+    /// As a moment; `digits` as above.
+    Instant { digits: u32 },
     /// As a day.
     Date,
-    /// As a time of day, or a span of up to `hours` hours.
-    Time { hours: u32 },
+    /// As a time of day, or a span of up to `hours` hours; `digits` as above.
+    Time { hours: u32, digits: u32 },
     /// As a number in double precision.
     Float64,
+    /// As a number in single precision.
+    Float32,
     /// By the Python converter, always.
     Python,
 }
@@ -35,15 +50,23 @@ pub enum Kind {
 impl Kind {
     /// The kind that `translator/values/native_kinds.py` gave by its name and two numbers.
     pub fn named(name: &str, first: i64, second: i64) -> Option<Self> {
+        let count = |number| u32::try_from(number).ok();
         Some(match name {
             "text" => Self::Text,
+            "verbatim" => Self::Verbatim,
+            "json" => Self::Json,
+            "bytes" => Self::Bytes,
+            "boolean" => Self::Boolean,
             "integer" => Self::Integer { low: first, high: second },
             "uint64" => Self::Uint64,
             "decimal" => Self::Decimal { whole: usize::try_from(first).ok()?, scale: usize::try_from(second).ok()? },
-            "timestamp" => Self::Timestamp,
+            "number" => Self::Number,
+            "timestamp" => Self::Timestamp { digits: count(first)? },
+            "timestamptz" => Self::Instant { digits: count(first)? },
             "date" => Self::Date,
-            "time" => Self::Time { hours: u32::try_from(first).ok()? },
+            "time" => Self::Time { hours: count(first)?, digits: count(second)? },
             "float64" => Self::Float64,
+            "float32" => Self::Float32,
             "python" => Self::Python,
             _ => return None,
         })
@@ -77,7 +100,12 @@ impl Reader {
         if !token.odd && write(out, sent, self.kind) {
             return Ok(());
         }
-        let made = convert_cell.bind(py).call1((PyBytes::new(py, sent), self.convert.bind(py)));
+        self.convert(py, out, sent, convert_cell)
+    }
+
+    /// Appends the canonical value of a cell as Python makes it of what was sent.
+    pub fn convert(&self, py: Python<'_>, out: &mut Vec<u8>, sent: &[u8], convert: &Py<PyAny>) -> Read<()> {
+        let made = convert.bind(py).call1((PyBytes::new(py, sent), self.convert.bind(py)));
         let made = made.map_err(|_| Reason::Cell)?;
         out.extend_from_slice(made.cast::<PyBytes>().map_err(|_| Reason::Cell)?.as_bytes());
         Ok(())
@@ -91,32 +119,30 @@ fn write_number(out: &mut Vec<u8>, number: &[u8], kind: Kind) -> bool {
         Kind::Text => true,
         Kind::Uint64 => is_count(number),
         Kind::Decimal { whole, scale } => is_decimal(number, whole, scale),
+        Kind::Number => is_number(number),
         _ => false,
     };
-    if stays_text {
-        out.push(b'"');
-        out.extend_from_slice(number);
-        out.push(b'"');
-        return true;
-    }
-    matches!(kind, Kind::Integer { .. } | Kind::Float64) && write_text(out, number, number, kind)
+    when(stays_text, out, number)
+        || (matches!(kind, Kind::Integer { .. } | Kind::Float64 | Kind::Float32) && write_text(out, number, kind))
 }
 
 /// Appends the canonical value of a scalar as it was sent; false, with nothing written, when its spelling is not common.
 pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
     if sent[0] == b'"' {
-        write_text(out, sent, &sent[1..sent.len() - 1], kind)
+        write_text(out, &sent[1..sent.len() - 1], kind)
     } else {
         write_number(out, sent, kind)
     }
 }
 
-fn write_text(out: &mut Vec<u8>, quoted: &[u8], text: &[u8], kind: Kind) -> bool {
+/// Appends the canonical value of a text as JSON has it between its quotes; false, with nothing written, as above.
+pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
     match kind {
-        Kind::Text => {
-            out.extend_from_slice(quoted);
+        Kind::Text | Kind::Verbatim | Kind::Json => when(true, out, text),
+        Kind::Boolean => boolean(text).is_some_and(|word| {
+            out.extend_from_slice(word);
             true
-        }
+        }),
         Kind::Integer { low, high } => integer(text).is_some_and(|number| {
             let fits = low <= number && number <= high;
             if fits {
@@ -124,36 +150,65 @@ fn write_text(out: &mut Vec<u8>, quoted: &[u8], text: &[u8], kind: Kind) -> bool
             }
             fits
         }),
-        Kind::Uint64 => when(text.len() <= 19 && is_count(text), out, quoted),
-        Kind::Decimal { whole, scale } => when(is_decimal(text, whole, scale), out, quoted),
-        Kind::Timestamp => {
+        Kind::Uint64 => when(text.len() <= 19 && is_count(text), out, text),
+        Kind::Decimal { whole, scale } => when(is_decimal(text, whole, scale), out, text),
+        Kind::Number => when(is_number(text), out, text),
+        Kind::Timestamp { .. } => {
             let at = out.len() + 1 + 10;
             let is_local = text.len() >= 19
                 && is_date(&text[..10])
                 && matches!(text[10], b' ' | b'T')
                 && is_clock(&text[11..], 23);
-            if is_local {
-                out.extend_from_slice(quoted);
+            if when(is_local, out, text) {
                 out[at] = b'T';
             }
             is_local
         }
-        Kind::Date => when(is_date(text), out, quoted),
-        Kind::Time { hours } => when(is_clock(text, hours), out, quoted),
-        Kind::Float64 => common_float(text).is_some_and(|number| {
-            out.extend_from_slice(ryu::Buffer::new().format_finite(number).as_bytes());
-            true
-        }),
-        Kind::Python => false,
+        Kind::Date => when(is_date(text), out, text),
+        Kind::Time { hours, .. } => when(is_clock(text, hours), out, text),
+        Kind::Float64 | Kind::Float32 => common_float(text).is_some_and(|number| write_float(out, number, kind)),
+        Kind::Bytes | Kind::Instant { .. } | Kind::Python => false,
     }
 }
 
+/// Appends the canonical value of a number in double precision that Python and Rust write alike: without an exponent;
+/// false, with nothing written, of any other.
+pub fn write_float(out: &mut Vec<u8>, number: f64, kind: Kind) -> bool {
+    let shown = match kind {
+        Kind::Float64 => Some(number),
+        Kind::Float32 => short_single(number),
+        _ => None,
+    };
+    let is_common = |number: &f64| number.to_bits() == 0 || (1e-3..=1e15).contains(&number.abs());
+    shown.filter(is_common).is_some_and(|number| {
+        out.extend_from_slice(ryu::Buffer::new().format_finite(number).as_bytes());
+        true
+    })
+}
+
+/// The number of at most six digits that is the same in single precision.
+fn short_single(number: f64) -> Option<f64> {
+    let short: f64 = format!("{number:.5e}").parse().ok()?;
+    (short as f32 == number as f32).then_some(short)
+}
+
+/// Appends a text as a string where it fits.
 #[inline]
-fn when(fits: bool, out: &mut Vec<u8>, quoted: &[u8]) -> bool {
+fn when(fits: bool, out: &mut Vec<u8>, text: &[u8]) -> bool {
     if fits {
-        out.extend_from_slice(quoted);
+        out.push(b'"');
+        out.extend_from_slice(text);
+        out.push(b'"');
     }
     fits
+}
+
+fn boolean(text: &[u8]) -> Option<&'static [u8]> {
+    match text {
+        b"1" | b"t" | b"true" => Some(b"true"),
+        b"0" | b"f" | b"false" => Some(b"false"),
+        _ => None,
+    }
 }
 
 #[inline]
@@ -169,7 +224,7 @@ fn is_count(text: &[u8]) -> bool {
 
 /// The number of digits that begin with none that says nothing; zero has no sign.
 #[inline]
-fn integer(text: &[u8]) -> Option<i64> {
+pub fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
         (b'-', digits) => (true, digits),
         _ => (false, text),
@@ -183,7 +238,8 @@ fn integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
-fn is_decimal(text: &[u8], whole_digits: usize, scale: usize) -> bool {
+/// The digits before the point and behind it of a number without needless zeros before others; zero has no sign.
+fn parts(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     let (negative, number) = match text.split_first() {
         Some((b'-', number)) => (true, number),
         _ => (false, text),
@@ -192,14 +248,20 @@ fn is_decimal(text: &[u8], whole_digits: usize, scale: usize) -> bool {
         Some(point) => (&number[..point], Some(&number[point + 1..])),
         None => (number, None),
     };
-    let fraction_fits = match fraction {
-        None => scale == 0,
-        Some(digits) => scale > 0 && digits.len() == scale && are_digits(digits),
-    };
-    fraction_fits
-        && is_count(whole)
-        && (whole == b"0" || whole.len() <= whole_digits)
-        && (!negative || number.iter().any(|digit| (b'1'..=b'9').contains(digit)))
+    let is_spelled = is_count(whole)
+        && fraction.map_or(true, are_digits)
+        && (!negative || number.iter().any(|digit| (b'1'..=b'9').contains(digit)));
+    is_spelled.then_some((whole, fraction))
+}
+
+fn is_decimal(text: &[u8], whole_digits: usize, scale: usize) -> bool {
+    parts(text).is_some_and(|(whole, fraction)| {
+        fraction.map_or(0, <[u8]>::len) == scale && (whole == b"0" || whole.len() <= whole_digits)
+    })
+}
+
+fn is_number(text: &[u8]) -> bool {
+    parts(text).is_some_and(|(whole, fraction)| whole.len() <= 100 && fraction.map_or(0, <[u8]>::len) <= 99)
 }
 
 #[inline]
@@ -220,15 +282,7 @@ fn is_date(text: &[u8]) -> bool {
         return false;
     }
     let (year, month, day) = (two(text) * 100 + two(&text[2..]), two(&text[5..]), two(&text[8..]));
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 if leap => 29,
-        2 => 28,
-        _ => return false,
-    };
-    (1..=days).contains(&day)
+    (1..=days_in(i64::from(year), i64::from(month))).contains(&i64::from(day))
 }
 
 /// `hh:mm:ss`, with a fraction of up to nine digits.
@@ -246,7 +300,7 @@ fn is_clock(text: &[u8], hours: u32) -> bool {
         && (text.len() == 8 || (text[8] == b'.' && text.len() <= 18 && are_digits(&text[9..])))
 }
 
-/// A number that Python and Rust write alike: without an exponent, or so much as a point at the end.
+/// The number of digits with a point among them, or without.
 fn common_float(text: &[u8]) -> Option<f64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let spelled = digits.len() <= 30
@@ -256,6 +310,5 @@ fn common_float(text: &[u8]) -> Option<f64> {
     if !spelled {
         return None;
     }
-    let number: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (1e-3..=1e15).contains(&number.abs()).then_some(number)
+    std::str::from_utf8(text).ok()?.parse().ok()
 }

@@ -89,6 +89,9 @@ impl Projection {
         projected: &Projected,
         row: &Row<'_>,
     ) -> Read<Vec<Event>> {
+        if row.unavailable.is_some() {
+            return Err(Reason::Projection); // what becomes of withheld values is one of the policies
+        }
         let images = projected.images(row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);

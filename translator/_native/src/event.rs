@@ -108,10 +108,59 @@ pub struct Row<'a> {
     pub after_state: &'a [u8],
     /// The number of changed columns, and their names as Avro texts.
     pub changed: Option<(i64, &'a [u8])>,
+    /// The number of columns that the source withheld, and their names as Avro texts.
+    pub unavailable: Option<(i64, &'a [u8])>,
     /// In Avro.
     pub notes: &'a [u8],
     /// In Avro.
     pub ext: &'a [u8],
+}
+
+/// One image of a row: its JSON, and where the values lie in it.
+#[derive(Default)]
+pub struct Image {
+    /// An object, once it is closed.
+    pub json: Vec<u8>,
+    values: Vec<(usize, usize)>,
+}
+
+impl Image {
+    /// Forgets all columns, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.json.clear();
+        self.values.clear();
+    }
+
+    /// Adds a column by its name as JSON; `write` appends the value.
+    #[inline]
+    pub fn add(&mut self, quoted: &[u8], write: impl FnOnce(&mut Vec<u8>) -> Read<()>) -> Read<()> {
+        self.json.push(if self.json.is_empty() { b'{' } else { b',' });
+        self.json.extend_from_slice(quoted);
+        self.json.push(b':');
+        let start = self.json.len();
+        write(&mut self.json)?;
+        self.values.push((start, self.json.len()));
+        Ok(())
+    }
+
+    /// Leaves the place of a column without a value, which none that is there is.
+    pub fn leave_out(&mut self) {
+        self.values.push((0, 0));
+    }
+
+    /// Ends the object.
+    pub fn close(&mut self) {
+        if self.json.is_empty() {
+            self.json.push(b'{');
+        }
+        self.json.push(b'}');
+    }
+
+    /// The value of the column at this place, as JSON; nothing of one that was left out.
+    pub fn value(&self, index: usize) -> &[u8] {
+        let (start, end) = self.values[index];
+        &self.json[start..end]
+    }
 }
 
 /// The images of one row, as JSON, and what is said of them.
@@ -158,6 +207,7 @@ pub const STATE_NONE: &[u8] = b"\x08none";
 pub const STATE_FULL: &[u8] = b"\x08full";
 pub const STATE_KEY: &[u8] = b"\x06key";
 pub const STATE_MERGED: &[u8] = b"\x0cmerged";
+pub const STATE_PARTIAL: &[u8] = b"\x0epartial";
 /// `pos` without epoch and native position, which other orders have.
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
@@ -193,7 +243,12 @@ impl Place {
     }
 }
 
-impl Transaction<'_> {
+impl<'a> Transaction<'a> {
+    /// The one of this name, of which nothing else is known; none where the name is empty.
+    pub fn named(id: &'a [u8]) -> Option<Self> {
+        (!id.is_empty()).then_some(Self { id, seq: None, size: None, last: None })
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.push(avro::SOME);
         avro::text(out, self.id);
@@ -236,14 +291,16 @@ pub fn datum(
     avro::maybe_text(&mut out, row.after);
     out.extend_from_slice(row.before_state);
     out.extend_from_slice(row.after_state);
-    match row.changed {
-        None => out.push(avro::NULL),
-        Some((count, names)) => {
-            out.push(avro::SOME);
-            avro::block(&mut out, count, names);
+    for columns in [row.changed, row.unavailable] {
+        match columns {
+            None => out.push(avro::NULL),
+            Some((count, names)) => {
+                out.push(avro::SOME);
+                avro::block(&mut out, count, names);
+            }
         }
     }
-    out.extend_from_slice(&[avro::NULL, avro::NULL]); // unavailable, issues
+    out.push(avro::NULL); // issues
     out.extend_from_slice(&operation.schema_id);
     match &head.tx {
         None => out.push(avro::NULL),

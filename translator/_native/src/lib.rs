@@ -5,10 +5,15 @@
 //! translates it, in its place in the run. `docs/native.md` says what is held where.
 
 mod avro;
+mod avro_read;
 mod blocks;
+mod calendar;
 mod canal;
 mod cells;
 mod debezium;
+mod dts_avro;
+mod dts_cells;
+mod dts_record;
 mod event;
 mod json;
 mod output;
@@ -21,7 +26,7 @@ mod table;
 use pyo3::prelude::*;
 
 /// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
-const SEAM: u32 = 4;
+const SEAM: u32 = 5;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
@@ -31,5 +36,6 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<output::Taken>()?;
     module.add_class::<event::RowImages>()?;
     module.add_class::<canal::CanalRows>()?;
-    module.add_class::<shareplex::SharePlexRows>()
+    module.add_class::<shareplex::SharePlexRows>()?;
+    module.add_class::<dts_avro::DtsAvroRows>()
 }

@@ -42,6 +42,8 @@ pub struct Form {
     record: Py<PyAny>,
     /// Makes a cell of its text and its converter.
     pub convert_cell: Py<PyAny>,
+    /// The same of a cell in the bytes of another encoding.
+    pub convert_bytes: Py<PyAny>,
     id_header: Py<PyString>,
 }
 
@@ -55,6 +57,7 @@ impl Form {
             projections: form.getattr("projections")?.extract()?,
             record: form.getattr("record")?.unbind(),
             convert_cell: form.getattr("convert_cell")?.unbind(),
+            convert_bytes: form.getattr("convert_bytes")?.unbind(),
             id_header: PyString::intern(form.py(), ID_HEADER).unbind(),
         })
     }

@@ -12,7 +12,7 @@ use crate::reason::{Read, Reason};
 /// Milliseconds of which the microseconds fit 64 bits.
 pub const MAX_MS: i64 = i64::MAX / 1000;
 
-/// A message as it lay in its partition; its value is UTF-8.
+/// A message as it lay in its partition.
 pub struct Raw<'a> {
     /// Its place.
     pub offset: i64,
@@ -22,8 +22,21 @@ pub struct Raw<'a> {
     pub value: &'a [u8],
 }
 
-/// For each message `Taken`, or the reason why it is not.
+/// For each message of text `Taken`, or the reason why it is not; `translate` gets UTF-8.
 pub fn take<'py>(
+    py: Python<'py>,
+    messages: &Bound<'py, PyList>,
+    value_bytes: usize,
+    mut translate: impl FnMut(&Raw<'_>) -> Read<Taken>,
+) -> PyResult<Bound<'py, PyList>> {
+    take_binary(py, messages, value_bytes, |raw| {
+        std::str::from_utf8(raw.value).map_err(|_| Reason::Spelling)?;
+        translate(raw)
+    })
+}
+
+/// The same of messages that are no text.
+pub fn take_binary<'py>(
     py: Python<'py>,
     messages: &Bound<'py, PyList>,
     value_bytes: usize,
@@ -57,5 +70,5 @@ fn check(raw: &Raw<'_>, value_bytes: usize) -> Read<()> {
     if raw.timestamp_ms.unsigned_abs() > MAX_MS.unsigned_abs() || raw.offset < 0 {
         return Err(Reason::Shape);
     }
-    std::str::from_utf8(raw.value).map(|_| ()).map_err(|_| Reason::Spelling)
+    Ok(())
 }

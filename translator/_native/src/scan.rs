@@ -75,6 +75,12 @@ static CLASS: [u8; 256] = {
     table
 };
 
+/// Whether a byte stands for itself in a string.
+#[inline]
+pub fn is_plain(byte: u8) -> bool {
+    CLASS[usize::from(byte)] == PLAIN
+}
+
 /// Reads forward; whatever is not spelled in the shortest way ends the reading.
 pub struct Scanner<'a> {
     bytes: &'a [u8],
@@ -138,7 +144,7 @@ impl<'a> Scanner<'a> {
         loop {
             let byte = self.peek()?;
             self.at += 1;
-            if CLASS[byte as usize] == PLAIN {
+            if is_plain(byte) {
                 continue;
             }
             match byte {

@@ -5,25 +5,26 @@
 use std::collections::{HashMap, HashSet};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 
 use crate::avro;
-use crate::event::{key_of, Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE};
+use crate::event::{
+    key_of, Head, Image, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE, STATE_PARTIAL,
+};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner, Token};
-use crate::table::Table;
+use crate::table::{Table, Tables};
 
 const INSERT: usize = 0;
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-const STATE_PARTIAL: &[u8] = b"\x0epartial";
 const KIND_NONE: &[u8] = b"\x08none";
 const KIND_UNIQUE: &[u8] = b"\x0cunique";
 
-/// Tables and times that are kept; beyond, all are asked for anew.
+/// Times that are kept; beyond, all are asked for anew.
 const KEPT: usize = 4096;
 
 /// The options of a source, as far as they decide here.
@@ -53,11 +54,10 @@ struct Instant {
 pub struct SharePlexRows {
     options: Options,
     form: Form,
-    /// Makes a `NativeTable` of a table's name and a host, both as JSON; None where the plain way must read its rows.
-    compile: Py<PyAny>,
+    /// Described by a table's name and a host, both as JSON.
+    tables: Tables,
     /// Reads a time.
     instant: Py<PyAny>,
-    tables: HashMap<Vec<u8>, Option<Table>>,
     instants: HashMap<Vec<u8>, Option<Instant>>,
     scratch: Scratch,
 }
@@ -68,25 +68,11 @@ struct Scratch {
     key: Vec<Cell>,
     data_image: Image,
     key_image: Image,
+    /// Of each declared column, whether the image that was written last has it.
+    named: Vec<bool>,
     merged: Vec<u8>,
     changed: Vec<u8>,
     name: Vec<u8>,
-}
-
-/// The image of an object of cells: its JSON, and where the values lie in it.
-#[derive(Default)]
-struct Image {
-    json: Vec<u8>,
-    values: Vec<(usize, usize)>,
-    /// Of each declared column, whether it is there.
-    named: Vec<bool>,
-}
-
-impl Image {
-    fn value(&self, index: usize) -> &[u8] {
-        let (start, end) = self.values[index];
-        &self.json[start..end]
-    }
 }
 
 /// The members of `meta`; texts have their quotes.
@@ -113,9 +99,8 @@ impl SharePlexRows {
         Ok(Self {
             options,
             form: Form::of(form)?,
-            compile,
+            tables: Tables::new(compile),
             instant,
-            tables: HashMap::new(),
             instants: HashMap::new(),
             scratch: Scratch::default(),
         })
@@ -141,7 +126,7 @@ impl SharePlexRows {
 impl SharePlexRows {
     fn translated(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
         let value = raw.value;
-        let Scratch { data, key, data_image, key_image, merged, changed, name } = scratch;
+        let Scratch { data, key, data_image, key_image, named, merged, changed, name } = scratch;
         let (meta, has_key) = members(value, data, key)?;
         let kind = *self.options.words.get(meta.op).ok_or(Reason::Shape)?;
         if data.is_empty() || (kind == UPDATE) != has_key {
@@ -157,13 +142,10 @@ impl SharePlexRows {
         name.extend_from_slice(meta.table);
         name.push(0);
         name.extend_from_slice(meta.host);
-        if !self.tables.contains_key(&name[..]) {
-            self.compile(py, name.clone(), &meta)?;
-        }
-        let table = self.tables[&name[..]].as_ref().ok_or(Reason::Layout)?;
+        let table = self.tables.of(py, name, &[meta.table, meta.host])?;
         let operation = table.operations[0][kind].as_ref().ok_or(Reason::Layout)?;
         let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
-        writer.image(data, data_image)?;
+        writer.image(data, data_image, named)?;
         let mut notes = Notes::default();
         if let Some(note) = &zone_note {
             notes.add(note.as_bytes());
@@ -187,13 +169,14 @@ impl SharePlexRows {
             before_state: STATE_NONE,
             after_state: STATE_NONE,
             changed: None,
+            unavailable: None,
             notes: &[],
             ext: &ext,
         };
         let row_key;
         match kind {
             INSERT => {
-                writer.complete(data, data_image, &mut notes);
+                writer.complete(data, data_image, named, &mut notes);
                 row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
                 row.after = Some(&data_image.json);
                 row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, value) };
@@ -204,7 +187,7 @@ impl SharePlexRows {
                 row.before_state = state(table, data, value);
             }
             _ => {
-                writer.image(key, key_image)?;
+                writer.image(key, key_image, named)?;
                 let count = writer.changed(data, data_image, key, key_image, changed)?;
                 let own: Vec<Vec<u8>>;
                 let names = if table.key_names.is_empty() {
@@ -312,17 +295,6 @@ impl SharePlexRows {
             return Err(Reason::Shape);
         }
         Ok(text)
-    }
-
-    fn compile(&mut self, py: Python<'_>, name: Vec<u8>, meta: &Meta<'_>) -> Read<()> {
-        let parts = (PyBytes::new(py, meta.table), PyBytes::new(py, meta.host));
-        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
-        let table = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
-        if self.tables.len() == KEPT {
-            self.tables.clear();
-        }
-        self.tables.insert(name, table);
-        Ok(())
     }
 }
 
@@ -598,40 +570,36 @@ struct CellWriter<'a> {
 
 impl CellWriter<'_> {
     /// Writes an object of cells in its own order.
-    fn image(&self, cells: &[Cell], image: &mut Image) -> Read<()> {
-        image.json.clear();
-        image.values.clear();
-        image.named.clear();
-        image.named.resize(self.table.columns.len(), false);
+    fn image(&self, cells: &[Cell], image: &mut Image, named: &mut Vec<bool>) -> Read<()> {
+        image.clear();
+        named.clear();
+        named.resize(self.table.columns.len(), false);
         let mut expected = 0;
         for cell in cells {
             let reader = if self.table.is_declared {
                 let index = self.table.column_of(cell, self.value, expected)?;
                 expected = index + 1;
-                image.named[index] = true;
+                named[index] = true;
                 &self.table.columns[index].reader
             } else {
                 self.table.undeclared.as_ref().ok_or(Reason::Columns)?
             };
-            image.json.push(if image.values.is_empty() { b'{' } else { b',' });
-            image.json.extend_from_slice(cell.name.of(self.value));
-            image.json.push(b':');
-            let start = image.json.len();
-            reader.write(self.py, &mut image.json, cell.value, self.value, self.convert_cell)?;
-            image.values.push((start, image.json.len()));
+            image.add(cell.name.of(self.value), |json| {
+                reader.write(self.py, json, cell.value, self.value, self.convert_cell)
+            })?;
         }
-        image.json.push(b'}');
+        image.close();
         Ok(())
     }
 
     /// Adds the columns that a new row leaves out because they are NULL, which only a declaration can tell.
-    fn complete(&self, cells: &[Cell], image: &mut Image, notes: &mut Notes) {
+    fn complete(&self, cells: &[Cell], image: &mut Image, named: &[bool], notes: &mut Notes) {
         if !self.table.is_declared || cells.len() == self.table.columns.len() {
             return;
         }
         let mut omitted = false;
         image.json.pop();
-        for (column, is_named) in self.table.columns.iter().zip(&image.named) {
+        for (column, is_named) in self.table.columns.iter().zip(named) {
             if !is_named && !self.table.key_names.contains(&column.quoted) {
                 omitted = true;
                 image.json.push(b',');
@@ -639,7 +607,7 @@ impl CellWriter<'_> {
                 image.json.extend_from_slice(b":null");
             }
         }
-        image.json.push(b'}');
+        image.close();
         if omitted {
             notes.add(b"NULLS_OMITTED");
         }

@@ -1,7 +1,10 @@
-//! The layout of a table as `translator/translation/native_rows.py` gives it: bytes that all its events share.
+//! The layout of a table as `translator/codecs/native_table.py` gives it: bytes that all its events share.
+
+use std::collections::HashMap;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
 
 use crate::cells::{Kind, Reader};
 use crate::debezium::Projected;
@@ -16,6 +19,8 @@ pub struct Column {
     pub avro_name: Vec<u8>,
     /// The reader of its cells.
     pub reader: Reader,
+    /// Its cells tell whether it holds text or bytes, and may contradict the layout.
+    pub is_open: bool,
 }
 
 /// What events of one operation share.
@@ -61,6 +66,49 @@ impl<'py> FromPyObject<'py> for Operation {
     }
 }
 
+/// Tables that are kept: some kilobytes each. Beyond, all are compiled anew as they are met.
+const KEPT: usize = 4096;
+/// Bytes that describe a table; more are not worth keeping.
+const LONG: usize = 65_536;
+
+/// The compiled tables of a source, by the bytes that describe them in a message.
+pub struct Tables {
+    /// Makes a `NativeTable`; None where the plain way must read its rows.
+    compile: Py<PyAny>,
+    known: HashMap<Vec<u8>, Option<Table>>,
+}
+
+impl Tables {
+    /// None yet.
+    pub fn new(compile: Py<PyAny>) -> Self {
+        Self { compile, known: HashMap::new() }
+    }
+
+    /// The table of this description, which is compiled of these parts of its first message.
+    pub fn of(&mut self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<&Table> {
+        if !self.known.contains_key(description) {
+            let made = self.compiled(py, description, parts)?;
+            if self.known.len() == KEPT {
+                self.known.clear();
+            }
+            self.known.insert(description.to_vec(), made);
+        }
+        self.known[description].as_ref().ok_or(Reason::Layout)
+    }
+
+    fn compiled(&self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<Option<Table>> {
+        if description.len() > LONG {
+            return Err(Reason::Layout);
+        }
+        let parts = PyTuple::new(py, parts.iter().map(|part| PyBytes::new(py, part))).map_err(|_| Reason::Panic)?;
+        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
+        if made.is_none() {
+            return Ok(None);
+        }
+        Table::of(&made).map(Some).map_err(|_| Reason::Layout)
+    }
+}
+
 /// A compiled table.
 pub struct Table {
     /// The columns, in the order in which rows name them.
@@ -79,7 +127,7 @@ pub struct Table {
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
     pub record_key: Vec<u8>,
-    /// By era of the writer, then by operation in the order of `canal::OPERATIONS`; None is not taken.
+    /// By era of the writer, then by operation in the order of its dialect; None is not taken.
     pub operations: Vec<Vec<Option<Operation>>>,
 }
 
@@ -89,6 +137,7 @@ struct PythonColumn {
     avro_name: Vec<u8>,
     kind: (String, i64, i64),
     convert: Py<PyAny>,
+    is_open: bool,
 }
 
 #[derive(FromPyObject)]
@@ -153,6 +202,7 @@ impl Column {
             quoted: column.quoted,
             avro_name: column.avro_name,
             reader: Reader { kind, convert: column.convert },
+            is_open: column.is_open,
         })
     }
 }

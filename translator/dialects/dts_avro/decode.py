@@ -7,6 +7,7 @@ from typing import Any
 
 from translator.dialects.dts_avro.envelope_fields import Head, head_of, time_us
 from translator.dialects.dts_avro.names import place
+from translator.dialects.dts_avro.native_rows import DtsAvroNativeRows
 from translator.dialects.dts_avro.options import Options
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.dialects.dts_avro.record import DtsRecord
@@ -46,6 +47,7 @@ class DtsAvro:
 
     def __init__(self, setup: Setup, options: Mapping[str, Any]) -> None:
         self._options = parse_options(Options, options, self.name)
+        self._limits = setup.limits
         self._reader = RecordReader(setup.limits)
         self._rows = RowReader(setup, self._options)
 
@@ -68,6 +70,10 @@ class DtsAvro:
         if operation in STATEMENTS:
             return Changes([statement(record, head, whole_tables=not self._options.logical_names)])
         return Changes([_MARKS[operation](record, head)])
+
+    def native_rows(self) -> DtsAvroNativeRows:
+        """Return what the native path asks of this dialect: it takes rows of all options."""
+        return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The table of a record, whose columns or values cannot be read.

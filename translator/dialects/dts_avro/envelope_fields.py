@@ -29,13 +29,18 @@ def head_of(record: DtsRecord, *, extras: bool) -> Head:
     """`extras`: keep in `ext` what no field of an event holds."""
     tags = record.tags
     return Head(
-        _writer(record.schema, record.source_type, tags.get("server_id")),
+        writer_of(record.schema, record),
         time_us(record.source_timestamp),
         _capture_us(tags.get("readerThroughoutTime", "")),
         record.source_position or None,
         _tx(record),
         _extras(record) if extras else None,
     )
+
+
+def writer_of(schema: str, record: DtsRecord) -> Writer:
+    """Return who wrote the record, if it is of this version of the schema."""
+    return _writer(schema, record.source_type, record.tags.get("server_id"))
 
 
 @lru_cache(maxsize=1024)

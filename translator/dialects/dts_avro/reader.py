@@ -22,7 +22,7 @@ from translator.dialects._avro_primitives import (
 )
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
 from translator.dialects.dts_avro.front import kept_long, read_head, read_tags
-from translator.dialects.dts_avro.record import DtsRecord, Fields, Image, Raw
+from translator.dialects.dts_avro.record import VERSION_2, VERSION_3, DtsRecord, Fields, Image, Raw
 from translator.dialects.dts_avro.refusal import Refusals
 from translator.dialects.dts_avro.tables import MAX_COMPILED_COLUMNS, Room, Table
 from translator.message import Limits
@@ -72,7 +72,7 @@ class RecordReader:
             if at + end != len(data):
                 raise Damage("bytes after the record")
         return DtsRecord(
-            "v2" if born is None else "v3",
+            VERSION_2 if born is None else VERSION_3,
             version,
             number,
             kept_long(timestamp)[0],

@@ -43,6 +43,10 @@ EMPTY_NULL = bytes([EMPTY_OBJECT, 0])
 EMPTY_NONE = bytes([EMPTY_OBJECT, 2])
 
 
+VERSION_2, VERSION_3 = "v2", "v3"
+"""The versions of the schema; version 1 cannot be told from 2."""
+
+
 class Fields(Struct, frozen=True):
     """The columns of a row. Equal ones that come one after the other are the same object."""
 
@@ -55,7 +59,7 @@ class DtsRecord(Struct):
     """One record, field by field (§1.1)."""
 
     schema: str
-    """`v2` or `v3`; version 1 cannot be told from 2."""
+    """The version of the schema."""
     raw_version: bytes
     raw_id: bytes
     source_timestamp: int

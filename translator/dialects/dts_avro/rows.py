@@ -40,6 +40,9 @@ ROWS: Mapping[str, _Row] = {
     "INIT": _Row("r", before=False, after=True),
 }
 
+LOGICAL_NAMES = ("l_db_name", "l_tb_name")
+"""The tags with the logical database and table."""
+
 _INIT = "INIT"
 _INIT_FROM_BEFORE = "INIT_FROM_BEFORE"
 _MONGODB_DOCUMENT = "MONGODB_DOCUMENT"
@@ -93,6 +96,24 @@ class RowReader:
 
     # -- the layout
 
+    def layout(self, record: DtsRecord) -> Layout:
+        """Return the layout of the record's row where that contradicts it nowhere.
+
+        Raises:
+            MessageError: the record has no columns, or names no table.
+        """
+        return self._layout(record, _fields(record))
+
+    def layout_as_sent(self, record: DtsRecord) -> Layout:
+        """Return the layout of the record's row.
+
+        Raises:
+            MessageError: also, its images are not those of a row.
+        """
+        fields = _fields(record)
+        images, _ = _images(record, ROWS[record.operation], len(fields.columns))
+        return self._layouts.for_row(self._layout(record, fields), images.sent)
+
     def _layout(self, record: DtsRecord, fields: Fields) -> Layout:
         tags = record.tags
         key = (
@@ -101,7 +122,7 @@ class RowReader:
             "<->" in record.source_position,
             fields.raw,
             tags.get("pk_uk_info"),
-            self._options.logical_names and (tags.get("l_db_name"), tags.get("l_tb_name")),
+            self._options.logical_names and tuple(map(tags.get, LOGICAL_NAMES)),
         )
         layout = self._known.get(key)
         if layout is None:
@@ -142,8 +163,9 @@ class RowReader:
         physical = table_of_row(record.object_name)
         if record.source_type == MONGODB and record.fields is None:
             return physical, (_MONGODB_DOCUMENT,)
-        if self._options.logical_names and tags.get("l_db_name") and tags.get("l_tb_name"):
-            return TableName(tags["l_db_name"], None, tags["l_tb_name"]), (f"PHYSICAL_TABLE={record.object_name}",)
+        db, table = map(tags.get, LOGICAL_NAMES)
+        if self._options.logical_names and db and table:
+            return TableName(db, None, table), (f"PHYSICAL_TABLE={record.object_name}",)
         return physical, ()
 
     def _fraction_digits(self, record: DtsRecord) -> int:
@@ -164,8 +186,7 @@ class RowReader:
                 return layout, old, new, findings
             except Contrary:
                 layout.contradicted = True
-        sent = [image for image in (images.before, images.after) if image is not None]
-        layout = self._layouts.for_row(layout, sent)
+        layout = self._layouts.for_row(layout, images.sent)
         findings = Findings()  # those of a layout that was given up are of types that the row does not have
         old, new = self._read(layout, images, findings)
         return layout, old, new, findings
@@ -251,6 +272,11 @@ class _Images(Struct):
     before_raw: Raw | None
     after_raw: Raw | None
     others: Sequence[int] | None
+
+    @property
+    def sent(self) -> list[Image]:
+        """Those that are there."""
+        return [image for image in (self.before, self.after) if image is not None]
 
 
 def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
