@@ -1,6 +1,7 @@
 """Records of DTS in Avro: the native path takes the common ones, and makes of them what the plain way makes."""
 
 from collections import Counter
+from datetime import datetime
 from itertools import islice
 from random import Random
 from typing import Any
@@ -12,14 +13,19 @@ from hypothesis import strategies as st
 from tests.sizes import examples
 from tests.translator.dialects.dts_avro.composer import (
     NONE,
+    NULL,
     Cell,
     binary,
     character,
     encode,
     fields,
+    float_,
     integer,
+    local,
     record,
     row,
+    timestamp,
+    zoned,
 )
 from tests.translator.dialects.dts_avro.messages import MYSQL, ORACLE, POSTGRESQL
 from tests.translator.dialects.dts_avro.test_differential import CELLS
@@ -86,6 +92,82 @@ def test_a_cell_of_a_type(branch: str, data: st.DataObject, type_: str, source: 
     assert agree(translator, path, message(encode(sent, "v3"))) in ("taken", "cell")
 
 
+def agreed(*values: bytes, **options: Any) -> list[str]:
+    """What became of messages that one path takes in their order."""
+    translator, path = opened_path(build("dts_avro", Setup("source"), options))
+    return [agree(translator, path, message(value)) for value in values]
+
+
+SECONDS = st.integers(1, 253_402_300_799)
+MICROS = st.sampled_from([0, 1, 350_000, 999_999])
+OFFSETS = st.from_regex(r"(GMT|UTC)?[+-][01][0-9]:[0-5][0-9]", fullmatch=True) | st.sampled_from(["UTC", "GMT"])
+
+
+@examples(8)
+@given(seconds=SECONDS, micros=MICROS)
+def test_a_moment(seconds: int, micros: int) -> None:
+    assert agreed(row("INSERT", {"c": (7, timestamp(seconds, micros))})) == ["taken"]
+
+
+@examples(8)
+@given(at=st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31)), zone=OFFSETS)
+def test_a_time_in_a_zone(at: datetime, zone: str) -> None:
+    names = ("year", "month", "day", "hour", "minute", "second", "millis")
+    parts = dict(zip(names, (*at.timetuple()[:6], at.microsecond), strict=True))
+    assert agreed(row("INSERT", {"c": (1184, zoned(zone, **parts))}, source=POSTGRESQL)) == ["taken"]
+
+
+@examples(8)
+@given(number=st.floats(width=32) | st.integers(1, 2**24).map(float) | st.sampled_from([1.1, 16_777_217.0, 0.1234567]))
+def test_a_number_in_single_precision(number: float) -> None:
+    assert agreed(row("INSERT", {"c": (4, float_(number))})) == ["taken"]
+
+
+def test_all_characters_that_are_escaped() -> None:
+    assert agreed(row("INSERT", {"c": (253, character("".join(map(chr, range(0x80)))))})) == ["taken"]
+
+
+@pytest.mark.parametrize(
+    ("number", "cell"),
+    [
+        (7, timestamp(0)),
+        (7, timestamp(1, 10**6)),
+        (12, local(2023, 1, 1, 0, 0, 0, 10**6)),
+        (12, local(2023, 1, 1, 0, 0, 0, 10**9)),
+        (12, local(2023, 1, 1, 0, 0, 0, -1)),
+        (12, local(0, 0, 0, 0, 0, 0)),
+        (253, character(b"\xff", "utf8")),
+        (247, integer(2)),
+        (3, integer(2**63)),
+        (3, NULL),
+    ],
+)
+def test_a_cell_with_an_issue_or_a_note_is_left_to_the_plain_way(number: int, cell: Cell) -> None:
+    assert agreed(row("INSERT", {"c": (number, cell)})) == ["cell"]
+
+
+def test_a_reader_of_physical_logs_writes_other_fractions() -> None:
+    columns = {"c": (12, local(2023, 1, 1, 0, 0, 0, 8))}
+    assert agreed(row("INSERT", columns), row("INSERT", columns, sourcePosition="1<->2")) == ["taken", "taken"]
+
+
+def test_a_table_has_its_name_of_two_tags() -> None:
+    columns = {"c": (3, integer(7))}
+    named = [{"l_db_name": db, "l_tb_name": name} for db, name in (("a", "b"), ("a", "c"), ("d", "b"), ("", "b"))]
+    sent = [row("INSERT", columns, tags=tags) for tags in named]
+    assert agreed(*sent, logical_names=True) == ["taken"] * 4
+
+
+@pytest.mark.parametrize("position", ["1@2", f"{9**19}@1", f"{10**19}@1", f"1@{10**19}", "1@", "@", "1@2@3", "12"])
+def test_a_position_in_a_binlog(position: str) -> None:
+    assert agreed(row("INSERT", {"c": (3, integer(7))}, sourcePosition=position), extras=True) == ["taken"]
+
+
+def test_a_tag_that_is_there_twice_is_damage() -> None:
+    value = row("INSERT", {"c": (3, integer(7))}, tags={"tag_1": "x", "tag_2": "y"})
+    assert agreed(value, value.replace(b"tag_2", b"tag_1")) == ["taken", "shape"]
+
+
 COLUMNS = [
     (source, version, number, cell)
     for source, version, columns in dts_avro_mutants.SOURCES
@@ -121,8 +203,18 @@ def test_a_row_that_contradicts_the_numbers_of_its_columns_is_taken() -> None:
     assert ["taken"] * 4 == [agree(translator, path, message(value)) for value in sent]
     schemas = [taken.operation.schema_key for taken in path.take([*map(message, sent)]) if not isinstance(taken, str)]
     assert len(set(schemas)) == 4
-    both = row("UPDATE", {"a": (252, character("text"))}, beforeImages=[binary(b"\xff")])
-    assert agree(translator, path, message(both)) == "cell"
+
+
+def test_a_column_that_holds_text_and_bytes_is_left_to_the_plain_way() -> None:
+    """Also where its table was met with either."""
+    kinds = {"text": character("text"), "bytes": binary(b"\xff")}
+    for number in (252, 253):
+        single = [row("INSERT", {"a": (number, cell)}) for cell in kinds.values()]
+        both = [
+            row("UPDATE", {"a": (number, after)}, beforeImages=[before])
+            for after, before in (kinds.values(), reversed(kinds.values()))
+        ]
+        assert agreed(*single, *both) == ["taken", "taken", "cell", "cell"]
 
 
 def test_withheld_values_are_taken() -> None:
