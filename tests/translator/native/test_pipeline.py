@@ -17,19 +17,22 @@ from tests.translator.native import needs_extension
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record
+from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.json import JsonCodec
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ContradictionError, ErrorCode, FatalError
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Setup
+from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.settings import Source
+from translator.settings import Kafka, Output, Settings, Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -164,6 +167,18 @@ def test_a_projection_gets_what_is_taken_in_its_own_partition() -> None:
     _, account = run.accounts
     assert (40, 40, 40) == (account.native["taken"], account.written["out"], account.written["debezium"])
     assert len(run.delivery.written("debezium", output_partition("raw", 0, 3))) == 80
+
+
+@pytest.mark.parametrize(
+    ("codec", "sources"), [(DebeziumCodec(), {"src"}), (JsonCodec(), set())], ids=["debezium", "json"]
+)
+def test_which_projections_a_source_may_have(codec: Codec, sources: set[str]) -> None:
+    source = Source(name="src", dialect="canal", topics=("raw",))
+    settings = Settings(kafka=Kafka(bootstrap_servers="none:1"), output=Output(topic="out"), sources=(source,))
+    translators = {"src": Translator("src", build("canal", Setup("src"), {"profile": "oss"}), Limits())}
+    beside = EventOutput(codec, PROJECTIONS[0].to)
+    paths = build_native_paths(settings, translators, Outputs((CANONICAL, beside), SCHEMAS, METADATA))
+    assert paths.keys() == sources
 
 
 def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> None:

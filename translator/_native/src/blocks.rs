@@ -100,11 +100,6 @@ impl Blocks {
     }
 }
 
-/// Holds an image against what a block can say.
-pub fn check(columns: &[Column], image: Option<&[u8]>) -> Read<()> {
-    image.map_or(Ok(()), |image| typed(columns, image).map(|_| ()))
-}
-
 /// The columns of an image; one with a value that a block cannot say is not taken.
 fn typed<'a>(columns: &[Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
     let mut cells = Vec::with_capacity(columns.len());

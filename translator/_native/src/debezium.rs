@@ -7,8 +7,8 @@ use std::io::Write;
 use pyo3::prelude::*;
 
 use crate::avro;
-use crate::blocks::{check, Blocks, Column};
-use crate::event::{Head, Place, Row, STATE_FULL, STATE_KEY, STATE_MERGED};
+use crate::blocks::{Blocks, Column};
+use crate::event::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED};
 use crate::json;
 use crate::reason::{Read, Reason};
 use crate::scan::Scanner;
@@ -134,8 +134,6 @@ impl Projected {
             self.write_payload(&mut out, place, head, row, change, before)?;
             return Ok(out);
         };
-        // Whether or not it is written: what a block cannot say of it is missing.
-        check(&self.columns, row.before)?;
         out.extend_from_slice(SCHEMA);
         blocks.write_value(py, &self.columns, (before, row.after), head.commit_us, &mut out)?;
         out.extend_from_slice(PAYLOAD);
@@ -167,17 +165,7 @@ impl Projected {
         }
         out.extend_from_slice(&self.origin);
         out.extend_from_slice(b",\"transaction\":");
-        match &head.tx {
-            None => out.extend_from_slice(b"null"),
-            Some(tx) => {
-                out.extend_from_slice(b"{\"id\":");
-                json::text(out, tx.id);
-                if let Some(seq) = tx.seq {
-                    number(out, ",\"total_order\":", seq);
-                }
-                out.push(b'}');
-            }
-        }
+        write_transaction(out, head.tx.as_ref());
         out.extend_from_slice(b",\"op\":");
         out.extend_from_slice(&change.op);
         times(out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
@@ -208,10 +196,9 @@ impl Projected {
     fn compared<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
         let (before, after) = (row.before.map(names).transpose()?, row.after.map(names).transpose()?);
         let key = row.key.map(names).transpose()?.unwrap_or_default();
-        let lacks = |image: &Option<Vec<&[u8]>>, wanted: &[&[u8]]| {
-            image.as_ref().is_some_and(|image| wanted.iter().any(|name| !image.contains(name)))
-        };
-        if lacks(&before, &key) || lacks(&after, &key) {
+        let has_key =
+            |image: &Option<Vec<&[u8]>>| image.as_ref().map_or(true, |image| holds_all(image, key.iter().copied()));
+        if !has_key(&before) || !has_key(&after) {
             return Err(Reason::Projection);
         }
         let Some(after) = after else {
@@ -219,20 +206,40 @@ impl Projected {
             let lacking = row.before_state == STATE_KEY || !self.columns.is_empty();
             return Ok(Images { before: if lacking { Before::Lacking } else { Before::Whole }, missing: vec![] });
         };
-        let missing =
-            self.columns.iter().map(|column| &column.name[..]).filter(|name| !after.contains(name)).collect::<Vec<_>>();
-        let before = match before {
-            None if row.changed.is_none() => Before::Absent,
-            None => return Err(Reason::Projection),
-            Some(before) if before.iter().any(|name| !after.contains(name)) => return Err(Reason::Projection),
-            Some(before) => match after.iter().find(|name| !before.contains(name)) {
-                None => Before::Whole,
-                Some(lacking) if row.changed.map_or(true, |(_, changed)| holds(changed, lacking)) => Before::Lacking,
-                Some(_) => return Err(Reason::Projection),
-            },
+        let missing = lacking(&after, self.columns.iter().map(|column| &column.name[..]));
+        let Some(before) = before else {
+            return if row.changed.is_none() {
+                Ok(Images { before: Before::Absent, missing })
+            } else {
+                Err(Reason::Projection)
+            };
+        };
+        if !holds_all(&after, before.iter().copied()) {
+            return Err(Reason::Projection);
+        }
+        let is_changed = |column| row.changed.map_or(true, |(_, changed)| holds(changed, column));
+        let before = match lacking(&before, after.iter().copied()).first() {
+            None => Before::Whole,
+            Some(column) if is_changed(column) => Before::Lacking,
+            Some(_) => return Err(Reason::Projection),
         };
         Ok(Images { before, missing })
     }
+}
+
+/// Those of these columns that an image does not have; where it has them, mostly in their order.
+fn lacking<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
+    let (count, mut expected) = (image.len(), 0);
+    let is_lacking = |name: &&[u8]| {
+        let found = (expected..count).chain(0..expected).find(|index| image[*index] == *name);
+        expected = found.map_or(expected, |index| index + 1);
+        found.is_none()
+    };
+    columns.filter(is_lacking).collect()
+}
+
+fn holds_all<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> bool {
+    lacking(image, columns).is_empty()
 }
 
 /// The names of an image, as JSON.
@@ -264,6 +271,19 @@ fn list(texts: &[&[u8]]) -> Vec<u8> {
 fn number(out: &mut Vec<u8>, member: &str, number: i64) {
     // Nothing fails that is written to memory.
     let _ = write!(out, "{member}{number}");
+}
+
+fn write_transaction(out: &mut Vec<u8>, tx: Option<&Transaction<'_>>) {
+    let Some(tx) = tx else {
+        out.extend_from_slice(b"null");
+        return;
+    };
+    out.extend_from_slice(b"{\"id\":");
+    json::text(out, tx.id);
+    if let Some(seq) = tx.seq {
+        number(out, ",\"total_order\":", seq);
+    }
+    out.push(b'}');
 }
 
 /// Appends milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds.
