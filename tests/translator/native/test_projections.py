@@ -28,6 +28,7 @@ from tests.translator.native.test_equality import (
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.debezium.envelope import OFFSET_LIMIT
 from translator.codecs.debezium.form import WithSchema
 from translator.codecs.json import JsonCodec
 from translator.dialects import build
@@ -118,6 +119,32 @@ def test_golden_cases(case: Any, projection: str) -> None:
         agree(translator, path, message, codecs)
     else:
         assert "options" in path or "check" in path
+
+
+YEAR_2300_MS = 10_413_792_000_000
+"""Its nanoseconds are beyond 64 bits."""
+
+
+@pytest.mark.parametrize("projection", ["defaults", "schema_block"])
+@pytest.mark.parametrize(
+    ("offset", "origin_ms", "times", "became"),
+    [
+        (OFFSET_LIMIT - 1, 1, {}, "taken"),
+        (OFFSET_LIMIT, 1, {}, "projection"),
+        (5, YEAR_2300_MS, {"ts": None, "es": None}, "taken"),
+        (5, -YEAR_2300_MS, {"ts": None, "es": YEAR_2300_MS}, "taken"),
+        (5, -1, {"ts": None}, "taken"),
+        (5, 1, {"ts": YEAR_2300_MS, "es": 0}, "taken"),
+    ],
+)
+def test_far_offsets_and_times(
+    offset: int, origin_ms: int, times: dict[str, int | None], became: str, projection: str
+) -> None:
+    (message,) = feed("canal", 12, 1).messages
+    value = msgspec.json.encode(msgspec.json.decode(message.value or b"") | times)
+    codecs = beside(projection)
+    translator, path = opened_path(build("canal", Setup("source"), {"profile": "flink_cdc"}), codecs=codecs)
+    assert agree(translator, path, Message("raw", 0, offset, origin_ms, None, value), codecs) == became
 
 
 @pytest.mark.parametrize(

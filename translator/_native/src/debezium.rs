@@ -203,8 +203,12 @@ impl Projected {
         }
         let Some(after) = after else {
             // Of a row that is gone, readers want all columns of the table, or more than the key where none are known.
-            let lacking = row.before_state == STATE_KEY || !self.columns.is_empty();
-            return Ok(Images { before: if lacking { Before::Lacking } else { Before::Whole }, missing: vec![] });
+            let before = match before {
+                None => Before::Absent,
+                Some(_) if row.before_state == STATE_KEY || !self.columns.is_empty() => Before::Lacking,
+                Some(_) => Before::Whole,
+            };
+            return Ok(Images { before, missing: vec![] });
         };
         let missing = lacking(&after, self.columns.iter().map(|column| &column.name[..]));
         let Some(before) = before else {

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::debezium::Projection;
+use crate::debezium::{Projected, Projection};
 use crate::event::{datum, Head, Place, Row};
 use crate::reason::{Read, Reason};
 use crate::table::Operation;
@@ -112,14 +112,27 @@ impl<'a> Records<'a> {
         self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
         let projections = self.form.projections.iter().zip(&self.operation.projections);
         for ((projection, projected), records) in projections.zip(&self.projected) {
-            for event in projection.events(self.py, self.place, self.head, projected, row)? {
-                let more = event.unavailable.map(|names| self.with_unavailable(&headers, &names)).transpose()?;
-                let headers = more.as_ref().unwrap_or(&headers);
-                let key = event.key.as_deref();
-                self.append(records, key, Some(&event.value), headers, projection.max_record)?;
-                if event.has_tombstone {
-                    self.append(records, key, None, headers, projection.max_record)?;
-                }
+            self.project(projection, projected, row, &headers, records)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what a projection has of a row.
+    fn project(
+        &self,
+        projection: &Projection,
+        projected: &Projected,
+        row: &Row<'_>,
+        headers: &Headers<'a>,
+        records: &Bound<'a, PyList>,
+    ) -> Read<()> {
+        for event in projection.events(self.py, self.place, self.head, projected, row)? {
+            let more = event.unavailable.map(|names| self.with_unavailable(headers, &names)).transpose()?;
+            let headers = more.as_ref().unwrap_or(headers);
+            let key = event.key.as_deref();
+            self.append(records, key, Some(&event.value), headers, projection.max_record)?;
+            if event.has_tombstone {
+                self.append(records, key, None, headers, projection.max_record)?;
             }
         }
         Ok(())
