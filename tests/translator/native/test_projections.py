@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from bench.steps.shop_updates import feed
 from tests.translator.dialects.case import opened
-from tests.translator.native import needs_extension, shareplex_mutants
+from tests.translator.native import dts_avro_mutants, needs_extension, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from tests.translator.native.test_equality import (
     CASES,
@@ -99,8 +99,21 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str, pro
     assert found["shape"] > 0
 
 
+@pytest.mark.parametrize("projection", PROJECTIONS)
+def test_both_ways_agree_on_mutants_of_dts_avro(projection: str) -> None:
+    codecs = beside(projection, "defaults")
+    translator, path = opened_path(build("dts_avro", Setup("source"), {}), codecs=codecs)
+    sent = islice(dts_avro_mutants.mutants(Random(projection)), 8 * settings.default.max_examples)
+    found = Counter(
+        agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"), codecs)
+        for offset, value in enumerate(sent)
+    )
+    assert found["taken"] > found.total() / 20
+    assert {"shape", "projection"} <= found.keys()
+
+
 @pytest.mark.parametrize("columns", [5, 12, 60])
-@pytest.mark.parametrize("dialect", ["canal", "shareplex"])
+@pytest.mark.parametrize("dialect", ["canal", "shareplex", "dts_avro"])
 def test_common_messages_are_taken(dialect: str, columns: int) -> None:
     given = feed(dialect, columns, 200)
     codecs = beside("defaults", "schema_block")
