@@ -72,5 +72,7 @@ RECORD_OVERHEAD = 512
 
 def record_size(record: Record) -> int:
     """An upper bound for the bytes that a record takes in a batch of its own, before compression."""
-    headers = sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers + RECORD_OVERHEAD
+    size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
+    for name, value in record.headers:
+        size += len(name) + len(value or b"") + 10
+    return size

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import TypeGuard
 
 import structlog
 from msgspec import Struct
 
-from translator._native.layout import TakenMessage
 from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.kafka.partitioner import output_partition, output_place
@@ -21,6 +19,7 @@ from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.metrics import BatchAccount
 from translator.service.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.schema_announcements import SchemaAnnouncements
+from translator.service.settled_messages import Settled, inspect, parts, write
 from translator.state.contradiction_marks import Contradictions
 from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
@@ -133,15 +132,13 @@ class Pipeline:
     async def _process_run(
         self, translator: Translator, batch: Batch, place: int, messages: Sequence[Message], run: Sequence[Resolved]
     ) -> None:
-        """Process messages of a partition in order; those that the native path took in one go."""
+        """Process messages of a partition in order; in one go those of which nothing has to be waited for."""
         at = 0
-        # By the type, which groups in C what a look at each message would cost 0.2 us.
-        for _, group in groupby(run, key=type):
-            found = list(group)
+        for settled, found in parts(run):
             part = messages[at : at + len(found)]
             at += len(found)
-            if not _is_plain(found[0]) and (part[0].topic, part[0].partition) not in self._holds:
-                await self._write_taken(translator, batch, place, part, found)  # type: ignore[arg-type]  # all were taken
+            if settled and (part[0].topic, part[0].partition) not in self._holds:
+                await self._write_settled(translator, batch, place, part, found)  # type: ignore[arg-type]  # all are
                 continue
             for message, resolved in zip(part, found, strict=True):
                 context = MessageContext(message, translator, batch, place)
@@ -152,39 +149,25 @@ class Pipeline:
         """Return the translation of a message by the plain way: holds want to know its tables."""
         return resolved if _is_plain(resolved) else self._resolver.resolve(context.translator, context.message)
 
-    async def _write_taken(
+    async def _write_settled(
         self,
         translator: Translator,
         batch: Batch,
         place: int,
         messages: Sequence[Message],
-        taken: Sequence[TakenMessage],
+        found: Sequence[Settled],
     ) -> None:
-        """Write what the native path made of messages, and count them.
+        """Write the records of messages, and count them.
 
         Raises:
             ContradictionError: those before the contrary one are written, as `_process_message` would have done.
         """
-        count, contradiction = self._guards[messages[0].topic].inspect_taken(messages, taken)
+        count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
-            await self._write_records(batch, place, messages[count - 1].offset, taken[:count])
+            await write(batch, self._target.outputs.events, place, messages[count - 1].offset, found[:count])
         if contradiction is not None:
             await self._mark(translator, contradiction)
             raise contradiction
-
-    async def _write_records(self, batch: Batch, place: int, last: int, taken: Sequence[TakenMessage]) -> None:
-        account = batch.account
-        for number, output in enumerate(self._target.outputs.events):
-            to = output.to
-            records = [record for found in taken for record in found.outputs[number]]
-            await batch.send(to.topic, place % to.partitions, records)
-            account.written[to.topic] += len(records)
-        await batch.end_message(last, len(taken))
-        for found in taken:
-            account.changes[found.operation.counted] += len(found.outputs[0])
-            if found.ts_commit_us is not None:
-                account.newest_us = found.ts_commit_us
-        account.translated += len(taken)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
         """Write what becomes of a message, and count it.
@@ -286,13 +269,14 @@ class Pipeline:
         That is so for each output: one that cannot take them gets none, and the dead letter says why.
         """
         if self._target.stops:
-            for _, records in translation.encoded:
+            for records in translation.outputs:
                 if isinstance(records, DeadLetter):
                     self._stop_at(records)
         if translation.schemas:
             await self._announcements.announce(translation.schemas)
         account = context.batch.account
-        for to, records in translation.encoded:
+        for output, records in zip(self._target.outputs.events, translation.outputs, strict=True):
+            to = output.to
             if isinstance(records, DeadLetter):
                 account.refused[to.topic, records.code] += 1
                 await self._write_dead_letter(context, records, to.topic)

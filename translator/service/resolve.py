@@ -54,8 +54,8 @@ class Outputs(Struct, frozen=True):
     metadata: OutputTopic
 
 
-Encoded: TypeAlias = Sequence[tuple[OutputTopic, list[Record] | DeadLetter]]
-"""The records of a message for each output, the canonical topic first; or the dead letter that says why none."""
+Encoded: TypeAlias = Sequence[list[Record] | DeadLetter]
+"""The records of a message for each of `Outputs.events`, or the dead letter that says why there are none."""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
@@ -69,7 +69,7 @@ class Translation(Struct, frozen=True, gc=False):
     """The outcome that it counts as: a message that was read may fit no topic."""
     events: Events | None = None
     """Its events, or those that its metadata announce."""
-    encoded: Encoded = ()
+    outputs: Encoded = ()
     schemas: Mapping[str, Record] = _NO_SCHEMAS
     """Records of the schemas that its events name and that the catalog does not know to be announced, by key."""
     metadata: Record | None = None
@@ -78,8 +78,14 @@ class Translation(Struct, frozen=True, gc=False):
     @property
     def canonical(self) -> list[Record]:
         """The records for the canonical topic."""
-        records = self.encoded[0][1] if self.encoded else []
+        records = self.outputs[0] if self.outputs else []
         return [] if isinstance(records, DeadLetter) else records
+
+    @property
+    def is_settled(self) -> bool:
+        """Say whether all of it is events that every output takes, and that nothing has to be told before them."""
+        settled = self.events is not None and self.events is self.outcome and not self.schemas
+        return settled and all(type(records) is list for records in self.outputs)
 
 
 Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
@@ -197,7 +203,7 @@ class Resolver:
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded:
         """Give all records of all events for each output: whole, before the first is written."""
-        return [(output.to, self._records(translator, message, events, output)) for output in self._outputs.events]
+        return [self._records(translator, message, events, output) for output in self._outputs.events]
 
     def _records(
         self, translator: Translator, message: Message, events: Events, output: EventOutput
@@ -214,7 +220,7 @@ class Resolver:
 
         What the canonical topic cannot take, no output gets; what a projection cannot take is missing there alone.
         """
-        canonical = encoded[0][1]
+        canonical = encoded[0]
         if isinstance(canonical, DeadLetter):
             return canonical
         known = self._catalog.is_announced

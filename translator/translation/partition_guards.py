@@ -37,13 +37,25 @@ class Guards:
         elif isinstance(result, Events):
             self._tell(guard.inspect(message, result.changes))
 
-    def inspect_taken(
-        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    def inspect_run(
+        self, messages: Sequence[Message], results: Sequence[Result]
     ) -> tuple[int, ContradictionError | None]:
-        """Takes the next messages of a partition in, which the native path took.
+        """Takes the next messages of a partition in.
 
         Returns how many of them may be written, and why not the one behind them, nor any after it.
         """
+        if self._guard_of(messages[0]) is not None:
+            for number, (message, result) in enumerate(zip(messages, results, strict=True)):
+                try:
+                    self.inspect(message, result)
+                except ContradictionError as error:
+                    return number, error
+        return len(results), None
+
+    def inspect_taken(
+        self, messages: Sequence[Message], taken: Sequence[TakenMessage]
+    ) -> tuple[int, ContradictionError | None]:
+        """As `inspect_run`, of messages that the native path took."""
         guard = self._guard_of(messages[0])
         # Asked by the name: what a protocol asks of an instance takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
