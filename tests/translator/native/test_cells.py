@@ -1,5 +1,7 @@
 """Each kind of cell writes what its converter writes, for every spelling that it takes."""
 
+import json
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -11,7 +13,8 @@ from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import agree, opened_path
 from translator import _native
 from translator.dialects import build
-from translator.message import Message, Setup
+from translator.message import DeclaredTable, Message, Setup
+from translator.values import CANONICAL_TYPES
 
 pytestmark = needs_extension
 
@@ -54,6 +57,22 @@ def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> 
     value = msgspec.json.encode(body)
     became = agree(TRANSLATOR, PATH, Message("raw", 0, 5, 1, None, value))
     assert became in ("taken", "cell")
+
+
+WORDS = st.sampled_from(["t", "f", "true", "True", "0", "1", "b'1'", "{}", "-0", "-0.0", "1.50", "é\u0007", ""])
+SCALARS = NUMBERS | st.sampled_from(["true", "false", "null"]) | (CELLS | WORDS).map(lambda cell: json.dumps(cell))
+
+
+@pytest.mark.parametrize("type_", [*CANONICAL_TYPES, "decimal(12,2)", "decimal(5,0)"])
+@examples(2)
+@given(scalar=SCALARS)
+def test_a_scalar_of_a_declared_type(type_: str, scalar: str) -> None:
+    """SharePlex sends numbers and booleans, too."""
+    body = {"meta": {"op": "ins", "table": "D.T", "time": "2026-01-05T08:00:09", "scn": "7"}, "data": {"c": "cell"}}
+    value = json.dumps(body, separators=(",", ":")).replace('"cell"', scalar).encode()
+    declared = (DeclaredTable("*", columns={"c": type_}),)
+    translator, path = opened_path(build("shareplex", Setup("source", tables=declared), {"preset": "quest"}))
+    assert agree(translator, path, Message("raw", 0, 5, 1, None, value)) in ("taken", "cell", "spelling")
 
 
 def test_common_cells_are_read_without_their_converter(monkeypatch: pytest.MonkeyPatch) -> None:

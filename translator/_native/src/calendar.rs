@@ -2,19 +2,25 @@
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// The parts of a local time; none is out of its range once `is_valid` said so.
+/// A day of the calendar, where `is_valid` says so.
 #[derive(Clone, Copy)]
 pub struct Day {
+    /// From 1.
     pub year: i64,
+    /// From 1.
     pub month: i64,
+    /// Of the month, from 1.
     pub day: i64,
 }
 
-/// A time of a day.
+/// A time of a day, where `is_valid` says so.
 #[derive(Clone, Copy)]
 pub struct Clock {
+    /// From 0.
     pub hour: i64,
+    /// From 0.
     pub minute: i64,
+    /// From 0; none is 60.
     pub second: i64,
 }
 

@@ -5,8 +5,8 @@
 use pyo3::prelude::*;
 
 use crate::avro_read::DatumReader;
-use crate::calendar::{self, Clock, Day};
 use crate::cells::{self, Kind, Reader};
+use crate::dts_times::{components, local, moment, zoned, Components};
 use crate::json;
 use crate::reason::{Read, Reason};
 
@@ -29,14 +29,6 @@ const BRANCHES: usize = 13;
 // The symbols of EmptyObject.
 const WITHHELD: usize = 1;
 const EMPTY_OBJECTS: usize = 2;
-
-/// Digits of `Timestamp.millis`, which are micros whatever the source.
-const MICROS: u32 = 6;
-/// The first second of the year 10000.
-const YEAR_10000: i64 = 253_402_300_800;
-
-/// The components of a time, from year to fraction, as far as they are there.
-type Components = [Option<i32>; 7];
 
 /// A cell of an image.
 #[derive(Clone, Copy)]
@@ -71,6 +63,7 @@ enum Value<'a> {
     Text(&'a [u8]),
     /// The converter alone reads it.
     Geometry,
+    /// The source did not send it.
     Withheld,
 }
 
@@ -148,9 +141,11 @@ impl<'a> Cell<'a> {
 
 /// Writes the cells of one source.
 pub struct CellWriter<'a> {
+    /// For calls of converters.
     pub py: Python<'a>,
     /// The names of UTF-8.
     pub utf8_charsets: &'a [Vec<u8>],
+    /// Makes a canonical value of a cell and its converter.
     pub convert_bytes: &'a Py<PyAny>,
 }
 
@@ -193,18 +188,8 @@ fn skip_precision_and_scale(datum: &mut DatumReader<'_>) -> Read<()> {
     Ok(())
 }
 
-fn components(datum: &mut DatumReader<'_>) -> Read<Components> {
-    let mut parts = [None; 7];
-    for part in &mut parts {
-        if datum.index(2)? == 1 {
-            *part = Some(datum.int()?);
-        }
-    }
-    Ok(parts)
-}
-
-// Each of the following appends the canonical value of a branch in a column of a kind; false, with nothing written, where
-// that has to be converted.
+// Each of the following, as those of `dts_times`, appends the canonical value of a branch in a column of a kind; false,
+// with nothing written, where it has to be converted.
 
 fn integer(out: &mut Vec<u8>, digits: &[u8], kind: Kind) -> bool {
     let is_number =
@@ -227,106 +212,4 @@ fn bytes(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
         _ => return false,
     }
     true
-}
-
-fn moment(out: &mut Vec<u8>, seconds: i64, micros: i32, kind: Kind) -> bool {
-    // MySQL's zero date is the second 0.
-    let is_common = matches!(kind, Kind::Instant { .. }) && (1..YEAR_10000).contains(&seconds) && fits(micros, MICROS);
-    if is_common {
-        write_moment(out, seconds, micros, MICROS);
-    }
-    is_common
-}
-
-fn local(out: &mut Vec<u8>, parts: Components, kind: Kind) -> bool {
-    let date = day(&parts);
-    let time = clock(&parts);
-    let fraction = parts[6].unwrap_or(0);
-    let has_no_date = parts[..3] == [None; 3];
-    let has_no_time = parts[3..] == [None; 4];
-    match (kind, date, time) {
-        (Kind::Date, Some(date), None) if has_no_time => {
-            quoted(out, |out| date.write(out));
-        }
-        (Kind::Timestamp { digits }, Some(date), Some(time)) if fits(fraction, digits) => {
-            quoted(out, |out| write_local(out, date, time, fraction, digits));
-        }
-        (Kind::Time { digits, .. }, None, Some(time)) if has_no_date && fits(fraction, digits) => {
-            quoted(out, |out| {
-                time.write(out);
-                calendar::fraction(out, fraction, digits);
-            });
-        }
-        _ => return false,
-    }
-    true
-}
-
-fn zoned(out: &mut Vec<u8>, parts: Components, zone: &[u8], kind: Kind) -> bool {
-    let fraction = parts[6].unwrap_or(0);
-    let (Kind::Instant { digits }, Some(date), Some(time), Some(ahead)) =
-        (kind, day(&parts), clock(&parts), ahead(zone))
-    else {
-        return false;
-    };
-    let seconds = calendar::seconds_of(date, time) - ahead;
-    let is_common = fits(fraction, digits) && calendar::local_of(seconds).0.is_valid();
-    if is_common {
-        write_moment(out, seconds, fraction, digits);
-    }
-    is_common
-}
-
-fn day(parts: &Components) -> Option<Day> {
-    let day = Day { year: parts[0]?.into(), month: parts[1]?.into(), day: parts[2]?.into() };
-    day.is_valid().then_some(day)
-}
-
-fn clock(parts: &Components) -> Option<Clock> {
-    let clock = Clock { hour: parts[3]?.into(), minute: parts[4]?.into(), second: parts[5]?.into() };
-    clock.is_valid().then_some(clock)
-}
-
-/// Whether a fraction has so many digits at the most.
-fn fits(fraction: i32, digits: u32) -> bool {
-    (0..10_i64.pow(digits)).contains(&fraction.into())
-}
-
-/// Seconds of a zone before UTC that tells them itself: `UTC`, `GMT`, and `+hh:mm` with such a name before it or without.
-fn ahead(zone: &[u8]) -> Option<i64> {
-    let offset = zone.strip_prefix(b"GMT").or(zone.strip_prefix(b"UTC")).unwrap_or(zone);
-    let (sign, text) = match offset.split_first() {
-        None => return (!zone.is_empty()).then_some(0),
-        Some((b'+', text)) => (1, text),
-        Some((b'-', text)) => (-1, text),
-        Some(_) => return None,
-    };
-    let &[h1, h2, b':', m1, m2] = text else { return None };
-    if ![h1, h2, m1, m2].iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let two = |high: u8, low: u8| i64::from(high - b'0') * 10 + i64::from(low - b'0');
-    let (hours, minutes) = (two(h1, h2), two(m1, m2));
-    (hours < 24 && minutes < 60).then_some(sign * (hours * 3_600 + minutes * 60))
-}
-
-fn write_local(out: &mut Vec<u8>, day: Day, clock: Clock, fraction: i32, digits: u32) {
-    day.write(out);
-    out.push(b'T');
-    clock.write(out);
-    calendar::fraction(out, fraction, digits);
-}
-
-fn write_moment(out: &mut Vec<u8>, seconds: i64, fraction: i32, digits: u32) {
-    let (day, clock) = calendar::local_of(seconds);
-    quoted(out, |out| {
-        write_local(out, day, clock, fraction, digits);
-        out.push(b'Z');
-    });
-}
-
-fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-    out.push(b'"');
-    write(out);
-    out.push(b'"');
 }

@@ -14,10 +14,13 @@ const BRANCHES: usize = 3;
 /// Tags of a record; more are rare.
 const MANY_TAGS: usize = 32;
 
-/// The numbers of a source's schema, as far as they decide how a record is read.
+/// How large the numbers of a record may be.
 pub struct Bounds {
+    /// How many types of sources there are.
     pub source_types: usize,
+    /// How many operations there are.
     pub operations: usize,
+    /// How many columns a table may have.
     pub columns: usize,
 }
 

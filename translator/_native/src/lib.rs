@@ -14,6 +14,7 @@ mod debezium;
 mod dts_avro;
 mod dts_cells;
 mod dts_record;
+mod dts_times;
 mod event;
 mod json;
 mod output;
