@@ -14,6 +14,7 @@ from tests.translator.dialects.case import opened
 from tests.translator.native import dts_avro_mutants, needs_extension, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from tests.translator.native.test_equality import (
+    ALL_COLUMNS,
     CASES,
     DECLARED,
     KEYED,
@@ -173,6 +174,19 @@ def test_what_a_schema_block_cannot_say_is_left_to_the_plain_way(cell: str | Non
     translator, path = opened_path(feed("canal", 12, 1).dialect, codecs=codecs)
     sent = msgspec.structs.replace(message, value=msgspec.json.encode(body))
     assert agree(translator, path, sent, codecs) == became
+
+
+def test_a_value_that_no_block_can_say_counts_where_nothing_is_written() -> None:
+    """Without it, nothing is missing before the change, which is then written and not dropped."""
+    declared = DECLARED["columns without key"]
+    name = next(name for name, type_ in ALL_COLUMNS.columns.items() if type_ == "float64")
+    body = {"meta": {"op": "upd", "table": "SHOP.orders"}, "key": {"id": 12}, "data": {name: "NaN"}}
+    codecs = beside("schema_block partial")
+    dialect = build("shareplex", Setup("source", tables=declared), {"preset": "dts"})
+    translator, path = opened_path(dialect, codecs=codecs)
+    assert agree(translator, path, Message("raw", 0, 5, 1, None, msgspec.json.encode(body)), codecs) == "projection"
+    body["data"] = {name: "1.5"}
+    assert agree(translator, path, Message("raw", 0, 6, 1, None, msgspec.json.encode(body)), codecs) == "taken"
 
 
 def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::event::Row;
 use crate::reason::{Read, Reason};
 use crate::scan::{Cell, Scanner};
 
@@ -35,6 +36,13 @@ pub struct Blocks {
     /// Makes that of a key.
     key: Py<PyAny>,
     kept: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
+}
+
+/// A cell of an image, and its column where the schema has it.
+struct Known<'a> {
+    name: &'a [u8],
+    value: &'a [u8],
+    column: Option<&'a Column>,
 }
 
 /// A column of an image, by its name as JSON, and the kind of its value.
@@ -100,24 +108,41 @@ impl Blocks {
     }
 }
 
-/// The columns of an image; one with a value that a block cannot say is not taken.
-fn typed<'a>(columns: &[Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
+/// Holds what was sent of a row against what a block can say, whether or not it is written.
+pub fn check(columns: &[Column], row: &Row<'_>) -> Read<()> {
+    if !columns.iter().any(|column| column.is_float) {
+        return Ok(());
+    }
+    for image in [row.before, row.after].into_iter().flatten() {
+        let is_unfit = |cell: &Known<'_>| cell.column.is_some_and(|column| column.is_float) && cell.value[0] == b'"';
+        if cells(columns, image)?.iter().any(is_unfit) {
+            return Err(Reason::Projection);
+        }
+    }
+    Ok(())
+}
+
+/// The columns of an image, each with the kind of its value.
+fn typed<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
+    let kind_of = |cell: Known<'a>| match cell.column {
+        Some(column) if column.has_type => (cell.name, DECLARED),
+        _ => (cell.name, kind(cell.value)),
+    };
+    Ok(cells(columns, image)?.into_iter().map(kind_of).collect())
+}
+
+/// The cells of an image, which has most of the columns in their order.
+fn cells<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Known<'a>>> {
     let mut cells = Vec::with_capacity(columns.len());
     Scanner::new(image).object(&mut cells).map_err(|_| Reason::Projection)?;
     let mut expected = 0;
-    let mut kind_of = |cell: &Cell| {
+    let known = |cell: &Cell| {
         let (name, value) = (cell.name.of(image), cell.value.of(image));
-        let around = columns.iter().enumerate().cycle().skip(expected).take(columns.len());
-        for (index, column) in around {
-            if column.name == name && column.has_type {
-                expected = index + 1;
-                let is_unfit = column.is_float && value[0] == b'"';
-                return if is_unfit { Err(Reason::Projection) } else { Ok((name, DECLARED)) };
-            }
-        }
-        Ok((name, kind(value)))
+        let index = (expected..columns.len()).chain(0..expected).find(|index| columns[*index].name == name);
+        expected = index.map_or(expected, |index| index + 1);
+        Known { name, value, column: index.map(|index| &columns[index]) }
     };
-    cells.iter().map(&mut kind_of).collect()
+    Ok(cells.iter().map(known).collect())
 }
 
 /// The kind of a value, by which a column without a type is declared.

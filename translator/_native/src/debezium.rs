@@ -7,7 +7,7 @@ use std::io::Write;
 use pyo3::prelude::*;
 
 use crate::avro;
-use crate::blocks::{Blocks, Column};
+use crate::blocks::{check, Blocks, Column};
 use crate::event::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED};
 use crate::json;
 use crate::reason::{Read, Reason};
@@ -91,6 +91,9 @@ impl Projection {
     ) -> Read<Vec<Event>> {
         if row.unavailable.is_some() {
             return Err(Reason::Projection); // what becomes of withheld values is one of the policies
+        }
+        if projected.blocks.is_some() {
+            check(&projected.columns, row)?;
         }
         let images = projected.images(row)?;
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
