@@ -180,7 +180,8 @@ impl Projected {
         Ok(())
     }
 
-    /// Holds the images of a row beside each other, by their states where these say it all.
+    /// Holds the images of a row beside each other, by their states where these say it all: one that is full has the
+    /// columns of the table, and one that was completed those of the other.
     fn images<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
         let whole = |before| Ok(Images { before, missing: vec![] });
         match (row.before, row.after) {
