@@ -6,7 +6,7 @@ A dialect gives a `NativeLayout` in its own terms; `codecs/native_table.py` make
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -79,6 +79,25 @@ class DtsAvroReading(Struct, frozen=True):
     columns: int
 
 
+class QlikReading(Struct, frozen=True):
+    """The options of a Qlik source, as far as they decide how a common row message is read."""
+
+    words: Mapping[bytes, int]
+    """The number of the operation by the words for it, as JSON."""
+
+    waits: bool
+    """Metadata that a message names say how it is read."""
+
+    key_is_table: bool
+    """The Kafka key names the table, where nothing declared does."""
+
+    carried: tuple[str, ...]
+    """Headers that go into `ext`."""
+
+    value_bytes: int
+    columns: int
+
+
 class LayoutColumn(Struct, frozen=True):
     """A column: the kind of its cells, and the converter of those of an unusual spelling (None: as they are)."""
 
@@ -98,6 +117,11 @@ class LayoutOperation(Struct, frozen=True):
     notes: tuple[str, ...]
 
 
+NativeStep: TypeAlias = "tuple[str, int, tuple[tuple[bytes, NativeStep], ...]]"
+"""A step in reading Avro: its kind in `src/avro_json.rs`, a number that it may need, and its parts,
+of which the members of a record and the symbols of an enum have names, as JSON."""
+
+
 class NativeLayout(Struct, frozen=True):
     """The rows of a table; the columns in their order."""
 
@@ -110,7 +134,16 @@ class NativeLayout(Struct, frozen=True):
     """By era, then by operation in the order of the extension; None is left to the plain way."""
 
     undeclared: LayoutColumn | None = None
-    """Stands for all columns where none are known."""
+    """Stands for each column that is not known; None where a row may have no such column."""
+
+    ordinals: tuple[int, ...] = ()
+    """The bits of the columns in masks, from 1 and rising; () where their places in a row are these."""
+
+    has_lobs: bool = False
+    """Some columns have no bit in a mask of changes."""
+
+    record: NativeStep | None = None
+    """The reading of a message that comes in Avro."""
 
 
 class NativeColumn(Struct, frozen=True):
@@ -209,6 +242,9 @@ class NativeTable(Struct, frozen=True):
     """As JSON; also where no columns are known."""
 
     undeclared: NativeColumn | None
+    ordinals: tuple[int, ...]
+    has_lobs: bool
+    record: NativeStep | None
     key_kind: bytes
     record_key: bytes
     """The record key up to the row's own key."""

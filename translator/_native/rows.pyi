@@ -7,6 +7,7 @@ from translator._native.layout import (
     CanalReading,
     DtsAvroReading,
     NativeTable,
+    QlikReading,
     RecordForm,
     SharePlexReading,
     TableOperation,
@@ -35,6 +36,16 @@ class CanalRows:
         options: CanalReading,
         form: RecordForm,
         compile: Callable[[bytes, bytes, bytes, bytes, bytes], NativeTable | None],
+    ) -> None: ...
+    def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...
+
+class QlikRows:
+    def __init__(
+        self,
+        options: QlikReading,
+        form: RecordForm,
+        compile: Callable[..., NativeTable | None],
+        lookup: Callable[[str], object | None],
     ) -> None: ...
     def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...
 

@@ -40,6 +40,9 @@ def native_table(source: str, dialect: str, projections: Projections, layout: Na
         tuple(names.index(name) for name in layout.key_columns) if names else (),
         tuple(map(msgspec.json.encode, layout.key_columns)),
         None if layout.undeclared is None else _column(layout.undeclared),
+        layout.ordinals,
+        layout.has_lobs,
+        layout.record,
         _datum.text(layout.key_kind if layout.key_columns else "none"),
         record_key_head(source, table.db, table.schema, table.table),
         tuple(

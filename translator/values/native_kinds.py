@@ -36,7 +36,7 @@ _KINDS: Mapping[str, NativeKind] = {
     "timestamp": ("timestamp", 0, 0),
     "timestamptz": ("timestamptz", 0, 0),
     "string": _TEXT,
-    "unknown": _TEXT,
+    "unknown": ("unknown", 0, 0),
     **dict.fromkeys(("uuid", "interval", "enum", "set"), ("verbatim", 0, 0)),
     "json": ("json", 0, 0),
     "bytes": ("bytes", 0, 0),

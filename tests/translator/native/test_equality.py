@@ -124,14 +124,14 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str) -> 
 
 
 @pytest.mark.parametrize("columns", [5, 12, 60])
-@pytest.mark.parametrize("dialect", ["canal", "dts_avro", "shareplex"])
+@pytest.mark.parametrize("dialect", ["canal", "dts_avro", "qlik", "shareplex"])
 def test_common_messages_are_taken(dialect: str, columns: int) -> None:
     given = feed(dialect, columns, 200)
     translator, path = opened_path(given.dialect)
     assert {agree(translator, path, message) for message in given.messages} == {"taken"}
 
 
-CASES = [case for case in find_cases() if case.parent.name in ("canal", "dts_avro", "shareplex")]
+CASES = [case for case in find_cases() if case.parent.name in ("canal", "dts_avro", "qlik", "shareplex")]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bench.steps.shop_updates import feed
 from dev.writers.canal import DTS_FULL, DTS_LEGACY
 from tests.translator.dialects.canal.history import History, messages, sent
-from tests.translator.native import needs_extension
+from tests.translator.native import needs_extension, qlik_mutants
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record
@@ -60,15 +60,17 @@ class Run:
         self,
         *,
         native: bool,
+        dialect: str = "canal",
         holds: Iterable[ErrorCode] = (),
         projections: tuple[EventOutput, ...] = (),
         **options: Any,
     ) -> None:
-        self.translator = Translator("src", build("canal", Setup("src"), options), Limits())
+        catalog = MetadataCatalog()
+        setup = Setup("src", lookup=catalog.lookup("src"))
+        self.translator = Translator("src", build(dialect, setup, options), Limits())
         self.outputs = Outputs((CANONICAL, *projections), SCHEMAS, METADATA)
         path = native_path(self.translator, [(output.codec, output.to.max_bytes) for output in self.outputs.events])
         assert isinstance(path, NativePath)
-        catalog = MetadataCatalog()
         self.accounts: list[BatchAccount] = []
         self.topics = (*(output.to for output in self.outputs.events), SCHEMAS, METADATA, LETTERS)
         self.delivery = InMemoryDelivery(self.accounts.append, {to.topic: to.partitions for to in self.topics})
@@ -77,7 +79,7 @@ class Run:
             Target(self.outputs, LETTERS, "0", holds=frozenset(holds)),
             catalog,
             self.delivery,
-            Contradictions([Source(name="src", dialect="canal", topics=("raw",), options=options)]),
+            Contradictions([Source(name="src", dialect=dialect, topics=("raw",), options=options)]),
             MetadataWaiter(catalog, 1.0, None, print),
             native={"src": path} if native else None,
         )
@@ -129,6 +131,33 @@ def test_batches_leave_the_same_behind(
     native, plain = runs
     assert native.left == plain.left
     assert native.taken > 0 or holds  # which may hold the table from the first message on
+    assert plain.taken == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_metadata_come_and_change_between_the_rows(seed: int) -> None:
+    """What a row is read by is what was learned before it, wherever in a run that was."""
+    chance = Random(seed)
+    learned = [*qlik_mutants.metadata()]
+
+    def next_value() -> bytes:
+        if chance.random() < 0.9:
+            value = qlik_mutants.spelled(chance, qlik_mutants.common(chance))
+            return value.replace(qlik_mutants.UNKNOWN_ID.encode(), qlik_mutants.IDS[0].encode())
+        body = chance.choice(learned)
+        column = chance.choice(["name", "price", "raw", "any"])
+        body["message"]["tableStructure"]["tableColumns"][column]["type"] = chance.choice(["STRING", "BYTES", "CLOB"])
+        body["message"]["lineage"]["tableVersion"] += chance.choice((-1, 1, 1))
+        return json.dumps(body).encode()
+
+    batches = [[json.dumps(body).encode() for body in learned], *([next_value() for _ in range(70)] for _ in range(3))]
+    runs = [Run(native=native, dialect="qlik", topics="SHOP.ORDERS") for native in (True, False)]
+    for number, batch in enumerate(batches):
+        for run in runs:
+            run.of(batch, first=number * 100)
+    native, plain = runs
+    assert native.left == plain.left
+    assert native.taken > 0
     assert plain.taken == 0
 
 

@@ -91,6 +91,15 @@ impl<'a> DatumReader<'a> {
         std::str::from_utf8(text).map(|_| text).map_err(|_| Reason::Spelling)
     }
 
+    /// Takes a boolean.
+    pub fn boolean(&mut self) -> Read<bool> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Reason::Spelling),
+        }
+    }
+
     /// Takes a double.
     #[inline]
     pub fn double(&mut self) -> Read<f64> {

@@ -134,7 +134,7 @@ fn typed<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
 /// The cells of an image, which has most of the columns in their order.
 fn cells<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Known<'a>>> {
     let mut cells = Vec::with_capacity(columns.len());
-    Scanner::new(image).object(&mut cells).map_err(|_| Reason::Projection)?;
+    Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
     let mut expected = 0;
     let known = |cell: &Cell| {
         let (name, value) = (cell.name.of(image), cell.value.of(image));

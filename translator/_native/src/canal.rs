@@ -195,7 +195,7 @@ impl CanalRows {
 
     /// Reads all members of a message; each may stand once, and none is unknown.
     fn members<'a>(&self, value: &'a [u8], scratch: &mut Scratch) -> Read<Members<'a>> {
-        let mut scanner = Scanner::new(value);
+        let mut scanner = Scanner::new(value)?;
         let mut members = Members { database: b"null", key: b"null", ..Members::default() };
         let (likely_types, likely_sql_types) = self.layouts.likely(value);
         let mut seen = 0u32;

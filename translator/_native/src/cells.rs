@@ -6,15 +6,17 @@
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::calendar::days_in;
 use crate::reason::{Read, Reason};
-use crate::scan::Token;
+use crate::scan::{are_digits, Token};
+use crate::times::{is_clock, is_date, is_local};
 
 /// How the texts of a column are read.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// As they are.
     Text,
+    /// Of no known type: as they are, and so are booleans.
+    Unknown,
     /// As they are, and only texts.
     Verbatim,
     /// The same of documents, of which bytes are UTF-8.
@@ -27,7 +29,7 @@ pub enum Kind {
     Integer { low: i64, high: i64 },
     /// As an integer of 64 bits without a sign, which stays text.
     Uint64,
-    /// As a decimal of so many digits before the point, and after it.
+    /// As a decimal of so many digits before the point, and after it, where zeros may lack at the end.
     Decimal { whole: usize, scale: usize },
     /// As a decimal of any digits.
     Number,
@@ -53,6 +55,7 @@ impl Kind {
         let count = |number| u32::try_from(number).ok();
         Some(match name {
             "text" => Self::Text,
+            "unknown" => Self::Unknown,
             "verbatim" => Self::Verbatim,
             "json" => Self::Json,
             "bytes" => Self::Bytes,
@@ -112,33 +115,48 @@ impl Reader {
     }
 }
 
+/// Appends the canonical value of a scalar as it was sent; false, with nothing written, when its spelling is not common.
+pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
+    match sent[0] {
+        b'"' => write_text(out, &sent[1..sent.len() - 1], kind),
+        b't' | b'f' if kind == Kind::Unknown => {
+            out.extend_from_slice(sent);
+            true
+        }
+        b't' | b'f' => kind == Kind::Boolean && write_text(out, sent, kind),
+        _ => write_number(out, sent, kind),
+    }
+}
+
 /// Appends the canonical value of a number, spelled without an exponent; false, with nothing written, when it has to be
 /// converted.
 fn write_number(out: &mut Vec<u8>, number: &[u8], kind: Kind) -> bool {
-    let stays_text = match kind {
-        Kind::Text => true,
-        Kind::Uint64 => is_count(number),
-        Kind::Decimal { whole, scale } => is_decimal(number, whole, scale),
-        Kind::Number => is_number(number),
+    match kind {
+        Kind::Text | Kind::Unknown => when(true, out, number),
+        Kind::Uint64 => when(is_count(number), out, number),
+        Kind::Integer { .. } | Kind::Float64 | Kind::Float32 | Kind::Boolean | Kind::Decimal { .. } | Kind::Number => {
+            write_text(out, number, kind)
+        }
         _ => false,
-    };
-    when(stays_text, out, number)
-        || (matches!(kind, Kind::Integer { .. } | Kind::Float64 | Kind::Float32) && write_text(out, number, kind))
+    }
 }
 
-/// Appends the canonical value of a scalar as it was sent; false, with nothing written, when its spelling is not common.
-pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
-    if sent[0] == b'"' {
-        write_text(out, &sent[1..sent.len() - 1], kind)
-    } else {
-        write_number(out, sent, kind)
+/// Appends a number in quotes with as many digits after the point as `scale` says, of which it has these.
+#[inline]
+fn padded(out: &mut Vec<u8>, number: &[u8], digits: usize, scale: usize) {
+    out.push(b'"');
+    out.extend_from_slice(number);
+    if digits == 0 && scale > 0 {
+        out.push(b'.');
     }
+    out.resize(out.len() + scale - digits, b'0');
+    out.push(b'"');
 }
 
 /// Appends the canonical value of a text as JSON has it between its quotes; false, with nothing written, as above.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
     match kind {
-        Kind::Text | Kind::Verbatim | Kind::Json => when(true, out, text),
+        Kind::Text | Kind::Unknown | Kind::Verbatim | Kind::Json => when(true, out, text),
         Kind::Boolean => boolean(text).is_some_and(|word| {
             out.extend_from_slice(word);
             true
@@ -151,18 +169,24 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
             fits
         }),
         Kind::Uint64 => when(text.len() <= 19 && is_count(text), out, text),
-        Kind::Decimal { whole, scale } => when(is_decimal(text, whole, scale), out, text),
-        Kind::Number => when(is_number(text), out, text),
+        Kind::Decimal { whole, scale } => digits_behind(text, whole).is_some_and(|digits| {
+            let fits = digits <= scale;
+            if fits {
+                padded(out, text, digits, scale);
+            }
+            fits
+        }),
+        Kind::Number => {
+            let digits = digits_behind(text, LONG_NUMBER);
+            when(digits.is_some_and(|digits| digits < LONG_NUMBER), out, text)
+        }
         Kind::Timestamp { .. } => {
             let at = out.len() + 1 + 10;
-            let is_local = text.len() >= 19
-                && is_date(&text[..10])
-                && matches!(text[10], b' ' | b'T')
-                && is_clock(&text[11..], 23);
-            if when(is_local, out, text) {
+            let fits = is_local(text);
+            if when(fits, out, text) {
                 out[at] = b'T';
             }
-            is_local
+            fits
         }
         Kind::Date => when(is_date(text), out, text),
         Kind::Time { hours, .. } => when(is_clock(text, hours), out, text),
@@ -211,11 +235,6 @@ fn boolean(text: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-#[inline]
-fn are_digits(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
-}
-
 /// Digits without a zero before others.
 #[inline]
 fn is_count(text: &[u8]) -> bool {
@@ -238,66 +257,25 @@ pub fn integer(text: &[u8]) -> Option<i64> {
     Some(if negative { -number } else { number })
 }
 
-/// The digits before the point and behind it of a number without needless zeros before others; zero has no sign.
-fn parts(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+/// As `values/fast_converters.py` has it: of more digits before the point, or as many behind it, is an odd number.
+const LONG_NUMBER: usize = 100;
+
+/// The number of digits behind the point of a number with at most so many before it, which begin with no needless zero;
+/// zero has no sign.
+fn digits_behind(text: &[u8], whole_digits: usize) -> Option<usize> {
     let (negative, number) = match text.split_first() {
         Some((b'-', number)) => (true, number),
         _ => (false, text),
     };
-    let (whole, fraction) = match memchr::memchr(b'.', number) {
-        Some(point) => (&number[..point], Some(&number[point + 1..])),
-        None => (number, None),
+    let (whole, digits) = match memchr::memchr(b'.', number) {
+        Some(point) if are_digits(&number[point + 1..]) => (&number[..point], number.len() - point - 1),
+        Some(_) => return None,
+        None => (number, 0),
     };
     let is_spelled = is_count(whole)
-        && fraction.map_or(true, are_digits)
+        && (whole == b"0" || whole.len() <= whole_digits)
         && (!negative || number.iter().any(|digit| (b'1'..=b'9').contains(digit)));
-    is_spelled.then_some((whole, fraction))
-}
-
-fn is_decimal(text: &[u8], whole_digits: usize, scale: usize) -> bool {
-    parts(text).is_some_and(|(whole, fraction)| {
-        fraction.map_or(0, <[u8]>::len) == scale && (whole == b"0" || whole.len() <= whole_digits)
-    })
-}
-
-fn is_number(text: &[u8]) -> bool {
-    parts(text).is_some_and(|(whole, fraction)| whole.len() <= 100 && fraction.map_or(0, <[u8]>::len) <= 99)
-}
-
-#[inline]
-fn two(digits: &[u8]) -> u32 {
-    u32::from(digits[0] - b'0') * 10 + u32::from(digits[1] - b'0')
-}
-
-/// A day from the year 1000 on.
-fn is_date(text: &[u8]) -> bool {
-    let spelled = text.len() == 10
-        && text[4] == b'-'
-        && text[7] == b'-'
-        && are_digits(&text[..4])
-        && are_digits(&text[5..7])
-        && are_digits(&text[8..])
-        && text[0] != b'0';
-    if !spelled {
-        return false;
-    }
-    let (year, month, day) = (two(text) * 100 + two(&text[2..]), two(&text[5..]), two(&text[8..]));
-    (1..=days_in(i64::from(year), i64::from(month))).contains(&i64::from(day))
-}
-
-/// `hh:mm:ss`, with a fraction of up to nine digits.
-fn is_clock(text: &[u8], hours: u32) -> bool {
-    let spelled = text.len() >= 8
-        && text[2] == b':'
-        && text[5] == b':'
-        && are_digits(&text[..2])
-        && are_digits(&text[3..5])
-        && are_digits(&text[6..8]);
-    spelled
-        && two(text) <= hours
-        && two(&text[3..]) < 60
-        && two(&text[6..]) < 60
-        && (text.len() == 8 || (text[8] == b'.' && text.len() <= 18 && are_digits(&text[9..])))
+    is_spelled.then_some(digits)
 }
 
 /// The number of digits with a point among them, or without.

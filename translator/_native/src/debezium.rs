@@ -253,7 +253,7 @@ fn holds_all<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> bo
 /// The names of an image, as JSON.
 fn names(image: &[u8]) -> Read<Vec<&[u8]>> {
     let mut cells = Vec::with_capacity(16);
-    Scanner::new(image).object(&mut cells).map_err(|_| Reason::Projection)?;
+    Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
     Ok(cells.iter().map(|cell| cell.name.of(image)).collect())
 }
 

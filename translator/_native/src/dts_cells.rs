@@ -192,13 +192,15 @@ fn skip_precision_and_scale(datum: &mut DatumReader<'_>) -> Read<()> {
 // with nothing written, where it has to be converted.
 
 fn integer(out: &mut Vec<u8>, digits: &[u8], kind: Kind) -> bool {
-    let is_number =
-        matches!(kind, Kind::Integer { .. } | Kind::Uint64 | Kind::Decimal { .. } | Kind::Number | Kind::Text);
+    let is_number = matches!(
+        kind,
+        Kind::Integer { .. } | Kind::Uint64 | Kind::Decimal { .. } | Kind::Number | Kind::Text | Kind::Unknown
+    );
     is_number && cells::integer(digits).is_some() && cells::write_text(out, digits, kind)
 }
 
 fn text(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
-    if matches!(kind, Kind::Text | Kind::Verbatim | Kind::Json) {
+    if matches!(kind, Kind::Text | Kind::Unknown | Kind::Verbatim | Kind::Json) {
         json::text(out, sent);
         return true;
     }

@@ -206,8 +206,11 @@ pub enum Before {
 pub const STATE_NONE: &[u8] = b"\x08none";
 pub const STATE_FULL: &[u8] = b"\x08full";
 pub const STATE_KEY: &[u8] = b"\x06key";
-pub const STATE_MERGED: &[u8] = b"\x0cmerged";
 pub const STATE_PARTIAL: &[u8] = b"\x0epartial";
+pub const STATE_MERGED: &[u8] = b"\x0cmerged";
+/// The kinds of keys that no layout names, in Avro.
+pub const KIND_NONE: &[u8] = b"\x08none";
+pub const KIND_UNIQUE: &[u8] = b"\x0cunique";
 /// `pos` without epoch and native position, which other orders have.
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;

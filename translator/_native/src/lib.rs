@@ -5,6 +5,7 @@
 //! translates it, in its place in the run. `docs/native.md` says what is held where.
 
 mod avro;
+mod avro_json;
 mod avro_read;
 mod blocks;
 mod calendar;
@@ -17,17 +18,25 @@ mod dts_record;
 mod dts_times;
 mod event;
 mod json;
+mod masks;
+mod notes;
+mod objects;
 mod output;
+mod qlik;
+mod qlik_envelope;
+mod qlik_message;
+mod qlik_rows;
 mod reason;
 mod run;
 mod scan;
 mod shareplex;
 mod table;
+mod times;
 
 use pyo3::prelude::*;
 
 /// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
-const SEAM: u32 = 5;
+const SEAM: u32 = 6;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]
@@ -37,6 +46,7 @@ fn rows(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<output::Taken>()?;
     module.add_class::<event::RowImages>()?;
     module.add_class::<canal::CanalRows>()?;
-    module.add_class::<shareplex::SharePlexRows>()?;
-    module.add_class::<dts_avro::DtsAvroRows>()
+    module.add_class::<dts_avro::DtsAvroRows>()?;
+    module.add_class::<qlik::QlikRows>()?;
+    module.add_class::<shareplex::SharePlexRows>()
 }

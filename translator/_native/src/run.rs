@@ -18,25 +18,14 @@ pub struct Raw<'a> {
     pub offset: i64,
     /// Since 1970.
     pub timestamp_ms: i64,
+    /// Any bytes; empty where there is none.
+    pub key: &'a [u8],
     /// Empty where there is none.
     pub value: &'a [u8],
 }
 
-/// For each message of text `Taken`, or the reason why it is not; `translate` gets UTF-8.
+/// For each message `Taken`, or the reason why it is not.
 pub fn take<'py>(
-    py: Python<'py>,
-    messages: &Bound<'py, PyList>,
-    value_bytes: usize,
-    mut translate: impl FnMut(&Raw<'_>) -> Read<Taken>,
-) -> PyResult<Bound<'py, PyList>> {
-    take_binary(py, messages, value_bytes, |raw| {
-        std::str::from_utf8(raw.value).map_err(|_| Reason::Spelling)?;
-        translate(raw)
-    })
-}
-
-/// The same of messages that are no text.
-pub fn take_binary<'py>(
     py: Python<'py>,
     messages: &Bound<'py, PyList>,
     value_bytes: usize,
@@ -45,9 +34,11 @@ pub fn take_binary<'py>(
     let results = PyList::empty(py);
     for message in messages {
         let value: Option<Bound<'py, PyBytes>> = message.getattr(intern!(py, "value"))?.extract()?;
+        let key: Option<Bound<'py, PyBytes>> = message.getattr(intern!(py, "key"))?.extract()?;
         let raw = Raw {
             offset: message.getattr(intern!(py, "offset"))?.extract()?,
             timestamp_ms: message.getattr(intern!(py, "timestamp_ms"))?.extract()?,
+            key: key.as_ref().map(|key| key.as_bytes()).unwrap_or_default(),
             value: value.as_ref().map(|value| value.as_bytes()).unwrap_or_default(),
         };
         // What a panic leaves half done is written anew for the next message.

@@ -1,4 +1,4 @@
-//! One pass over the bytes of a JSON message, for its shortest spelling only.
+//! One pass over the bytes of a JSON message, in the spellings that writers use: without white space as a rule.
 
 use crate::reason::{Read, Reason};
 
@@ -88,9 +88,10 @@ pub struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    /// Begins at the first byte of a message, which must be UTF-8.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+    /// Begins at the first byte of a message, which has to be UTF-8.
+    pub fn new(bytes: &'a [u8]) -> Read<Self> {
+        std::str::from_utf8(bytes).map_err(|_| Reason::Spelling)?;
+        Ok(Self { bytes, at: 0 })
     }
 
     /// The next byte.
@@ -112,11 +113,23 @@ impl<'a> Scanner<'a> {
     /// Takes this text where it comes next, and says whether it did.
     #[inline]
     pub fn take(&mut self, text: &[u8]) -> bool {
-        let comes = self.bytes[self.at..].starts_with(text);
+        let comes = self.comes(text);
         if comes {
             self.at += text.len();
         }
         comes
+    }
+
+    /// Whether this text comes next.
+    #[inline]
+    pub fn comes(&self, text: &[u8]) -> bool {
+        self.bytes[self.at..].starts_with(text)
+    }
+
+    /// Takes the name of a member, which has to be this one, and its colon.
+    pub fn member(&mut self, quoted: &[u8]) -> Read<()> {
+        self.literal(quoted)?;
+        self.mark(b':')
     }
 
     /// Whether there is nothing more.
@@ -246,21 +259,22 @@ impl<'a> Scanner<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Takes an object of scalars; returns how many there are.
+    /// Takes an object of scalars, with white space anywhere; returns how many there are.
     pub fn object(&mut self, cells: &mut Vec<Cell>) -> Read<usize> {
         cells.clear();
         self.expect(b'{').map_err(|_| Reason::Shape)?;
-        if !self.take(b"}") {
-            loop {
-                let name = self.string()?;
-                self.expect(b':')?;
-                cells.push(Cell { name, value: self.any_scalar()? });
-                if !self.more(b'}')? {
-                    break;
-                }
+        self.blanks();
+        if self.take(b"}") {
+            return Ok(0);
+        }
+        loop {
+            let name = self.string()?;
+            self.mark(b':')?;
+            cells.push(Cell { name, value: self.any_scalar()? });
+            if !self.goes_on(b'}')? {
+                return Ok(cells.len());
             }
         }
-        Ok(cells.len())
     }
 
     /// Takes a string, a number, a boolean or null.
@@ -274,18 +288,37 @@ impl<'a> Scanner<'a> {
                 self.at += self.bytes[start..].iter().take_while(|byte| is_part(byte)).count();
                 !is_plain_number(&self.bytes[start..self.at])
             }
-            b't' => self.literal(b"true").map(|()| true)?,
-            b'f' => self.literal(b"false").map(|()| true)?,
+            b't' => self.literal(b"true").map(|()| false)?,
+            b'f' => self.literal(b"false").map(|()| false)?,
             _ => self.literal(b"null").map(|()| false)?,
         };
         Ok(Token { start, end: self.at, odd })
     }
 
-    /// Takes blanks, of which one writer puts one before its last brace.
+    /// Takes white space, of which there may be none.
+    #[inline]
     pub fn blanks(&mut self) {
-        while self.bytes.get(self.at) == Some(&b' ') {
+        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
+    }
+
+    /// Takes this byte with the white space around it.
+    #[inline]
+    pub fn mark(&mut self, byte: u8) -> Read<()> {
+        self.blanks();
+        self.expect(byte)?;
+        self.blanks();
+        Ok(())
+    }
+
+    /// Takes `,` or the byte that ends a list or an object, as `more` does, with the white space around it.
+    #[inline]
+    pub fn goes_on(&mut self, end: u8) -> Read<bool> {
+        self.blanks();
+        let goes_on = self.more(end)?;
+        self.blanks();
+        Ok(goes_on)
     }
 
     fn scalar(&mut self) -> Read<()> {
@@ -341,10 +374,23 @@ fn is_plain_number(text: &[u8]) -> bool {
         Some(point) => (&digits[..point], Some(&digits[point + 1..])),
         None => (digits, None),
     };
-    let all_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    all_digits(whole)
+    are_digits(whole)
         && (whole.len() == 1 || whole[0] != b'0')
         && whole.len() <= 18
-        && fraction.map_or(true, all_digits)
+        && fraction.map_or(true, are_digits)
         && (digits.len() == text.len() || digits.iter().any(|byte| matches!(byte, b'1'..=b'9')))
+}
+
+/// Whether a text is digits and nothing else.
+#[inline]
+pub fn are_digits(text: &[u8]) -> bool {
+    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+}
+
+/// A whole number from 1 to 10^18 - 1.
+pub fn count(sent: &[u8]) -> Read<i64> {
+    if sent.len() > 18 || !sent.iter().all(u8::is_ascii_digit) || sent[0] == b'0' {
+        return Err(Reason::Shape);
+    }
+    Ok(sent.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
 }

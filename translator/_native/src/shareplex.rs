@@ -2,27 +2,27 @@
 //!
 //! The rules are those of `translator/dialects/shareplex`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::avro;
 use crate::event::{
-    key_of, Head, Image, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE, STATE_PARTIAL,
+    key_of, Head, Image, Place, Row, Transaction, KIND_NONE, KIND_UNIQUE, STATE_FULL, STATE_KEY, STATE_MERGED,
+    STATE_NONE, STATE_PARTIAL,
 };
+use crate::notes::{Kept, Notes};
+use crate::objects::{are_key, differs, distinct, holds, position, text, unquoted, value_of, CellWriter};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
-use crate::scan::{Cell, Scanner, Token};
+use crate::scan::{count, Cell, Scanner, Token};
 use crate::table::{Table, Tables};
 
 const INSERT: usize = 0;
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
-
-const KIND_NONE: &[u8] = b"\x08none";
-const KIND_UNIQUE: &[u8] = b"\x0cunique";
 
 /// Times that are kept; beyond, all are asked for anew.
 const KEPT: usize = 4096;
@@ -68,8 +68,6 @@ struct Scratch {
     key: Vec<Cell>,
     data_image: Image,
     key_image: Image,
-    /// Of each declared column, whether the image that was written last has it.
-    named: Vec<bool>,
     merged: Vec<u8>,
     changed: Vec<u8>,
     name: Vec<u8>,
@@ -126,7 +124,7 @@ impl SharePlexRows {
 impl SharePlexRows {
     fn translated(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
         let value = raw.value;
-        let Scratch { data, key, data_image, key_image, named, merged, changed, name } = scratch;
+        let Scratch { data, key, data_image, key_image, merged, changed, name } = scratch;
         let (meta, has_key) = members(value, data, key)?;
         let kind = *self.options.words.get(meta.op).ok_or(Reason::Shape)?;
         if data.is_empty() || (kind == UPDATE) != has_key {
@@ -145,7 +143,7 @@ impl SharePlexRows {
         let table = self.tables.of(py, name, &[meta.table, meta.host])?;
         let operation = table.operations[0][kind].as_ref().ok_or(Reason::Layout)?;
         let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
-        writer.image(data, data_image, named)?;
+        writer.image(data, data_image)?;
         let mut notes = Notes::default();
         if let Some(note) = &zone_note {
             notes.add(note.as_bytes());
@@ -176,7 +174,7 @@ impl SharePlexRows {
         let row_key;
         match kind {
             INSERT => {
-                writer.complete(data, data_image, named, &mut notes);
+                writer.complete(data, data_image, &mut notes);
                 row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
                 row.after = Some(&data_image.json);
                 row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, value) };
@@ -187,7 +185,7 @@ impl SharePlexRows {
                 row.before_state = state(table, data, value);
             }
             _ => {
-                writer.image(key, key_image, named)?;
+                writer.image(key, key_image)?;
                 let count = writer.changed(data, data_image, key, key_image, changed)?;
                 let own: Vec<Vec<u8>>;
                 let names = if table.key_names.is_empty() {
@@ -243,35 +241,23 @@ impl SharePlexRows {
     /// The times of a message in microseconds, the note of their zone, and what is kept beside the row, in Avro.
     #[allow(clippy::type_complexity)] // told apart by the one caller
     fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, Option<String>, Vec<u8>)> {
-        let (mut kept, mut count, mut zone_note) = (Vec::new(), 0, None);
-        let mut keep = |name: &[u8], text: &[u8]| {
-            avro::text(&mut kept, name);
-            avro::text(&mut kept, text);
-            count += 1;
-        };
+        let (mut kept, mut zone_note) = (Kept::default(), None);
         let mut micros = [None, None];
         for (index, (name, sent)) in [(&b"time"[..], meta.time), (b"posttime", meta.posttime)].into_iter().enumerate() {
             let Some(quoted) = sent else { continue };
             let instant = self.instant(py, quoted)?;
             zone_note = zone_note.or(instant.zone_note);
             if !instant.exact {
-                keep(name, &quoted[1..quoted.len() - 1]);
+                kept.add(name, unquoted(quoted));
             }
             micros[index] = instant.micros;
         }
         for (name, sent) in [(&b"userid"[..], meta.userid), (b"rowid", meta.rowid)] {
             if let Some(sent) = sent {
-                keep(name, unquoted(sent));
+                kept.add(name, unquoted(sent));
             }
         }
-        let mut ext = vec![];
-        if count == 0 {
-            ext.push(avro::NULL);
-        } else {
-            ext.push(avro::SOME);
-            avro::block(&mut ext, count, &kept);
-        }
-        Ok((micros[0], micros[1], zone_note, ext))
+        Ok((micros[0], micros[1], zone_note, kept.written()))
     }
 
     /// The reading of a time; one that a zone has twice or never is left to the plain way.
@@ -300,7 +286,7 @@ impl SharePlexRows {
 
 /// Reads all members of a message; each may stand once, and none is unknown. Says whether there is a `key`.
 fn members<'a>(value: &'a [u8], data: &mut Vec<Cell>, key: &mut Vec<Cell>) -> Read<(Meta<'a>, bool)> {
-    let mut scanner = Scanner::new(value);
+    let mut scanner = Scanner::new(value)?;
     let mut found = None;
     let mut seen = 0u8;
     let mut has_key = false;
@@ -421,15 +407,6 @@ fn read_meta<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<Meta<'a>> {
     Ok(meta)
 }
 
-/// A string without any escape.
-fn text(token: Token, value: &[u8]) -> Read<&[u8]> {
-    let sent = token.of(value);
-    if sent[0] != b'"' || memchr::memchr(b'\\', sent).is_some() {
-        return Err(Reason::Shape);
-    }
-    Ok(sent)
-}
-
 /// A string that is not empty, or a whole number.
 fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
     let sent = token.of(value);
@@ -441,22 +418,6 @@ fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
         return Err(Reason::Shape);
     }
     Ok(sent)
-}
-
-/// A whole number from 1 to 10^18 - 1.
-fn count(sent: &[u8]) -> Read<i64> {
-    if sent.len() > 18 || !sent.iter().all(u8::is_ascii_digit) || sent[0] == b'0' {
-        return Err(Reason::Shape);
-    }
-    Ok(sent.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
-}
-
-fn unquoted(sent: &[u8]) -> &[u8] {
-    if sent[0] == b'"' {
-        &sent[1..sent.len() - 1]
-    } else {
-        sent
-    }
 }
 
 /// The transaction; what does not agree about its size is left to the plain way.
@@ -482,51 +443,12 @@ fn transaction<'a>(meta: &Meta<'a>) -> Read<Option<Transaction<'a>>> {
     Ok(Some(Transaction { id: unquoted(trans), seq: meta.seq, size: meta.size, last }))
 }
 
-/// Refuses an object that names a column twice, or with an escape.
-fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
-    if cells.iter().any(|cell| memchr::memchr(b'\\', cell.name.of(value)).is_some()) {
-        return Err(Reason::Columns);
-    }
-    let twice = if cells.len() > 16 {
-        cells.iter().map(|cell| cell.name.of(value)).collect::<HashSet<_>>().len() < cells.len()
-    } else {
-        cells.iter().enumerate().any(|(index, cell)| holds(&cells[..index], cell, value))
-    };
-    if twice {
-        return Err(Reason::Columns);
-    }
-    Ok(())
-}
-
-fn holds(cells: &[Cell], wanted: &Cell, value: &[u8]) -> bool {
-    position(wanted.name.of(value), cells, value).is_some()
-}
-
-fn position(quoted: &[u8], cells: &[Cell], value: &[u8]) -> Option<usize> {
-    cells.iter().position(|cell| cell.name.of(value) == quoted)
-}
-
-fn value_of<'a>(quoted: &[u8], cells: &[Cell], image: &'a Image, value: &[u8]) -> Option<&'a [u8]> {
-    position(quoted, cells, value).map(|index| image.value(index))
-}
-
-/// Whether two canonical values of a column differ. A zero with a sign equals one without, and is left to the plain way.
-fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
-    let is_zero = |value: &[u8]| matches!(value, b"0.0" | b"-0.0");
-    if one != other && is_zero(one) && is_zero(other) {
-        return Err(Reason::Cell);
-    }
-    Ok(one != other)
-}
-
 /// The state of an image, in Avro, of which the key columns are these.
 fn state_of(table: &Table, key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> &'static [u8] {
     if table.is_declared && cells.len() == table.columns.len() {
         return STATE_FULL;
     }
-    let is_key =
-        !key.is_empty() && cells.len() == key.len() && key.iter().all(|name| position(name, cells, value).is_some());
-    if is_key {
+    if are_key(key, cells, value) {
         STATE_KEY
     } else {
         STATE_PARTIAL
@@ -537,68 +459,20 @@ fn state(table: &Table, cells: &[Cell], value: &[u8]) -> &'static [u8] {
     state_of(table, &table.key_names, cells, value)
 }
 
-/// The notes of an event, in Avro.
-#[derive(Default)]
-struct Notes {
-    count: i64,
-    items: Vec<u8>,
-}
-
-impl Notes {
-    fn add(&mut self, note: &[u8]) {
-        avro::text(&mut self.items, note);
-        self.count += 1;
-    }
-
-    fn written(&self) -> Vec<u8> {
-        if self.count == 0 {
-            return vec![avro::NULL];
-        }
-        let mut out = vec![avro::SOME];
-        avro::block(&mut out, self.count, &self.items);
-        out
-    }
-}
-
-/// Writes the images of one message.
-struct CellWriter<'a> {
-    py: Python<'a>,
-    value: &'a [u8],
-    table: &'a Table,
-    convert_cell: &'a Py<PyAny>,
-}
-
 impl CellWriter<'_> {
-    /// Writes an object of cells in its own order.
-    fn image(&self, cells: &[Cell], image: &mut Image, named: &mut Vec<bool>) -> Read<()> {
-        image.clear();
-        named.clear();
-        named.resize(self.table.columns.len(), false);
-        let mut expected = 0;
-        for cell in cells {
-            let reader = if self.table.is_declared {
-                let index = self.table.column_of(cell, self.value, expected)?;
-                expected = index + 1;
-                named[index] = true;
-                &self.table.columns[index].reader
-            } else {
-                self.table.undeclared.as_ref().ok_or(Reason::Columns)?
-            };
-            image.add(cell.name.of(self.value), |json| {
-                reader.write(self.py, json, cell.value, self.value, self.convert_cell)
-            })?;
-        }
-        image.close();
-        Ok(())
-    }
-
     /// Adds the columns that a new row leaves out because they are NULL, which only a declaration can tell.
-    fn complete(&self, cells: &[Cell], image: &mut Image, named: &[bool], notes: &mut Notes) {
+    fn complete(&self, cells: &[Cell], image: &mut Image, notes: &mut Notes) {
         if !self.table.is_declared || cells.len() == self.table.columns.len() {
             return;
         }
         let mut omitted = false;
         image.json.pop();
+        let mut named = vec![false; self.table.columns.len()];
+        for (expected, cell) in cells.iter().enumerate() {
+            if let Ok(index) = self.table.column_of(cell, self.value, expected) {
+                named[index] = true;
+            }
+        }
         for (column, is_named) in self.table.columns.iter().zip(named) {
             if !is_named && !self.table.key_names.contains(&column.quoted) {
                 omitted = true;

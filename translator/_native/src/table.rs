@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::avro_json::Step;
 use crate::cells::{Kind, Reader};
 use crate::debezium::Projected;
 use crate::reason::{Read, Reason};
@@ -121,8 +122,14 @@ pub struct Table {
     pub key_names: Vec<Vec<u8>>,
     /// The columns are all that the table has.
     pub is_declared: bool,
-    /// The reader of cells where no columns are known.
+    /// The reader of cells of columns that are not known, where rows may have such.
     pub undeclared: Option<Reader>,
+    /// The bits of the columns in masks, from 1 and rising; none where their places in a row are these.
+    pub ordinals: Vec<usize>,
+    /// Some columns have no bit in a mask of changes.
+    pub has_lobs: bool,
+    /// How a message in Avro is read.
+    pub record: Option<Step>,
     /// In Avro, of a row that has a key.
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
@@ -147,6 +154,9 @@ struct PythonTable {
     key: Vec<usize>,
     key_names: Vec<Vec<u8>>,
     undeclared: Option<PythonColumn>,
+    ordinals: Vec<usize>,
+    has_lobs: bool,
+    record: Option<Step>,
     key_kind: Vec<u8>,
     record_key: Vec<u8>,
     operations: Vec<Vec<Option<Operation>>>,
@@ -160,12 +170,18 @@ impl Table {
         if table.key.iter().any(|index| *index >= columns.len()) {
             return Err(PyValueError::new_err("a key column that the table does not have"));
         }
+        if !table.ordinals.is_empty() && table.ordinals.len() != columns.len() {
+            return Err(PyValueError::new_err("columns without an ordinal"));
+        }
         let undeclared = table.undeclared.map(Column::of).transpose()?.map(|column| column.reader);
         Ok(Self {
             columns,
             key_names: table.key_names,
             is_declared: undeclared.is_none(),
             undeclared,
+            ordinals: table.ordinals,
+            has_lobs: table.has_lobs,
+            record: table.record,
             sorted: table.sorted,
             key: table.key,
             key_kind: table.key_kind,

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
+from translator._native.layout import QlikReading
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._topic_patterns import Topics
 from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
@@ -32,7 +33,8 @@ from translator.dialects.qlik.frame import (
 )
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
-from translator.dialects.qlik.row_schema import AvroReading, WriterSchema, WriterSchemas
+from translator.dialects.qlik.native_rows import DEPTH, Described, QlikNativeRows, words_of
+from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSchema, WriterSchemas
 from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
 from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
@@ -87,7 +89,8 @@ class Qlik:
         )
         self._text_key_is_primary = given.message_key == "primary_key"
         self._skips_control_tables = given.control_tables == "skip"
-        self._untyped = UntypedTables(setup, given.topics, key_is_table=given.message_key == "table")
+        self._key_is_table = given.message_key == "table"
+        self._untyped = UntypedTables(setup, given.topics, key_is_table=self._key_is_table)
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._embedded = WriterSchemas(setup.limits, self._reading)
         self._framings: Mapping[str, Callable[[Message, bytes], Outcome]] = {
@@ -105,6 +108,36 @@ class Qlik:
         if not message.value:
             return Skip("tombstone")
         return self._framings[framing(message.value)](message, message.value)
+
+    def native_rows(self) -> QlikNativeRows | None:
+        """Return the part for the native path; None where sections have names of their own, or limits leave no room."""
+        limits = self._setup.limits
+        if self._splitter is not None or limits.json_depth < DEPTH:
+            return None
+        words, carried = words_of(self._rules.operations), self._rules.carried
+        reading = QlikReading(words, self._wait, self._key_is_table, carried, limits.value_bytes, limits.columns)
+        lookup, reversed_masks = self._setup.lookup, self._reading.masks == "little"
+        return QlikNativeRows(
+            reading, lookup, self._described_table, self._row_schema_of, reversed_masks=reversed_masks
+        )
+
+    def _row_schema_of(self, schema_id: str) -> RowSchema:
+        metadata = self._found(schema_id, Metadata)
+        if metadata is None:
+            raise MessageError(ErrorCode.SCHEMA_MISSING, "the metadata have not come")
+        return metadata.row_schema
+
+    def _described_table(self, described: Described) -> Table | None:
+        """Find the table of a message as `_decode_json` does; None where it is no row change of it."""
+        if described.schema_id:
+            metadata = self._found(described.schema_id, Metadata)
+            is_avro = described.variant == ENVELOPED_AVRO
+            table = None if metadata is None else metadata.avro_table if is_avro else metadata.table
+        else:
+            named = {"schema": described.schema, "table": described.table}
+            frame = Frame(described.variant, DATA, None, {"headers": named}, "$")
+            table = self._untyped.find(Message(described.topic, 0, 0, 0, described.key, b""), frame)
+        return None if table is None or self._is_skipped(table) else table
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The table of a data message in JSON: as its metadata say, else by topic, Kafka key or itself.
@@ -239,7 +272,7 @@ class Qlik:
         key_record: KeyRecord | None = None,
     ) -> Outcome:
         limits = self._setup.limits
-        if self._skips_control_tables and table.name.table.lower().startswith(_CONTROL_TABLE):
+        if self._is_skipped(table):
             return Skip("control_table")
         if sections.row:
             key_columns = None if table.key_columns else named_key(message.key, sections.row, limits)
@@ -252,6 +285,9 @@ class Qlik:
             row = row_of_text(key, table, limits, is_primary_key=self._text_key_is_primary)
             table = table if table.key_columns else table.with_key(row.key_columns)
         return Changes([read_delete_by_key(frame, headers, row, table, limits)])
+
+    def _is_skipped(self, table: Table) -> bool:
+        return self._skips_control_tables and table.name.table.lower().startswith(_CONTROL_TABLE)
 
 
 _CONTROL_TABLE = "attrep_"

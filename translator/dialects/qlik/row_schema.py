@@ -43,6 +43,8 @@ class RowSchema:
 
     def __init__(self, schema: AvroType, reading: AvroReading) -> None:
         self._reader = DatumReader(schema)
+        self.type = schema
+        """The type that was parsed."""
         members = _members(schema)
         self._splitter = reading.splitter or detect(members)
         sections = self._splitter.split(members) if self._splitter else members
@@ -53,6 +55,8 @@ class RowSchema:
         if not rows or not all(isinstance(row, dict) for row in rows):
             raise _no_data_record(schema, "no record data")
         self.columns = _columns(schema, rows)
+        self.declared: Mapping[str, AvroType] = {name: type_ for row in reversed(rows) for name, type_ in row.items()}
+        """The types of the columns; both rows give a column the same, or read it alike."""
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}

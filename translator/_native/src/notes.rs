@@ -1,0 +1,54 @@
+//! What an event carries beside its row: notes, and texts by name.
+
+use crate::avro;
+
+/// The notes of an event.
+#[derive(Default)]
+pub struct Notes {
+    count: i64,
+    items: Vec<u8>,
+}
+
+impl Notes {
+    /// Adds one, in order.
+    pub fn add(&mut self, note: &[u8]) {
+        avro::text(&mut self.items, note);
+        self.count += 1;
+    }
+
+    /// In Avro.
+    pub fn written(&self) -> Vec<u8> {
+        written(self.count, &self.items)
+    }
+}
+
+/// What is kept of a message under names of its own, `ext`.
+#[derive(Default)]
+pub struct Kept {
+    count: i64,
+    items: Vec<u8>,
+}
+
+impl Kept {
+    /// Adds one, in order.
+    pub fn add(&mut self, name: &[u8], text: &[u8]) {
+        avro::text(&mut self.items, name);
+        avro::text(&mut self.items, text);
+        self.count += 1;
+    }
+
+    /// In Avro.
+    pub fn written(&self) -> Vec<u8> {
+        written(self.count, &self.items)
+    }
+}
+
+/// An array or a map, of a union with null, which stands for an empty one.
+fn written(count: i64, items: &[u8]) -> Vec<u8> {
+    if count == 0 {
+        return vec![avro::NULL];
+    }
+    let mut out = vec![avro::SOME];
+    avro::block(&mut out, count, items);
+    out
+}

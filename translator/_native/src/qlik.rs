@@ -1,0 +1,283 @@
+//! Qlik Replicate: one row a message, with masks that say which of its columns were captured, and which changed.
+//!
+//! The rules are those of `translator/dialects/qlik`.
+
+use std::collections::HashMap;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::avro_read::DatumReader;
+use crate::event::{Head, Place};
+use crate::notes::Kept;
+use crate::objects::{distinct, CellWriter};
+use crate::output::{Form, Taken};
+use crate::qlik_envelope::{self, MAGIC};
+use crate::qlik_message::{self as message, Headers, Operation, QlikMessage, Sections};
+use crate::qlik_rows::{RowReader, Rows};
+use crate::reason::{Read, Reason};
+use crate::run::{self, Raw};
+use crate::scan::{Cell, Scanner};
+use crate::table::Table;
+
+/// Tables that are kept; beyond, all are asked for anew.
+const KEPT: usize = 4096;
+
+/// The headers that `ext` may have, by their names.
+const CARRIED: [(&str, usize); 2] =
+    [("streamPosition", message::STREAM_POSITION), ("externalSchemaId", message::EXTERNAL_SCHEMA_ID)];
+
+/// The options of a source, as far as they decide here.
+#[derive(FromPyObject)]
+struct Options {
+    /// The operations by the words for them, as JSON.
+    words: HashMap<Vec<u8>, usize>,
+    /// Metadata that a message names say how it is read.
+    waits: bool,
+    /// The Kafka key names the table, where nothing declared does.
+    key_is_table: bool,
+    /// The headers that go into `ext`, in order.
+    carried: Vec<String>,
+    value_bytes: usize,
+    columns: usize,
+}
+
+/// A table, and the metadata that it was compiled of: those that are announced under their id may be others by now.
+struct Known {
+    metadata: Option<Py<PyAny>>,
+    /// The run in which the metadata were last the same.
+    run: u64,
+    table: Option<Table>,
+}
+
+/// All that decides about a table: the variant of the message, the id of its metadata, the topic, the Kafka key, schema
+/// and table in its headers, and the key columns that the Kafka key names, as JSON. What does not decide is empty.
+type Described<'a> = [&'a [u8]; 7];
+const SCHEMA_ID: usize = 1;
+const KEY_COLUMNS: usize = 6;
+
+/// Translates the common row messages of one source.
+#[pyclass(module = "translator._native.rows")]
+pub struct QlikRows {
+    options: Options,
+    form: Form,
+    /// Makes a `NativeTable` of what describes it; None where the plain way must read its rows.
+    compile: Py<PyAny>,
+    /// Gives what was learned under an id; None where nothing was.
+    lookup: Py<PyAny>,
+    tables: HashMap<Vec<u8>, Known>,
+    run: u64,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Scratch {
+    sections: Sections,
+    rows: Rows,
+    name: Vec<u8>,
+    key: Vec<Cell>,
+    /// Of a message in Avro.
+    json: Vec<u8>,
+}
+
+/// Where messages come from.
+struct Origin<'a> {
+    topic: &'a [u8],
+    place: &'a Place,
+}
+
+#[pymethods]
+impl QlikRows {
+    #[new]
+    fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>, lookup: Py<PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            options,
+            form: Form::of(form)?,
+            compile,
+            lookup,
+            tables: HashMap::new(),
+            run: 0,
+            scratch: Scratch::default(),
+        })
+    }
+
+    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    fn take<'py>(
+        &mut self,
+        py: Python<'py>,
+        topic: &str,
+        partition: i64,
+        topic_id: &str,
+        messages: &Bound<'py, PyList>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let place = self.form.place(topic, partition, topic_id);
+        let (mut scratch, value_bytes) = (std::mem::take(&mut self.scratch), self.options.value_bytes);
+        self.run += 1;
+        let origin = Origin { topic: topic.as_bytes(), place: &place };
+        let taken = run::take(py, messages, value_bytes, |raw| self.translated(py, &origin, raw, &mut scratch));
+        self.scratch = scratch;
+        taken
+    }
+}
+
+impl QlikRows {
+    fn translated(&mut self, py: Python<'_>, origin: &Origin<'_>, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
+        if !raw.value.starts_with(MAGIC) {
+            return self.translated_json(py, origin, raw, raw.value, None, scratch);
+        }
+        let envelope = qlik_envelope::open(raw.value)?;
+        let described: Described<'_> = [b"enveloped_avro", envelope.schema_id, b"", b"", b"", b"", b""];
+        self.find(py, &described, &mut scratch.name)?;
+        let record = self.known(&scratch.name)?.record.as_ref().ok_or(Reason::Layout)?;
+        let (mut bytes, mut json) = (DatumReader::new(envelope.message), std::mem::take(&mut scratch.json));
+        json.clear();
+        record.write(&mut bytes, &mut json)?;
+        if !bytes.at_end() {
+            return Err(Reason::Spelling);
+        }
+        let taken = self.translated_json(py, origin, raw, &json, Some(described), scratch);
+        scratch.json = json;
+        taken
+    }
+
+    /// Translates a message by its text; one that came in Avro was described by its envelope.
+    fn translated_json(
+        &mut self,
+        py: Python<'_>,
+        origin: &Origin<'_>,
+        raw: &Raw<'_>,
+        value: &[u8],
+        described: Option<Described<'_>>,
+        scratch: &mut Scratch,
+    ) -> Read<Taken> {
+        let sent = message::read(value, &mut scratch.sections)?;
+        let number = *self.options.words.get(sent.headers.operation()).ok_or(Reason::Shape)?;
+        let operation = *Operation::ALL.get(number).ok_or(Reason::Layout)?;
+        let ext = self.carried(&sent.headers)?;
+        let head = Head {
+            offset: raw.offset,
+            timestamp_ms: raw.timestamp_ms,
+            native: sent.headers.change_sequence()?,
+            commit_us: sent.headers.commit_us()?,
+            capture_us: None,
+            tx: sent.headers.transaction()?,
+            rows: 1,
+        };
+        if scratch.sections.data.len().max(scratch.sections.before.len()) > self.options.columns {
+            return Err(Reason::Size);
+        }
+        let described = match described {
+            Some(described) => described,
+            None => self.described(&sent, origin.topic, raw.key)?,
+        };
+        self.find_keyed(py, described, raw.key, scratch)?;
+        let Scratch { sections, rows, name, .. } = scratch;
+        let (row, before) = sections.rows(operation, value)?;
+        let table = self.known(name)?;
+        let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
+        RowReader::new(writer, &sent.headers, operation)?.read(row, before, rows)?;
+        let shared = &table.operations[usize::from(!rows.with_schema)][number];
+        let shared = shared.as_ref().ok_or(Reason::Layout)?;
+        let notes = rows.notes.written();
+        let row = rows.told(table, operation, &notes, &ext);
+        let records = self.form.records(py, origin.place, &head, shared);
+        records.add(&row)?;
+        records.taken(PyList::empty(py))
+    }
+
+    /// Makes sure that the table of a message is known, with the key that a Kafka key names where it has none.
+    fn find_keyed(&mut self, py: Python<'_>, described: Described<'_>, key: &[u8], scratch: &mut Scratch) -> Read<()> {
+        self.find(py, &described, &mut scratch.name)?;
+        if !key.starts_with(b"{") || !self.known(&scratch.name)?.key_names.is_empty() {
+            return Ok(());
+        }
+        let columns = names_of(key, &mut scratch.key)?;
+        let mut keyed = described;
+        keyed[KEY_COLUMNS] = &columns;
+        self.find(py, &keyed, &mut scratch.name)
+    }
+
+    /// The headers that go into `ext`, in Avro.
+    fn carried(&self, headers: &Headers<'_>) -> Read<Vec<u8>> {
+        let mut kept = Kept::default();
+        for name in &self.options.carried {
+            let (_, header) = CARRIED.iter().find(|(known, _)| known == name).ok_or(Reason::Layout)?;
+            let text = headers.text(*header)?;
+            if !text.is_empty() {
+                kept.add(name.as_bytes(), text);
+            }
+        }
+        Ok(kept.written())
+    }
+
+    fn described<'a>(&self, sent: &QlikMessage<'a>, topic: &'a [u8], key: &'a [u8]) -> Read<Described<'a>> {
+        let variant = if sent.is_enveloped { &b"enveloped_json"[..] } else { b"bare_json" };
+        if self.options.waits && !sent.schema_id.is_empty() {
+            return Ok([variant, sent.schema_id, b"", b"", b"", b"", b""]);
+        }
+        let key = if self.options.key_is_table { key } else { b"" };
+        let (schema, table) = (sent.headers.text(message::SCHEMA)?, sent.headers.text(message::TABLE)?);
+        Ok([variant, b"", topic, key, schema, table, b""])
+    }
+
+    /// Makes sure that a table is known, by the metadata of now; `name` becomes what it is kept under.
+    fn find(&mut self, py: Python<'_>, described: &Described<'_>, name: &mut Vec<u8>) -> Read<()> {
+        name.clear();
+        for part in described {
+            name.extend_from_slice(&part.len().to_le_bytes());
+            name.extend_from_slice(part);
+        }
+        if self.tables.get(&name[..]).is_some_and(|known| known.run == self.run) {
+            return Ok(());
+        }
+        let metadata = self.metadata(py, described[SCHEMA_ID])?;
+        if let Some(known) = self.tables.get_mut(&name[..]) {
+            if known.metadata.as_ref().map(Py::as_ptr) == metadata.as_ref().map(Py::as_ptr) {
+                known.run = self.run;
+                return Ok(());
+            }
+        }
+        let parts = PyTuple::new(py, described.map(|part| PyBytes::new(py, part))).map_err(|_| Reason::Panic)?;
+        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
+        let table = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
+        if self.tables.len() >= KEPT {
+            self.tables.clear();
+        }
+        self.tables.insert(name.clone(), Known { metadata, run: self.run, table });
+        Ok(())
+    }
+
+    /// What was learned under an id; none where no id was sent. What has not come yet, the plain way waits for.
+    fn metadata(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
+        if schema_id.is_empty() {
+            return Ok(None);
+        }
+        let id = std::str::from_utf8(schema_id).map_err(|_| Reason::Spelling)?;
+        let found = self.lookup.bind(py).call1((PyString::new(py, id),)).map_err(|_| Reason::Layout)?;
+        if found.is_none() {
+            return Err(Reason::Layout);
+        }
+        Ok(Some(found.unbind()))
+    }
+
+    fn known(&self, name: &[u8]) -> Read<&Table> {
+        self.tables.get(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
+    }
+}
+
+/// The columns that a Kafka key in JSON names, as an array in JSON.
+fn names_of(key: &[u8], cells: &mut Vec<Cell>) -> Read<Vec<u8>> {
+    let mut scanner = Scanner::new(key).map_err(|_| Reason::Key)?;
+    scanner.object(cells).map_err(|_| Reason::Key)?;
+    if cells.is_empty() || !scanner.at_end() || cells.iter().any(|cell| cell.value.odd) {
+        return Err(Reason::Key);
+    }
+    distinct(cells, key).map_err(|_| Reason::Key)?;
+    let mut names = Vec::new();
+    for cell in cells {
+        names.push(if names.is_empty() { b'[' } else { b',' });
+        names.extend_from_slice(cell.name.of(key));
+    }
+    names.push(b']');
+    Ok(names)
+}
