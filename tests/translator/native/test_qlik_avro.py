@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import date
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -26,25 +27,32 @@ from translator.translation.translate import Translator
 pytestmark = needs_extension
 
 SMALL, LARGE = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
+EDGES = st.builds(
+    lambda year, edge: (date(year, *edge) - date(1970, 1, 1)).days,
+    st.integers(1, 9999),
+    st.sampled_from(((1, 1), (2, 28), (3, 1), (12, 30), (12, 31))),
+)
+"""Days around the ends of months and years of all lengths, since 1970."""
 TIMES = st.integers(-(10**16), 10**16) | st.integers(-(10**6), 10**12) | LARGE
+MICROS = st.builds(lambda day, unit: day * 86_400_000_000 + unit, EDGES, st.integers(-1, 1))
 BYTES = st.binary(max_size=18)
 DECIMAL = {"type": "bytes", "logicalType": "decimal"}
 TYPES: Mapping[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     "int": ("int", "int", SMALL),
     "long": ("long", "long", LARGE),
     "boolean": ("boolean", "boolean", st.booleans()),
-    "double": ("double", "double", st.floats()),
+    "double": ("double", "double", st.floats() | st.floats(-999, 999) | st.integers(-99, 99).map(float)),
     "float": ("float", "float", st.floats(width=32)),
     "string": ("string", "string", st.text(max_size=8) | st.sampled_from(("2026-01-05", "00FF", "1.50", "true"))),
     "bytes": ("bytes", "bytes", BYTES),
     "decimal(12,2)": ({**DECIMAL, "precision": 12, "scale": 2}, "bytes", BYTES | st.binary(min_size=1, max_size=4)),
     "decimal(38,0)": ({**DECIMAL, "precision": 38, "scale": 0}, "bytes", BYTES),
     "decimal(3,3)": ({**DECIMAL, "precision": 3, "scale": 3}, "bytes", st.binary(min_size=1, max_size=2)),
-    "date": ({"type": "int", "logicalType": "date"}, "int", SMALL | st.integers(-400_000, 3_000_000)),
+    "date": ({"type": "int", "logicalType": "date"}, "int", SMALL | EDGES | EDGES.map(lambda day: day + 1)),
     "time-millis": ({"type": "int", "logicalType": "time-millis"}, "int", st.integers(-10, 86_400_010)),
     "time-micros": ({"type": "long", "logicalType": "time-micros"}, "long", st.integers(-10, 86_400_000_010)),
     **{
-        f"timestamp-{unit}": ({"type": "long", "logicalType": f"timestamp-{unit}"}, "long", TIMES)
+        f"timestamp-{unit}": ({"type": "long", "logicalType": f"timestamp-{unit}"}, "long", TIMES | MICROS)
         for unit in ("millis", "micros", "nanos")
     },
     "uuid": ({"type": "string", "logicalType": "uuid"}, "string", st.text(max_size=8)),
@@ -103,6 +111,38 @@ COMMON: tuple[tuple[str, dict[str, Any], Any], ...] = (
 def test_common_cells_are_taken(declared: str, told: dict[str, Any], cell: Any) -> None:
     body = avro.body("INSERT", {"id": 7, "c": cell}, changeMask=b"\x03", columnMask=b"\x03")
     assert "taken" == agree(*taught(declared, TOLD.index(told)), at(5, value_of(declared, body)))
+
+
+@pytest.mark.parametrize(
+    ("declared", "number"),
+    [
+        *(
+            ("long", n)
+            for n in (b"\x80\x00", b"\xff" * 9 + b"\x01", b"\xff" * 9 + b"\x02", b"\xff" * 9 + b"\x7f", b"\xff" * 10)
+        ),
+        *(
+            ("int", n)
+            for n in (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x1f", b"\x80" * 4 + b"\x10", b"\x81\x80\x00")
+        ),
+    ],
+)
+def test_numbers_of_any_length(declared: str, number: bytes) -> None:
+    """In more bytes than they need, or with more bits than they may have."""
+    body = avro.body("INSERT", {"id": 7, "c": 5}, changeMask=b"\x03", columnMask=b"\x03")
+    inner = avro.written(avro.data_schema({"id": "int", "c": TYPES[declared][1]}), body)
+    cell = inner.index(b"\x0e\x02\x0a") + 2
+    value = avro.enveloped(inner[:cell] + number + inner[cell + 1 :])
+    became = agree(*taught(declared, TOLD.index({"type": "INT8" if declared == "long" else "INT4"})), at(5, value))
+    assert became in ("taken", "spelling")
+
+
+def test_days_of_four_centuries() -> None:
+    """The first and the last two of each year, and those around the end of each February."""
+    known = taught("date", TOLD.index({"type": "DATE"}))
+    first = [(date(year, month, 1) - date(1970, 1, 1)).days for year in range(1600, 2001) for month in (1, 3)]
+    for offset, day in enumerate(day + beside for day in first for beside in (-2, -1, 0)):
+        body = avro.body("INSERT", {"id": 7, "c": day}, changeMask=b"\x03", columnMask=b"\x03")
+        assert "taken" == agree(*known, at(offset, value_of("date", body)))
 
 
 HEADERS: Mapping[str, tuple[Any, ...]] = {
