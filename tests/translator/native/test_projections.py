@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from bench.steps.shop_updates import feed
 from tests.translator.dialects.case import opened
-from tests.translator.native import dts_avro_mutants, needs_extension, shareplex_mutants
+from tests.translator.native import dts_avro_mutants, needs_extension, qlik_mutants, shareplex_mutants, test_qlik
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from tests.translator.native.test_equality import (
     ALL_COLUMNS,
@@ -113,8 +113,22 @@ def test_both_ways_agree_on_mutants_of_dts_avro(projection: str) -> None:
     assert {"shape", "projection"} <= found.keys()
 
 
+@pytest.mark.parametrize("projection", PROJECTIONS)
+@pytest.mark.parametrize("declared", test_qlik.DECLARED)
+def test_both_ways_agree_on_mutants_of_qlik(declared: str, projection: str) -> None:
+    codecs = beside(projection, "defaults")
+    *_, dialect = test_qlik.taught(test_qlik.DECLARED[declared], **test_qlik.NAMED)
+    translator, path = opened_path(dialect, codecs=codecs)
+    sent = islice(qlik_mutants.messages(Random(declared + projection)), 8 * settings.default.max_examples)
+    found = Counter(
+        agree(translator, path, test_qlik.at(offset, *message), codecs) for offset, message in enumerate(sent)
+    )
+    assert found["taken"] > found.total() / 20
+    assert {"shape", "projection"} <= found.keys()
+
+
 @pytest.mark.parametrize("columns", [5, 12, 60])
-@pytest.mark.parametrize("dialect", ["canal", "shareplex", "dts_avro"])
+@pytest.mark.parametrize("dialect", ["canal", "shareplex", "dts_avro", "qlik"])
 def test_common_messages_are_taken(dialect: str, columns: int) -> None:
     given = feed(dialect, columns, 200)
     codecs = beside("defaults", "schema_block")
