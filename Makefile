@@ -10,7 +10,7 @@ CHAOS_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chaos soak bench lint fmt lock clean
+.PHONY: help setup demo test test-faults chaos soak bench fuzz lint fmt lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,11 @@ chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/rel
 
 soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
 	@$(BIN)/python -m tests.chaos.soak
+
+fuzz: ## Fuzz the readers of the native path, a minute each (needs cargo-fuzz and a nightly compiler; FUZZ_SECONDS).
+	@cd translator/_native && for target in json avro; do \
+		cargo +nightly fuzz run $$target --fuzz-dir ../../dev/fuzz -- -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
+	done
 
 bench: setup ## Measure the translator beside its peers, about an hour (BENCH_ARGS=--short: some minutes); to build/bench.
 	@$(BIN)/python -m bench $(BENCH_ARGS)
