@@ -128,6 +128,14 @@ def test_metadata_that_come_late_and_change() -> None:
     assert ["layout"] == path.take([message])
 
 
+@pytest.mark.parametrize(("letters", "became"), [(60_000, "taken"), (66_000, "layout")])
+def test_a_table_of_a_long_name_is_not_kept(letters: int, became: str) -> None:
+    """Names come out of messages: what is kept of many of them needs a bound."""
+    translator, path, _, _ = taught()
+    message = {"data": {"id": 7}, "headers": {"operation": "REFRESH", "table": "T" * letters}}
+    assert agree(translator, path, at(1, json.dumps(message).encode())) == became
+
+
 CELL = (
     st.none()
     | st.booleans()

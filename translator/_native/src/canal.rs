@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use memchr::memmem;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::PyList;
 
 use crate::avro;
 use crate::event::{key_of, Before, Head, Images, Place, Row, RowImages, Transaction, STATE_MERGED, STATE_NONE};
@@ -14,17 +14,13 @@ use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw, MAX_MS};
 use crate::scan::{Cell, Rows, Scanner, Token};
-use crate::table::{Operation, Table};
+use crate::table::{compiled, Operation, Table, KEPT};
 
 /// The types that are taken, by the index of their operation.
 const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-/// Compiled layouts that are kept: some kilobytes each. Beyond, all are compiled anew as they are met.
-const LAYOUTS: usize = 4096;
-/// Bytes that describe a table; more are not worth keeping.
-const LONG: usize = 65_536;
 /// Bytes at the end of a message in which its table is looked for, to guess its layout.
 const TAIL: usize = 256;
 
@@ -344,14 +340,8 @@ impl Layouts {
 
     fn compile(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<usize> {
         let parts = [members.database, members.table, members.types, members.sql_types, members.key];
-        if parts.iter().map(|part| part.len()).sum::<usize>() > LONG {
-            return Err(Reason::Layout);
-        }
-        let [database, table, types, sql_types, key] = parts.map(|part| PyBytes::new(py, part));
-        let made = self.compile.bind(py).call1((database, table, types, sql_types, key));
-        let made = made.map_err(|_| Reason::Layout)?;
-        let compiled = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
-        if self.count == LAYOUTS {
+        let made = compiled(py, &self.compile, parts.iter().map(|part| part.len()).sum(), &parts)?;
+        if self.count == KEPT {
             self.known.clear();
             self.count = 0;
         }
@@ -363,7 +353,7 @@ impl Layouts {
             key: members.key.to_vec(),
         };
         let layouts = self.known.entry(members.table.to_vec()).or_default();
-        layouts.push((description, compiled));
+        layouts.push((description, made));
         Ok(layouts.len() - 1)
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString};
 
 use crate::avro_read::DatumReader;
 use crate::event::{Head, Place};
@@ -18,10 +18,7 @@ use crate::qlik_rows::{RowReader, Rows};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner};
-use crate::table::Table;
-
-/// Tables that are kept; beyond, all are asked for anew.
-const KEPT: usize = 4096;
+use crate::table::{compiled, Table, KEPT};
 
 /// The headers that `ext` may have, by their names.
 const CARRIED: [(&str, usize); 2] =
@@ -237,9 +234,7 @@ impl QlikRows {
                 return Ok(());
             }
         }
-        let parts = PyTuple::new(py, described.map(|part| PyBytes::new(py, part))).map_err(|_| Reason::Panic)?;
-        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
-        let table = if made.is_none() { None } else { Some(Table::of(&made).map_err(|_| Reason::Layout)?) };
+        let table = compiled(py, &self.compile, name.len(), described)?;
         if self.tables.len() >= KEPT {
             self.tables.clear();
         }

@@ -68,7 +68,7 @@ impl<'py> FromPyObject<'py> for Operation {
 }
 
 /// Tables that are kept: some kilobytes each. Beyond, all are compiled anew as they are met.
-const KEPT: usize = 4096;
+pub const KEPT: usize = 4096;
 /// Bytes that describe a table; more are not worth keeping.
 const LONG: usize = 65_536;
 
@@ -88,7 +88,7 @@ impl Tables {
     /// The table of this description, which is compiled of these parts of its first message.
     pub fn of(&mut self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<&Table> {
         if !self.known.contains_key(description) {
-            let made = self.compiled(py, description, parts)?;
+            let made = compiled(py, &self.compile, description.len(), parts)?;
             if self.known.len() == KEPT {
                 self.known.clear();
             }
@@ -96,18 +96,20 @@ impl Tables {
         }
         self.known[description].as_ref().ok_or(Reason::Layout)
     }
+}
 
-    fn compiled(&self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<Option<Table>> {
-        if description.len() > LONG {
-            return Err(Reason::Layout);
-        }
-        let parts = PyTuple::new(py, parts.iter().map(|part| PyBytes::new(py, part))).map_err(|_| Reason::Panic)?;
-        let made = self.compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
-        if made.is_none() {
-            return Ok(None);
-        }
-        Table::of(&made).map(Some).map_err(|_| Reason::Layout)
+/// Compiles the table of a description of so many bytes, of these parts of a message; None where the plain way must read
+/// its rows.
+pub fn compiled(py: Python<'_>, compile: &Py<PyAny>, length: usize, parts: &[&[u8]]) -> Read<Option<Table>> {
+    if length > LONG {
+        return Err(Reason::Layout);
     }
+    let parts = PyTuple::new(py, parts.iter().map(|part| PyBytes::new(py, part))).map_err(|_| Reason::Panic)?;
+    let made = compile.bind(py).call1(parts).map_err(|_| Reason::Layout)?;
+    if made.is_none() {
+        return Ok(None);
+    }
+    Table::of(&made).map(Some).map_err(|_| Reason::Layout)
 }
 
 /// A compiled table.
