@@ -157,15 +157,19 @@ MASK_BYTES = (None, None, b"", b"\x03", b"\x03", b"\x00\x03", b"\x01", b"\x02\x0
 ENVELOPES = ({"schema_id": None}, {"schema_id": "x"}, {"headers": {"a": "b"}}, {"kind": "MD"}, {"schema": "x"})
 
 
-def mutant(chance: Random) -> bytes:
-    """A message with a rare row, header, mask or envelope, or damaged bytes."""
+def mutant_body(chance: Random) -> dict[str, Any]:
+    """A record with a rare row, header or mask."""
     row, before = ({"id": chance.choice((7, 7, 7, 8, None)), "c": chance.choice((None, "x", "y"))} for _ in "ab")
     headers = {name: chance.choice(values) for name, values in HEADERS.items() if chance.random() < 0.1}
     headers |= {name: chance.choice(MASK_BYTES) for name in ("changeMask", "columnMask")}
     operation = chance.choice(("INSERT", "UPDATE", "UPDATE", "DELETE", "REFRESH"))
     has_before = operation == "UPDATE" and chance.random() < 0.8
-    body = avro.body(operation, row, before if has_before else None, **headers)
-    value = value_of("string", body, **(chance.choice(ENVELOPES) if chance.random() < 0.05 else {}))
+    return avro.body(operation, row, before if has_before else None, **headers)
+
+
+def mutant(chance: Random) -> bytes:
+    """Such a record in an envelope that may be rare, too, or damaged bytes."""
+    value = value_of("string", mutant_body(chance), **(chance.choice(ENVELOPES) if chance.random() < 0.05 else {}))
     return value if chance.random() < 0.7 else damaged(chance, value)
 
 

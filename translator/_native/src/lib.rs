@@ -23,7 +23,7 @@ mod notes;
 mod objects;
 mod output;
 mod qlik;
-mod qlik_envelope;
+mod qlik_frames;
 mod qlik_message;
 mod qlik_rows;
 mod reason;
@@ -36,7 +36,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
-const SEAM: u32 = 6;
+const SEAM: u32 = 7;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

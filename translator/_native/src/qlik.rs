@@ -12,7 +12,7 @@ use crate::event::{Head, Place};
 use crate::notes::Kept;
 use crate::objects::{distinct, CellWriter};
 use crate::output::{Form, Taken};
-use crate::qlik_envelope::{self, MAGIC};
+use crate::qlik_frames::{self as frames, Framed};
 use crate::qlik_message::{self as message, Headers, Operation, QlikMessage, Sections};
 use crate::qlik_rows::{RowReader, Rows};
 use crate::reason::{Read, Reason};
@@ -39,19 +39,28 @@ struct Options {
     columns: usize,
 }
 
-/// A table, and the metadata that it was compiled of: those that are announced under their id may be others by now.
+/// A table, and what was learned that it was compiled of: that under the same ids may be another by now.
 struct Known {
-    metadata: Option<Py<PyAny>>,
-    /// The run in which the metadata were last the same.
+    learned: [Option<Py<PyAny>>; LEARNED.len()],
+    /// The run in which that was last the same.
     run: u64,
     table: Option<Table>,
 }
 
-/// All that decides about a table: the variant of the message, the id of its metadata, the topic, the Kafka key, schema
-/// and table in its headers, and the key columns that the Kafka key names, as JSON. What does not decide is empty.
-type Described<'a> = [&'a [u8]; 7];
+/// All that decides about a table: the variant of the message, the id of its metadata or its schema, the topic, the
+/// Kafka key, schema and table in its headers, the key columns that the Kafka key names, as JSON, and the id of the schema
+/// that it names. What does not decide is empty.
+type Described<'a> = [&'a [u8]; 8];
+const VARIANT: usize = 0;
 const SCHEMA_ID: usize = 1;
 const KEY_COLUMNS: usize = 6;
+const KEY_SCHEMA_ID: usize = 7;
+
+/// The ids among them.
+const LEARNED: [usize; 2] = [SCHEMA_ID, KEY_SCHEMA_ID];
+
+/// The variant of messages whose Kafka key may be in Confluent's frame, too.
+const REGISTERED: &[u8] = b"confluent_avro";
 
 /// Translates the common row messages of one source.
 #[pyclass(module = "translator._native.rows")]
@@ -119,14 +128,13 @@ impl QlikRows {
 
 impl QlikRows {
     fn translated(&mut self, py: Python<'_>, origin: &Origin<'_>, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
-        if !raw.value.starts_with(MAGIC) {
+        let Some(framed) = frames::open(raw.value)? else {
             return self.translated_json(py, origin, raw, raw.value, None, scratch);
-        }
-        let envelope = qlik_envelope::open(raw.value)?;
-        let described: Described<'_> = [b"enveloped_avro", envelope.schema_id, b"", b"", b"", b"", b""];
+        };
+        let described = self.described_frame(&framed, origin.topic, raw.key);
         self.find(py, &described, &mut scratch.name)?;
         let record = self.known(&scratch.name)?.record.as_ref().ok_or(Reason::Layout)?;
-        let (mut bytes, mut json) = (DatumReader::new(envelope.message), std::mem::take(&mut scratch.json));
+        let (mut bytes, mut json) = (DatumReader::new(framed.message), std::mem::take(&mut scratch.json));
         json.clear();
         record.write(&mut bytes, &mut json)?;
         if !bytes.at_end() {
@@ -137,7 +145,7 @@ impl QlikRows {
         taken
     }
 
-    /// Translates a message by its text; one that came in Avro was described by its envelope.
+    /// Translates a message by its text; one that came in Avro was described by its frame.
     fn translated_json(
         &mut self,
         py: Python<'_>,
@@ -185,12 +193,17 @@ impl QlikRows {
     /// Makes sure that the table of a message is known, with the key that a Kafka key names where it has none.
     fn find_keyed(&mut self, py: Python<'_>, described: Described<'_>, key: &[u8], scratch: &mut Scratch) -> Read<()> {
         self.find(py, &described, &mut scratch.name)?;
-        if !key.starts_with(b"{") || !self.known(&scratch.name)?.key_names.is_empty() {
+        if !self.known(&scratch.name)?.key_names.is_empty() {
             return Ok(());
         }
-        let columns = names_of(key, &mut scratch.key)?;
+        let registered = frames::registry_id(key).filter(|_| described[VARIANT] == REGISTERED);
+        let (part, content) = match registered {
+            Some(schema_id) => (KEY_SCHEMA_ID, schema_id),
+            None if key.starts_with(b"{") => (KEY_COLUMNS, names_of(key, &mut scratch.key)?),
+            None => return Ok(()),
+        };
         let mut keyed = described;
-        keyed[KEY_COLUMNS] = &columns;
+        keyed[part] = &content;
         self.find(py, &keyed, &mut scratch.name)
     }
 
@@ -210,14 +223,31 @@ impl QlikRows {
     fn described<'a>(&self, sent: &QlikMessage<'a>, topic: &'a [u8], key: &'a [u8]) -> Read<Described<'a>> {
         let variant = if sent.is_enveloped { &b"enveloped_json"[..] } else { b"bare_json" };
         if self.options.waits && !sent.schema_id.is_empty() {
-            return Ok([variant, sent.schema_id, b"", b"", b"", b"", b""]);
+            return Ok([variant, sent.schema_id, b"", b"", b"", b"", b"", b""]);
         }
-        let key = if self.options.key_is_table { key } else { b"" };
+        let key = self.naming(key);
         let (schema, table) = (sent.headers.text(message::SCHEMA)?, sent.headers.text(message::TABLE)?);
-        Ok([variant, b"", topic, key, schema, table, b""])
+        Ok([variant, b"", topic, key, schema, table, b"", b""])
     }
 
-    /// Makes sure that a table is known, by the metadata of now; `name` becomes what it is kept under.
+    /// What the frame of a record says. Its headers, which may name the table where nothing else does, are not read yet.
+    fn described_frame<'a>(&self, framed: &'a Framed<'_>, topic: &'a [u8], key: &'a [u8]) -> Described<'a> {
+        if framed.is_registered {
+            return [REGISTERED, &framed.schema_id, topic, self.naming(key), b"", b"", b"", b""];
+        }
+        [b"enveloped_avro", &framed.schema_id, b"", b"", b"", b"", b"", b""]
+    }
+
+    /// The Kafka key where it names the table.
+    fn naming<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        if self.options.key_is_table {
+            key
+        } else {
+            b""
+        }
+    }
+
+    /// Makes sure that a table is known, by what is learned now; `name` becomes what it is kept under.
     fn find(&mut self, py: Python<'_>, described: &Described<'_>, name: &mut Vec<u8>) -> Read<()> {
         name.clear();
         for part in described {
@@ -227,9 +257,12 @@ impl QlikRows {
         if self.tables.get(&name[..]).is_some_and(|known| known.run == self.run) {
             return Ok(());
         }
-        let metadata = self.metadata(py, described[SCHEMA_ID])?;
+        let mut learned = [None, None];
+        for (part, found) in LEARNED.into_iter().zip(&mut learned) {
+            *found = self.learned(py, described[part])?;
+        }
         if let Some(known) = self.tables.get_mut(&name[..]) {
-            if known.metadata.as_ref().map(Py::as_ptr) == metadata.as_ref().map(Py::as_ptr) {
+            if are_same(&known.learned, &learned) {
                 known.run = self.run;
                 return Ok(());
             }
@@ -238,12 +271,12 @@ impl QlikRows {
         if self.tables.len() >= KEPT {
             self.tables.clear();
         }
-        self.tables.insert(name.clone(), Known { metadata, run: self.run, table });
+        self.tables.insert(name.clone(), Known { learned, run: self.run, table });
         Ok(())
     }
 
     /// What was learned under an id; none where no id was sent. What has not come yet, the plain way waits for.
-    fn metadata(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
+    fn learned(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
         if schema_id.is_empty() {
             return Ok(None);
         }
@@ -258,6 +291,12 @@ impl QlikRows {
     fn known(&self, name: &[u8]) -> Read<&Table> {
         self.tables.get(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
     }
+}
+
+/// Whether these are the same objects.
+fn are_same(learned: &[Option<Py<PyAny>>], others: &[Option<Py<PyAny>>]) -> bool {
+    let mut pairs = learned.iter().zip(others);
+    pairs.all(|(one, other)| one.as_ref().map(Py::as_ptr) == other.as_ref().map(Py::as_ptr))
 }
 
 /// The columns that a Kafka key in JSON names, as an array in JSON.

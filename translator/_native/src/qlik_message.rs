@@ -14,7 +14,8 @@ const DATA: &[u8] = b"\"data\"";
 const BEFORE: &[u8] = b"\"beforeData\"";
 /// As in `translator/dialects/qlik/frame.py`.
 const MAX_SCHEMA_ID: usize = 128;
-const REGISTRY: &[u8] = b"registry/";
+/// Begins the ids under which schemas of a registry are learned.
+pub const REGISTRY: &[u8] = b"registry/";
 
 /// A data message.
 pub struct QlikMessage<'a> {

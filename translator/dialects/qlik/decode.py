@@ -34,11 +34,11 @@ from translator.dialects.qlik.frame import (
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
 from translator.dialects.qlik.native_rows import DEPTH, Described, QlikNativeRows, words_of
-from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSchema, WriterSchemas
+from translator.dialects.qlik.row_schema import AvroReading, NamespaceParts, RowSchema, WriterSchema, WriterSchemas
 from translator.dialects.qlik.rows import Sections, read_change, read_delete_by_key, read_sections
 from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
-from translator.errors import ErrorCode, MessageError
+from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip, TableName
 from translator.options import parse_options
 
@@ -122,22 +122,25 @@ class Qlik:
         )
 
     def _row_schema_of(self, schema_id: str) -> RowSchema:
-        metadata = self._found(schema_id, Metadata)
-        if metadata is None:
-            raise MessageError(ErrorCode.SCHEMA_MISSING, "the metadata have not come")
-        return metadata.row_schema
+        if schema_id.startswith(REGISTRY):
+            return self._learned(schema_id, WriterSchema).row
+        return self._learned(schema_id, Metadata).row_schema
 
     def _described_table(self, described: Described) -> Table | None:
-        """Find the table of a message as `_decode_json` does; None where it is no row change of it."""
-        if described.schema_id:
-            metadata = self._found(described.schema_id, Metadata)
-            is_avro = described.variant == ENVELOPED_AVRO
-            table = None if metadata is None else metadata.avro_table if is_avro else metadata.table
+        """Find the table of a message as `decode` does; None where it is no row change of it."""
+        named = {"schema": described.schema, "table": described.table}
+        frame = Frame(described.variant, DATA, None, {"headers": named}, "$")
+        message = Message(described.topic, 0, 0, 0, described.key, b"")
+        if described.variant == CONFLUENT_AVRO:
+            schema, key = self._row_schema_of(described.schema_id), described.key_schema_id
+            key_record = KeyRecord(self._learned(key, WriterSchema)) if key else None
+            table = self._registered_table(schema, self._untyped.find_avro(message, frame, schema), key_record)
+        elif described.schema_id:
+            metadata = self._learned(described.schema_id, Metadata)
+            table = metadata.avro_table if described.variant == ENVELOPED_AVRO else metadata.table
         else:
-            named = {"schema": described.schema, "table": described.table}
-            frame = Frame(described.variant, DATA, None, {"headers": named}, "$")
-            table = self._untyped.find(Message(described.topic, 0, 0, 0, described.key, b""), frame)
-        return None if table is None or self._is_skipped(table) else table
+            table = self._untyped.find(message, frame)
+        return None if self._is_skipped(table) else table
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """The table of a data message in JSON: as its metadata say, else by topic, Kafka key or itself.
@@ -165,6 +168,12 @@ class Qlik:
         found = self._setup.lookup(key)
         if found is not None and not isinstance(found, expected):
             raise TypeError(f"the look-up returned {type(found).__name__}, not what learn() made")
+        return found
+
+    def _learned(self, key: str, expected: type[T]) -> T:
+        found = self._found(key, expected)
+        if found is None:
+            raise MessageError(ErrorCode.SCHEMA_MISSING, f"{quote(key)} has not come")
         return found
 
     # -- JSON
@@ -246,9 +255,11 @@ class Qlik:
             if key_schema is None:
                 return Needs(f"{REGISTRY}{key_number}", key_number)
             key_record = _by_registry(key_number, lambda: KeyRecord(key_schema), "of the Kafka key")
-        columns = tuple(key_record.columns) if key_record else ()
-        table = self._untyped.of_schema(row_schema, named, columns)
+        table = self._registered_table(row_schema, named, key_record)
         return self._change(message, frame, headers, sections, table, key_record)
+
+    def _registered_table(self, schema: RowSchema, named: NamespaceParts, key_record: KeyRecord | None) -> Table:
+        return self._untyped.of_schema(schema, named, tuple(key_record.columns) if key_record else ())
 
     # -- rows of all layouts
 

@@ -63,7 +63,7 @@ def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
 
 
 def layout_column(name: str, canonical: str, convert: Converter | None, declared: AvroType | None) -> LayoutColumn:
-    """Return the column of a type that metadata tell, as a field of a row declares it; None: it has no such field."""
+    """Return the column of a type that was told, as a field of a row declares it; None: it has no such field."""
     only = None if declared is None else _only(declared)
     if declared is None or only is None or _cell(only) == _REFUSED:
         return LayoutColumn(name, PYTHON, _left)

@@ -15,7 +15,7 @@ from translator._native.layout import (
     QlikReading,
     RecordForm,
 )
-from translator.dialects.qlik.frame import ENVELOPED_AVRO
+from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO
 from translator.dialects.qlik.native_avro import layout_column, record_step
 from translator.dialects.qlik.row_schema import RowSchema
 from translator.dialects.qlik.tables import UNKNOWN, Table
@@ -42,13 +42,16 @@ class Described(Struct, frozen=True):
     key_columns: bytes
     """The columns that the Kafka key names, as JSON: of a table that has no key otherwise."""
 
+    key_schema_id: str
+    """The id of the schema that the Kafka key names, of such a table."""
+
 
 class QlikNativeRows:
     """The part of this dialect that the native path asks, for one source.
 
     Args:
         table: finds a table as the plain way does; None is left to that way.
-        row_schema: finds the schema of rows in Avro by the id of their metadata.
+        row_schema: finds the schema of rows in Avro by the id of their metadata, or by its own.
         reversed_masks: the first byte of a mask in Avro is the least significant one.
     """
 
@@ -79,27 +82,26 @@ class QlikNativeRows:
         Raises:
             ValueError: a part is no text.
         """
-        variant, schema_id, topic, key, schema, table, key_columns = parts
-        described = Described(
-            variant.decode(), schema_id.decode(), topic.decode(), key, schema.decode(), table.decode(), key_columns
-        )
+        variant, schema_id, topic, key, schema, table, key_columns, key_schema_id = parts
+        names = (variant.decode(), schema_id.decode(), topic.decode(), key, schema.decode(), table.decode())
+        described = Described(*names, key_columns, key_schema_id.decode())
         try:
             found = self._table(described)
             if found is None or found.notes:
                 return None
             if key_columns:
                 found = found.with_key(msgspec.json.decode(key_columns, type=tuple[str, ...]))
-            if described.variant == ENVELOPED_AVRO:
-                return self._avro_layout(found, self._row_schema(described.schema_id))
+            if described.variant in (ENVELOPED_AVRO, CONFLUENT_AVRO):
+                return self._avro_layout(described.variant, found, self._row_schema(described.schema_id))
             return _layout(described.variant, found, _columns(found))
         except MessageError:
             return None
 
-    def _avro_layout(self, table: Table, schema: RowSchema) -> NativeLayout | None:
+    def _avro_layout(self, variant: str, table: Table, schema: RowSchema) -> NativeLayout | None:
         """Return the layout of rows in Avro; None where the form of their sections was inferred, which is rare."""
         if schema.basis != "certain":
             return None
-        layout = _layout(ENVELOPED_AVRO, table, _avro_columns(table, schema))
+        layout = _layout(variant, table, _avro_columns(table, schema))
         record = record_step(schema.type, reversed_masks=self._reversed_masks)
         return None if layout is None else structs.replace(layout, record=record)
 
@@ -120,7 +122,7 @@ def _columns(table: Table) -> tuple[LayoutColumn, ...]:
 
 
 def _avro_columns(table: Table, schema: RowSchema) -> tuple[LayoutColumn, ...]:
-    """Return the columns of rows in Avro, of which metadata tell the types."""
+    """Return the columns of rows in Avro, of which metadata or the operator tell the types, else their schema."""
     columns = table.schema.columns if table.schema else ()
     return tuple(
         layout_column(column.name, column.type, table.converters[column.name], schema.declared.get(column.name))
