@@ -84,7 +84,7 @@ _POISON: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     lambda value, dice: value[: dice.randrange(1, len(value) - 1)],
     lambda value, dice: b"\xff" + value,
     lambda value, dice: value.replace(b'"data"', b'"date"'),
-    lambda value, dice: value.replace(b'"type": "', b'"type": "?'),
+    lambda value, dice: value.replace(b'"type":"', b'"type":"?'),
     lambda value, dice: b"[" * 5000,
     lambda value, dice: b"",
 )
