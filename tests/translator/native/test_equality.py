@@ -18,6 +18,7 @@ from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
 from translator.dialects import build
+from translator.dialects.shareplex.instants import Instants
 from translator.message import DeclaredTable, Dialect, Limits, Message, Setup
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.native_path import NativePath, native_path
@@ -121,6 +122,21 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str) -> 
     )
     assert found["taken"] > found.total() / 50
     assert found["shape"] > 0
+
+
+def test_a_time_of_shareplex_is_asked_for_once_and_what_is_none_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That may have any length, and there may be any number of them."""
+    asked: Counter[str] = Counter()
+    whole = Instants._read
+    monkeypatch.setattr(Instants, "_read", lambda self, text: asked.update([text]) or whole(self, text))
+    _, path = opened_path(build("shareplex", Setup("source"), PRESETS["quest"]))
+    body = msgspec.json.decode(feed("shareplex", 12, 1).messages[0].value or b"")
+    times = {"2026-01-05T08:00:09": "taken", "x" * 100_000: "cell"}
+    for time, became in times.items():
+        value = msgspec.json.encode(body | {"meta": body["meta"] | {"time": time, "posttime": time}})
+        found = path.take([Message("raw.x", 3, offset, 1_767_600_000_123, None, value) for offset in range(3)])
+        assert {became} == {taken if isinstance(taken, str) else "taken" for taken in found}
+    assert [1, 3] == [asked[time] for time in times]
 
 
 @pytest.mark.parametrize("columns", [5, 12, 60])

@@ -58,7 +58,7 @@ pub struct SharePlexRows {
     tables: Tables,
     /// Reads a time.
     instant: Py<PyAny>,
-    instants: HashMap<Vec<u8>, Option<Instant>>,
+    instants: HashMap<Vec<u8>, Instant>,
     scratch: Scratch,
 }
 
@@ -260,18 +260,19 @@ impl SharePlexRows {
         Ok((micros[0], micros[1], zone_note, kept.written()))
     }
 
-    /// The reading of a time; one that a zone has twice or never is left to the plain way.
+    /// The reading of a time; one that a zone has twice or never is left to the plain way. What is no time may be of any
+    /// length, and is not kept.
     fn instant(&mut self, py: Python<'_>, quoted: &[u8]) -> Read<Instant> {
         if !self.instants.contains_key(quoted) {
+            let text = std::str::from_utf8(&quoted[1..quoted.len() - 1]).map_err(|_| Reason::Spelling)?;
+            let made = self.instant.bind(py).call1((text,)).and_then(|made| made.extract::<Instant>());
+            let made = made.ok().filter(|instant| instant.assumed.is_none()).ok_or(Reason::Cell)?;
             if self.instants.len() == KEPT {
                 self.instants.clear();
             }
-            let text = std::str::from_utf8(&quoted[1..quoted.len() - 1]).map_err(|_| Reason::Spelling)?;
-            let made = self.instant.bind(py).call1((text,)).and_then(|made| made.extract::<Instant>());
-            let made = made.ok().filter(|instant| instant.assumed.is_none());
             self.instants.insert(quoted.to_vec(), made);
         }
-        self.instants[quoted].clone().ok_or(Reason::Cell)
+        Ok(self.instants[quoted].clone())
     }
 
     fn scn<'a>(&self, sent: &'a [u8]) -> Read<&'a [u8]> {
