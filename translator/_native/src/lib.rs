@@ -26,6 +26,7 @@ mod qlik;
 mod qlik_frames;
 mod qlik_message;
 mod qlik_rows;
+mod qlik_tables;
 mod reason;
 mod run;
 mod scan;

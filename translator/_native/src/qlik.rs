@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::PyList;
 
 use crate::avro_read::DatumReader;
 use crate::event::{Head, Place};
@@ -15,10 +15,10 @@ use crate::output::{Form, Taken};
 use crate::qlik_frames::{self as frames, Framed};
 use crate::qlik_message::{self as message, Headers, Operation, QlikMessage, Sections};
 use crate::qlik_rows::{RowReader, Rows};
+use crate::qlik_tables::{Described, Tables, KEY_COLUMNS, KEY_SCHEMA_ID, VARIANT};
 use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner};
-use crate::table::{compiled, Table, KEPT};
 
 /// The headers that `ext` may have, by their names.
 const CARRIED: [(&str, usize); 2] =
@@ -39,26 +39,6 @@ struct Options {
     columns: usize,
 }
 
-/// A table, and what was learned that it was compiled of: that under the same ids may be another by now.
-struct Known {
-    learned: [Option<Py<PyAny>>; LEARNED.len()],
-    /// The run in which that was last the same.
-    run: u64,
-    table: Option<Table>,
-}
-
-/// All that decides about a table: the variant of the message, the id of its metadata or its schema, the topic, the
-/// Kafka key, schema and table in its headers, the key columns that the Kafka key names, as JSON, and the id of the schema
-/// that it names. What does not decide is empty.
-type Described<'a> = [&'a [u8]; 8];
-const VARIANT: usize = 0;
-const SCHEMA_ID: usize = 1;
-const KEY_COLUMNS: usize = 6;
-const KEY_SCHEMA_ID: usize = 7;
-
-/// The ids among them.
-const LEARNED: [usize; 2] = [SCHEMA_ID, KEY_SCHEMA_ID];
-
 /// The variant of messages whose Kafka key may be in Confluent's frame, too.
 const REGISTERED: &[u8] = b"confluent_avro";
 
@@ -67,12 +47,7 @@ const REGISTERED: &[u8] = b"confluent_avro";
 pub struct QlikRows {
     options: Options,
     form: Form,
-    /// Makes a `NativeTable` of what describes it; None where the plain way must read its rows.
-    compile: Py<PyAny>,
-    /// Gives what was learned under an id; None where nothing was.
-    lookup: Py<PyAny>,
-    tables: HashMap<Vec<u8>, Known>,
-    run: u64,
+    tables: Tables,
     scratch: Scratch,
 }
 
@@ -96,15 +71,7 @@ struct Origin<'a> {
 impl QlikRows {
     #[new]
     fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>, lookup: Py<PyAny>) -> PyResult<Self> {
-        Ok(Self {
-            options,
-            form: Form::of(form)?,
-            compile,
-            lookup,
-            tables: HashMap::new(),
-            run: 0,
-            scratch: Scratch::default(),
-        })
+        Ok(Self { options, form: Form::of(form)?, tables: Tables::new(compile, lookup), scratch: Scratch::default() })
     }
 
     /// For each message of a partition what became of it: `Taken`, or the reason why not.
@@ -118,7 +85,7 @@ impl QlikRows {
     ) -> PyResult<Bound<'py, PyList>> {
         let place = self.form.place(topic, partition, topic_id);
         let (mut scratch, value_bytes) = (std::mem::take(&mut self.scratch), self.options.value_bytes);
-        self.run += 1;
+        self.tables.begin_run();
         let origin = Origin { topic: topic.as_bytes(), place: &place };
         let taken = run::take(py, messages, value_bytes, |raw| self.translated(py, &origin, raw, &mut scratch));
         self.scratch = scratch;
@@ -132,8 +99,8 @@ impl QlikRows {
             return self.translated_json(py, origin, raw, raw.value, None, scratch);
         };
         let described = self.described_frame(&framed, origin.topic, raw.key);
-        self.find(py, &described, &mut scratch.name)?;
-        let record = self.known(&scratch.name)?.record.as_ref().ok_or(Reason::Layout)?;
+        self.tables.find(py, &described, &mut scratch.name)?;
+        let record = self.tables.known(&scratch.name)?.record.as_ref().ok_or(Reason::Layout)?;
         let (mut bytes, mut json) = (DatumReader::new(framed.message), std::mem::take(&mut scratch.json));
         json.clear();
         record.write(&mut bytes, &mut json)?;
@@ -178,7 +145,7 @@ impl QlikRows {
         self.find_keyed(py, described, raw.key, scratch)?;
         let Scratch { sections, rows, name, .. } = scratch;
         let (row, before) = sections.rows(operation, value)?;
-        let table = self.known(name)?;
+        let table = self.tables.known(name)?;
         let writer = CellWriter { py, value, table, convert_cell: &self.form.convert_cell };
         RowReader::new(writer, &sent.headers, operation)?.read(row, before, rows)?;
         let shared = &table.operations[usize::from(!rows.with_schema)][number];
@@ -192,8 +159,8 @@ impl QlikRows {
 
     /// Makes sure that the table of a message is known, with the key that a Kafka key names where it has none.
     fn find_keyed(&mut self, py: Python<'_>, described: Described<'_>, key: &[u8], scratch: &mut Scratch) -> Read<()> {
-        self.find(py, &described, &mut scratch.name)?;
-        if !self.known(&scratch.name)?.key_names.is_empty() {
+        self.tables.find(py, &described, &mut scratch.name)?;
+        if !self.tables.known(&scratch.name)?.key_names.is_empty() {
             return Ok(());
         }
         let registered = frames::registry_id(key).filter(|_| described[VARIANT] == REGISTERED);
@@ -204,7 +171,7 @@ impl QlikRows {
         };
         let mut keyed = described;
         keyed[part] = &content;
-        self.find(py, &keyed, &mut scratch.name)
+        self.tables.find(py, &keyed, &mut scratch.name)
     }
 
     /// The headers that go into `ext`, in Avro.
@@ -246,57 +213,6 @@ impl QlikRows {
             b""
         }
     }
-
-    /// Makes sure that a table is known, by what is learned now; `name` becomes what it is kept under.
-    fn find(&mut self, py: Python<'_>, described: &Described<'_>, name: &mut Vec<u8>) -> Read<()> {
-        name.clear();
-        for part in described {
-            name.extend_from_slice(&part.len().to_le_bytes());
-            name.extend_from_slice(part);
-        }
-        if self.tables.get(&name[..]).is_some_and(|known| known.run == self.run) {
-            return Ok(());
-        }
-        let mut learned = [None, None];
-        for (part, found) in LEARNED.into_iter().zip(&mut learned) {
-            *found = self.learned(py, described[part])?;
-        }
-        if let Some(known) = self.tables.get_mut(&name[..]) {
-            if are_same(&known.learned, &learned) {
-                known.run = self.run;
-                return Ok(());
-            }
-        }
-        let table = compiled(py, &self.compile, name.len(), described)?;
-        if self.tables.len() >= KEPT {
-            self.tables.clear();
-        }
-        self.tables.insert(name.clone(), Known { learned, run: self.run, table });
-        Ok(())
-    }
-
-    /// What was learned under an id; none where no id was sent. What has not come yet, the plain way waits for.
-    fn learned(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
-        if schema_id.is_empty() {
-            return Ok(None);
-        }
-        let id = std::str::from_utf8(schema_id).map_err(|_| Reason::Spelling)?;
-        let found = self.lookup.bind(py).call1((PyString::new(py, id),)).map_err(|_| Reason::Layout)?;
-        if found.is_none() {
-            return Err(Reason::Layout);
-        }
-        Ok(Some(found.unbind()))
-    }
-
-    fn known(&self, name: &[u8]) -> Read<&Table> {
-        self.tables.get(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
-    }
-}
-
-/// Whether these are the same objects.
-fn are_same(learned: &[Option<Py<PyAny>>], others: &[Option<Py<PyAny>>]) -> bool {
-    let mut pairs = learned.iter().zip(others);
-    pairs.all(|(one, other)| one.as_ref().map(Py::as_ptr) == other.as_ref().map(Py::as_ptr))
 }
 
 /// The columns that a Kafka key in JSON names, as an array in JSON.
