@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from bench.steps.shop_updates import feed
 from tests.translator.dialects.case import opened
-from tests.translator.native import dts_avro_mutants, needs_extension, qlik_mutants, shareplex_mutants, test_qlik
+from tests.translator.native import dts_avro_mutants, needs_extension, qlik_mutants, shareplex_mutants
 from tests.translator.native.canal_mutants import mutants, with_two_images
 from tests.translator.native.test_equality import (
     ALL_COLUMNS,
@@ -26,6 +26,8 @@ from tests.translator.native.test_equality import (
     as_insert,
     opened_path,
 )
+from tests.translator.native.test_qlik import DECLARED as QLIK_TABLES
+from tests.translator.native.test_qlik import NAMED, at, taught
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
@@ -114,15 +116,13 @@ def test_both_ways_agree_on_mutants_of_dts_avro(projection: str) -> None:
 
 
 @pytest.mark.parametrize("projection", PROJECTIONS)
-@pytest.mark.parametrize("declared", test_qlik.DECLARED)
+@pytest.mark.parametrize("declared", QLIK_TABLES)
 def test_both_ways_agree_on_mutants_of_qlik(declared: str, projection: str) -> None:
     codecs = beside(projection, "defaults")
-    *_, dialect = test_qlik.taught(test_qlik.DECLARED[declared], **test_qlik.NAMED)
+    *_, dialect = taught(QLIK_TABLES[declared], **NAMED)
     translator, path = opened_path(dialect, codecs=codecs)
     sent = islice(qlik_mutants.messages(Random(declared + projection)), 8 * settings.default.max_examples)
-    found = Counter(
-        agree(translator, path, test_qlik.at(offset, *message), codecs) for offset, message in enumerate(sent)
-    )
+    found = Counter(agree(translator, path, at(offset, *message), codecs) for offset, message in enumerate(sent))
     assert found["taken"] > found.total() / 20
     assert {"shape", "projection"} <= found.keys()
 
