@@ -31,7 +31,7 @@ CHECKSUMS = ROOT / "dev" / "crates.sha256"
 SOURCES = (CRATE / "Cargo.toml", CRATE / "rustfmt.toml", CHECKSUMS, *sorted((CRATE / "src").glob("*.rs")))
 
 LIBRARY = {"Darwin": "librows.dylib"}.get(platform.system(), "librows.so")
-COST = "without the native path, common messages cost four times the processor time (docs/native.md)"
+COST = "without the native path, common messages cost three to six times the processor time (docs/native.md)"
 GET_CARGO = "install Rust (https://rustup.rs; Debian: sudo apt-get install cargo-web rustc-web), then: make setup"
 
 
