@@ -18,8 +18,10 @@ from spark_sink.job import Job
 from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
+from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 
@@ -59,9 +61,11 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
-        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets)
+        files = DeltaMaintenance(settings.tables.warehouse)
+        maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
+        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance)
         requests = Requests(books.requests, actions.by_name())
-        Job(spark, settings, apply, requests, starting, available_now=available_now).run()
+        Job(spark, settings, apply, requests, maintenance, starting, available_now=available_now).run()
     finally:
         schemas.close()
         spark.stop()

@@ -18,7 +18,7 @@ BEGIN = 50_000
 FLOOR = 1_000
 
 # Of a limit, so much is a batch that was cut by it. Spark shares a limit out to partitions, and rounds there.
-_FULL = 0.9
+FULL = 0.9
 _STALE = 1.1
 
 # "Little" is less than so much of a bound: the next batch, twice as large, would reach half of it.
@@ -80,7 +80,7 @@ class Pace:
         """
         if taken > _STALE * self.limit:  # planned before the limit was changed
             return None
-        full = taken >= _FULL * self.limit
+        full = taken >= FULL * self.limit
         long = full and self._seconds.exceeded(seconds)
         if self._megabytes.exceeded(megabytes):
             bound = f"batches.worker_megabytes: {self._megabytes.most:g}"

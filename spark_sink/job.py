@@ -17,12 +17,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink import signals, spark_session
 from spark_sink.apply.driver import Applier
-from spark_sink.batch_sizing import Pace
+from spark_sink.batch_sizing import FULL, Pace
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
+from spark_sink.operations.maintenance import Maintenance
 from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
@@ -54,6 +55,7 @@ class Job:
         settings: Settings,
         apply: Applier[DataFrame],
         requests: Requests,
+        maintenance: Maintenance,
         starting: str,
         *,
         available_now: bool,
@@ -62,6 +64,9 @@ class Job:
         self._settings = settings
         self._apply = apply
         self._requests = requests
+        self._maintenance = maintenance
+        # The last batch took all that it might: more waits, and maintenance does too.
+        self._behind = False
         self._starting = starting
         # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
         self._writing = threading.Lock()
@@ -87,6 +92,8 @@ class Job:
                 pass
             while not self._finished(self._start()):
                 pass
+            if self._available_now and not self._stopping.is_set():
+                self._maintenance.turn()
         log.info("stopped" if self._stopping.is_set() else "caught up")
 
     def stop(self) -> None:
@@ -119,8 +126,10 @@ class Job:
         try:
             with self._writing:
                 self._run_requests()
+                self._maintain()
                 started = perf_counter()
                 reports = self._apply(records, batch)
+                self._maintenance.applied(reports)
                 self._resize(reports, perf_counter() - started)
         except Exception as error:
             # Through Spark it would come back as text.
@@ -134,6 +143,7 @@ class Job:
         if any(report.counters.skipped for report in reports):
             return  # in part it was done before a crash: what it costs as a whole is not known
         taken = merge_spans(report.extent for report in reports).offsets
+        self._behind = taken >= FULL * self._pace.limit
         change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
@@ -150,11 +160,21 @@ class Job:
         self._requests.run()
         self._requests_run_at = time.monotonic()
 
-    def _run_requests_when_idle(self) -> None:
-        """Execute commands while no batch comes to a topic that is at rest."""
-        if time.monotonic() - self._requests_run_at >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
-            with self._writing:
+    def _maintain(self) -> None:
+        """Take a turn of maintenance, if one is due and no events wait for it."""
+        if not self._behind and self._maintenance.is_due():
+            self._maintenance.turn()
+
+    def _work_when_idle(self) -> None:
+        """Maintain tables between two batches, and execute commands while none comes to a topic that is at rest."""
+        if not self._writing.acquire(blocking=False):
+            return
+        try:
+            if time.monotonic() - self._requests_run_at >= max(POLL_SECONDS, self._settings.batches.trigger_seconds):
                 self._run_requests()
+            self._maintain()
+        finally:
+            self._writing.release()
 
     def _finished(self, query: StreamingQuery) -> bool:
         """Wait for the query; whether it is done with, rather than to be started again."""
@@ -166,7 +186,7 @@ class Job:
                     query.stop()
                     stopped = True
                 elif not self._stopping.is_set():
-                    self._run_requests_when_idle()
+                    self._work_when_idle()
         except StreamingQueryException as error:
             if self._turned_away:
                 self._restarts = 0

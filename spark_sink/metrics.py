@@ -53,6 +53,9 @@ class Metrics:
         self._ended = self._gauge("last_batch_timestamp_seconds", "When the newest batch was applied.")
         self._lag = self._gauge("lag_records", "Records of the topic that were to come when a batch had ended.")
         self._lag.set(math.nan)
+        self._maintained = self._counter("maintenance_steps", "Steps of maintenance that were done.", "step")
+        self._maintenance_seconds = self._counter("maintenance_seconds", "Time of maintenance, by step.", "step")
+        self._maintenance_failed = self._counter("maintenance_failures", "Tables left for later, as a step failed.")
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 
@@ -104,6 +107,15 @@ class Metrics:
         """These tables are parked."""
         self._parked_tables.set(len(held))
         self._waiting.set(sum(cause.events for cause in held.values()))
+
+    def maintained(self, step: str, seconds: float) -> None:
+        """A step of maintenance was done."""
+        self._maintained.labels(step).inc()
+        self._maintenance_seconds.labels(step).inc(seconds)
+
+    def maintenance_failed(self) -> None:
+        """A step of maintenance was not done."""
+        self._maintenance_failed.inc()
 
     def _label(self, table: str) -> str:
         if table not in self._tables:

@@ -1,4 +1,5 @@
-"""`spark-sink resume`, `discard`, `park`, `sweep`: commands that the running sink executes between batches."""
+"""`spark-sink resume`, `discard`, `park`, `sweep`, `maintain`: commands that the running sink executes between
+batches."""
 
 from __future__ import annotations
 
@@ -55,18 +56,51 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
     _ask(config, "sweep", table, before, seconds)
 
 
-def _ask(path: Path, command: str, table: str, argument: str | None, seconds: float | None) -> None:
+@click.command()
+@config
+@click.argument("table", required=False)
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and ask for nothing.")
+@wait
+def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
+    """Make the files of TABLE fewer, or of all tables: compact, checkpoint, vacuum."""
+    if not dry_run:
+        _ask(config, "maintain", table, None, seconds)
+        return
+    loaded = settings.load(config)
+    from spark_sink.control_tables.batches import Books
+    from spark_sink.metrics import Metrics
+    from spark_sink.operations.maintenance import Maintenance
+    from spark_sink.tables.delta.maintenance import DeltaMaintenance
+
+    warehouse = loaded.tables.warehouse
+    books = Books(warehouse, loaded.pipeline, "", loaded.input.topic)
+    maintenance = Maintenance(DeltaMaintenance(warehouse), books, loaded.maintenance.rules, Metrics(0))
+    if table is not None:
+        _check_name(loaded, table)
+    for name, step in maintenance.planned([table] if table is not None else maintenance.tables()):
+        click.echo(f"{name}\t{step.step}\t{step.why}")
+
+
+def _check_name(loaded: settings.Settings, table: str) -> None:
+    from spark_sink.operations import status
+
+    status.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
+
+
+def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
     loaded = settings.load(path)
     # Here, not above: help and mistakes in the file need no table library.
     from spark_sink.control_tables.requests import RequestBook, State
-    from spark_sink.operations import status
+    from spark_sink.operations.maintenance import ALL_TABLES
     from spark_sink.operations.sweep import parse_before
 
     book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
     book.check()
-    status.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    if table is not None:
+        _check_name(loaded, table)
     if argument is not None:
         parse_before(argument)
+    table = table or ALL_TABLES
     id = book.ask(command, table, argument)
     if seconds is None:
         click.echo(f"queued as {id}: the sink executes it between two batches, or at its next start")

@@ -65,7 +65,8 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     loaded = settings.load(config)
     from spark_sink.operations import status
 
-    found = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, batch, checkpoint)
+    keep_days = loaded.maintenance.keep_days
+    found = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch, checkpoint)
     click.echo(json.dumps(found, default=str, indent=2))
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
+from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
@@ -158,6 +159,24 @@ class Batches(_Section):
     )
 
 
+class MaintenanceSettings(_Section):
+    """The files of tables, which the sink keeps few between batches."""
+
+    enabled: bool = Field(default=True, description="Off: only the sink's own tables are maintained.")
+    every_seconds: float = Field(default=60, gt=0, description="Time between two turns.")
+    budget_seconds: float = Field(default=5, gt=0, description="After so long a turn begins no further step.")
+    small_files: int = Field(default=16, ge=2, description="So many small files of a table are made one.")
+    # Delta keeps its log for 30 days.
+    keep_days: int = Field(
+        default=7, ge=7, le=30, description="So far back cuts, sweeps and readers of old versions reach."
+    )
+    commands_days: int = Field(default=30, ge=1, description="So long commands that have ended are remembered.")
+
+    @property
+    def rules(self) -> MaintenanceRules:
+        return MaintenanceRules(**self.model_dump())
+
+
 class MetricsSettings(_Section):
     """The metrics for Prometheus."""
 
@@ -183,6 +202,7 @@ class Settings(_Section):
     tables: TablesSettings
     checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
     batches: Batches = Batches()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
 

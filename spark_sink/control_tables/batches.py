@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.control_tables.cut import ManifestRow
+from spark_sink.control_tables.maintenance_book import MaintenanceBook
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
@@ -70,7 +71,6 @@ class BatchBook(Book):
         }
         marker = None if batch is None else Marker(f"{self.pipeline}/{self._checkpoint}/{BATCHES}", batch)
         self.append([row], marker)
-        self.tidy()
 
     def _now(self) -> int:
         """Return a time later than that of every row that is there, whatever clocks say: rows have no other order."""
@@ -89,6 +89,20 @@ class BatchBook(Book):
                 reached[partition] = max(offset, reached.get(partition, 0))
         return reached
 
+    def fold_before(self, moment: float) -> int:
+        """Put one row, by topic, in the place of those that ended before a moment (seconds since 1970), and before the
+        newest batch; how many rows that removes. No cut lies behind it, and every later one is as before."""
+        rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
+        newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
+        if newest is None:
+            return 0
+        end = min(moment, newest["ended_at"].timestamp())
+        old = [row for row in rows if row["ended_at"].timestamp() < end]
+        folded = _folded(old)
+        if len(old) > len(folded):
+            self.replace_before("ended_at", end, folded)
+        return len(old) - len(folded)
+
     def tables(self) -> set[str]:
         """The tables that any batch of this pipeline has written."""
         names: set[str] = set()
@@ -103,6 +117,35 @@ class BatchBook(Book):
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
 
 
+def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Rows by topic in the place of these, which are in order. The last has all versions: those of a table count in the
+    order of times, whatever topic they are of."""
+    reached: dict[str, dict[int, int]] = {}
+    positions: dict[str, dict[str, str]] = {}
+    last: dict[str, Mapping[str, Any]] = {}
+    versions: dict[str, int] = {}
+    for row in rows:
+        topic = row["topic"]
+        # In the order of their last rows.
+        last.pop(topic, None)
+        last[topic] = row
+        offsets, places = reached.setdefault(topic, {}), positions.setdefault(topic, {})
+        offsets |= {partition: max(offset, offsets.get(partition, 0)) for partition, offset in row["to_offsets"]}
+        places |= {scope: max(position, places.get(scope, "")) for scope, position in row["positions"]}
+        versions |= dict(row["versions"])
+    return [
+        {
+            **row,
+            "batch": None,
+            "from_offsets": [],
+            "to_offsets": sorted(reached[topic].items()),
+            "positions": sorted(positions[topic].items()),
+            "versions": sorted(versions.items()) if row is rows[-1] else [],
+        }
+        for topic, row in last.items()
+    ]
+
+
 class Books:
     """The sink's own tables of one pipeline. `begin` and `end` frame a batch; what happens to a parked table between
     batches is told with `changed`."""
@@ -111,13 +154,14 @@ class Books:
         self.parked = ParkedBook(warehouse, pipeline)
         self.requests = RequestBook(warehouse, pipeline)
         self.batches = BatchBook(warehouse, pipeline, checkpoint, topic)
+        self.maintenance = MaintenanceBook(warehouse, pipeline)
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
         self._turn = 0
 
     def create(self) -> None:
         """Create those that are not there."""
-        for book in (self.parked, self.requests, self.batches):
+        for book in (self.parked, self.requests, self.batches, self.maintenance):
             book.create()
 
     def held(self) -> dict[str, Cause]:

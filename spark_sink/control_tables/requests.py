@@ -93,6 +93,13 @@ class RequestBook(Book):
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
         return sorted(latest.values(), key=lambda request: (queued[request.id], request.id))
 
+    def forget_before(self, moment: float) -> int:
+        """Forget what was said before a moment (seconds since 1970) of commands; how many rows. What is still asked for
+        stays."""
+        if any(not request.ended for request in self.requests()):
+            return 0
+        return self.remove_before("at", moment)
+
     def _say(self, row: Mapping[str, Any]) -> None:
         self.append([{**row, "at": time.time_ns() // 1000}])
 

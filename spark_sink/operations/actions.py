@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -15,6 +15,7 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics
+from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
@@ -37,7 +38,10 @@ class Actions:
         books: Books,
         metrics: Metrics,
         limit: int,
+        maintenance: Maintenance,
     ) -> None:
+        self._maintenance = maintenance
+        self._left: dict[str, Sequence[str]] = {}
         self._applier = applier
         self._tables = tables
         self._rules = applier.rules
@@ -48,7 +52,13 @@ class Actions:
         self._replayed: Counter[str] = Counter()
 
     def by_name(self) -> Mapping[str, Action]:
-        return {"park": self.park, "resume": self.resume, "discard": self.discard, "sweep": self.sweep}
+        return {
+            "park": self.park,
+            "resume": self.resume,
+            "discard": self.discard,
+            "sweep": self.sweep,
+            "maintain": self.maintain,
+        }
 
     def park(self, target: str, argument: str | None) -> RequestAnswer:
         """Let the events of a table wait from the next batch on."""
@@ -130,6 +140,17 @@ class Actions:
             reports = done.reports
         self._books.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
+
+    def maintain(self, target: str, argument: str | None) -> RequestAnswer:
+        """Make the files of a table fewer, or of all of them; of many tables in several rounds."""
+        if target != ALL_TABLES and target not in OWN_TABLES:
+            self._known(target)
+        names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
+        done, left = self._maintenance.by_hand(names)
+        self._left[target] = left
+        if left:
+            return RequestAnswer(f"{len(left)} tables are left", ended=False)
+        return RequestAnswer(", ".join(f"{one.step} {one.table}" for one in done) or "nothing to do")
 
     def _changed(self) -> None:
         self._books.changed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from deltalake import DeltaTable
@@ -22,9 +22,13 @@ from spark_sink.tables.delta.open_table import location
 
 
 def cut(
-    warehouse: str, pipeline: str, topic: str, batch: int | None = None, checkpoint: str | None = None
+    warehouse: str, pipeline: str, topic: str, keep_days: int, batch: int | None = None, checkpoint: str | None = None
 ) -> dict[str, Any]:
-    """The cut behind a batch; see spark_sink.control_tables.cut."""
+    """The cut behind a batch; see spark_sink.control_tables.cut.
+
+    Args:
+        keep_days: so long a version can be read after another one has come, which was no earlier than the cut.
+    """
     found = fold(BatchBook(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
     parked: dict[str, Any] = {}
@@ -48,6 +52,7 @@ def cut(
         "checkpoint": found.checkpoint,
         "batch": found.batch,
         "ended_at": found.ended_at,
+        "readable_until": found.ended_at + timedelta(days=keep_days),
         "topic": topic,
         "offsets": _by_partition(found.offsets),
         "tables": dict(sorted(versions.items())),

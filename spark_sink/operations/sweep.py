@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from deltalake.exceptions import DeltaError
+
 from cdc_core.envelope import position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
@@ -103,6 +105,12 @@ def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], M
     then = as_of(moment)
     if then is None:
         return Swept({}, {})
-    written, reached = then.written(), then.max_positions()
+    try:
+        written, reached = then.written(), then.max_positions()
+    except (DeltaError, OSError) as error:
+        why = str(error).strip().partition("\n")[0]
+        raise FatalError(
+            f"files of the table as of {moment.isoformat()} are gone (maintenance.keep_days): {why}"
+        ) from None
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

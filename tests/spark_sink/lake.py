@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.driver import Applier, TaskRunner
 from spark_sink.apply.spark_runner import SparkRunner
+from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Request, Requests
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
+from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import TableDdl
@@ -94,8 +98,13 @@ class Lake:
 
     def requests(self, limit: int = 1_000_000) -> Requests:
         """What executes commands, replaying about so many events at a time."""
-        actions = Actions(self.applier, self.tables, self.books, Metrics(0), limit)
+        actions = Actions(self.applier, self.tables, self.books, Metrics(0), limit, self.maintenance())
         return Requests(self.books.requests, actions.by_name())
+
+    def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
+        """What keeps the files few."""
+        files = DeltaMaintenance(str(self.warehouse))
+        return Maintenance(files, self.books, rules or MaintenanceRules(), self.metrics, clock)
 
     def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:
         """Give a command, have it executed, and see how it stands."""

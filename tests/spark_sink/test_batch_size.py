@@ -95,7 +95,8 @@ def _run(
     schemas = SchemaReader(topic.options, "none")
     planned = partial(offset_entry, spark_lake.spark, settings.checkpoint)
     spark_lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
-    job = Job(spark_lake.spark, settings, timed, spark_lake.requests(), "earliest", available_now=last is None)  # type: ignore[arg-type]
+    requests, maintenance = spark_lake.requests(), spark_lake.maintenance()
+    job = Job(spark_lake.spark, settings, timed, requests, maintenance, "earliest", available_now=last is None)  # type: ignore[arg-type]
     if last is not None:
         timed.job, timed.last = job, last
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -38,7 +39,7 @@ class Prompt:
             "checkpoint": "c",
         }
         self._config.write_text(yaml.safe_dump(settings))
-        self.books = Books(warehouse, "p", "one", "t")
+        self.books = Books(warehouse, "p", "one", "cdc.canonical")
         self.tables = DeltaTables(warehouse)
 
     def __call__(self, *arguments: str) -> tuple[int, str]:
@@ -138,3 +139,22 @@ def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
     assert 2 == ended.returncode
     assert "unknown setting 'pipelin' (did you mean pipeline?)" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_maintenance_is_asked_for_or_shown(after_a_run: Prompt) -> None:
+    """Without a table it is for all; a dry run asks for nothing, and changes nothing."""
+    code, shown = after_a_run("maintain", "--dry-run")
+    assert (0, "_cdc.batches\texpire\ta day has passed") == (code, shown.splitlines()[0])
+    assert {"not done yet"} == {line.split("\t")[2] for line in shown.splitlines() if "\tvacuum\t" in line}
+    assert 2 == after_a_run("maintain", "shop_sales.orderz", "--dry-run")[0]
+    assert [] == after_a_run.books.requests.requests()
+    assert 0 == after_a_run("maintain")[0]
+    assert 0 == after_a_run("maintain", "_cdc.batches")[0]
+    assert ["*", "_cdc.batches"] == [one.target for one in after_a_run.books.requests.requests()]
+
+
+def test_a_cut_says_how_long_it_can_be_read(after_a_run: Prompt) -> None:
+    """So long files are kept after they were removed."""
+    cut = json.loads(after_a_run("cut")[1])
+    ended, until = (datetime.fromisoformat(cut[name]) for name in ("ended_at", "readable_until"))
+    assert timedelta(days=7) == until - ended

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -19,15 +20,14 @@ from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
 from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import (
+    REMEMBERED,
     commit,
     literal,
     location,
 )
 from spark_sink.tables.protocols import Marker
-
-# So many commits make so many files, which every later commit has to list.
-TIDY_EVERY = 100
 
 # Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.
 CHECKPOINT_EVERY = "20"
@@ -37,6 +37,7 @@ class Book:
     """One of our own tables; every row names the pipeline that it belongs to."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
+        self.name = name
         self.path = location(warehouse, name)
         self._schema = schema
         self.pipeline = pipeline
@@ -45,7 +46,11 @@ class Book:
         """Create the table, unless it is there."""
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
-        properties = {"delta.dataSkippingStatsColumns": useful, "delta.checkpointInterval": CHECKPOINT_EVERY}
+        properties = {
+            "delta.dataSkippingStatsColumns": useful,
+            "delta.checkpointInterval": CHECKPOINT_EVERY,
+            **REMEMBERED,
+        }
         DeltaTable.create(self.path, self._schema, mode="ignore", configuration=properties)
 
     def exists(self) -> bool:
@@ -64,12 +69,30 @@ class Book:
         properties = commit(marker) if marker is not None else None
         write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
 
-    def tidy(self) -> None:
-        """Make one file of many small ones now and then; markers stay, and so do old versions for a week."""
-        table = DeltaTable(self.path)
-        if table.version() % TIDY_EVERY == 0:
-            table.optimize.compact()
-            table.vacuum(dry_run=False)
+    def remove_before(self, column: str, moment: float) -> int:
+        """Remove rows of this pipeline whose time is before a moment (seconds since 1970); how many.
+
+        Raises:
+            MaintenanceError: another writer came first, or the storage is away.
+        """
+        with maintaining(self.name):
+            done = DeltaTable(self.path).delete(f"{self._mine} AND {_before(column, moment)}")
+        return int(done["num_deleted_rows"])
+
+    def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Put rows, whose time is before a moment too, in the place of all of this pipeline that are; in one commit.
+
+        Raises:
+            MaintenanceError: as above.
+        """
+        stated = pa.Table.from_pylist([{"pipeline": self.pipeline, **row} for row in rows], self._schema)
+        where = f"{self._mine} AND {_before(column, moment)}"
+        with maintaining(self.name):
+            write_deltalake(DeltaTable(self.path), stated, mode="overwrite", predicate=where)
+
+    @property
+    def _mine(self) -> str:
+        return f"pipeline = {literal(self.pipeline)}"
 
     def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
         """Rows of this pipeline whose columns equal what is asked for, now or at a version; none when the table is not
@@ -94,6 +117,12 @@ class Book:
             for batch in near.to_batches(columns=[*dict.fromkeys([*columns, *wanted])])
         ]
         return pa.Table.from_batches(found).cast(schema) if found else schema.empty_table()
+
+
+def _before(column: str, moment: float) -> str:
+    """The condition in deltalake's SQL that a time is before a moment (seconds since 1970)."""
+    text = literal(datetime.fromtimestamp(moment, UTC).isoformat())
+    return f"{column} < arrow_cast({text}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -170,14 +199,14 @@ class ParkedBook(Book):
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
         """Give up what waits under a name of these source tables."""
-        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
+        mine = f"{self._mine} AND target = {literal(target)}"
         for source in sources:
             named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
             DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
         """The turns of a table up to one."""
-        mine = f"pipeline = {literal(self.pipeline)} AND target = {literal(target)}"
+        mine = f"{self._mine} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 
 

@@ -16,6 +16,7 @@ from spark_sink.spark_session import hadoop_folder
 from spark_sink.tables.delta.open_table import (
     KEY_PROPERTY,
     MODE_PROPERTY,
+    REMEMBERED,
     SOURCE_PROPERTY,
     TABLE_PROPERTY,
     location,
@@ -93,7 +94,7 @@ class DeltaDdl:
 
 
 # Deletion vectors could not be read back where rows are looked up.
-_FIXED = {"delta.enableDeletionVectors": "false"}
+_FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
 def table_properties(shape: TableShape) -> dict[str, str]:

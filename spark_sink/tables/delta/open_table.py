@@ -30,6 +30,11 @@ SOURCE_PROPERTY = "cdc.source."
 # The position of the last truncate, by scope.
 FLOORS_PROPERTY = "cdc.floors"
 
+# For so long the log of a table knows a file that was removed: longer than maintenance keeps the file, as it removes
+# only what the log knows.
+REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
+REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
+
 
 def location(warehouse: str, name: str) -> str:
     """Return the folder of a table: the dots of its name are folders."""

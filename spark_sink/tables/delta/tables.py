@@ -70,7 +70,7 @@ class DeltaTables:
         return found if isinstance(found, DeltaMirror) else None
 
     def _opened(self, name: str, opened: DeltaTable) -> DeltaMirror | DeltaLog | DeltaHistory:
-        has = _features(opened)
+        has = features_of(opened)
         shape = shape_of(opened)
         choice = choose(name, shape.mode, has, lambda: _size(opened), self.engines)
         if shape.mode == Mode.CHANGELOG:
@@ -105,7 +105,8 @@ class DeltaTables:
             write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
 
 
-def _features(table: DeltaTable) -> frozenset[str]:
+def features_of(table: DeltaTable) -> frozenset[str]:
+    """The features that writers of a table must know."""
     protocol = table.protocol()
     has = features(protocol.min_writer_version, frozenset(protocol.writer_features or ()))
     # deltalake 1.6 gives it to every table with named features when it sets a property, such as the floors.

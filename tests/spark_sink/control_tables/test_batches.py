@@ -21,7 +21,6 @@ from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.operations import status
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.table_report import Parked, TableReport
-from spark_sink.tables.delta import control_tables
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report
@@ -95,22 +94,6 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
     assert (["a"], []) == (list(books.parked.held(1)), list(books.parked.held(2)))
     told = status.status(str(tmp_path), "p", TablePattern.parse("{table}"))
     assert ["a", "b"] == [table["table"] for table in told["tables"]]
-
-
-def test_the_manifest_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit for every batch does not mean a file for every batch, nor a log that is read from its beginning; no row
-    and no marker goes with the files."""
-    monkeypatch.setattr(control_tables, "TIDY_EVERY", 5)
-    books = Books(str(tmp_path), "p", "one", "t")
-    books.create()
-    for batch in [*range(20), 19]:
-        books.batches.write(batch, [_report("a", batch, OffsetSpan({0: batch}, {0: batch + 1}, {"s": "01"}))])
-    table = DeltaTable(str(tmp_path / "_cdc" / "batches"))
-    assert len(table.file_uris()) < 8
-    assert [f"{19:020}.checkpoint.parquet"] == [path.name for path in tmp_path.glob("_cdc/batches/*/*.checkpoint.*")]
-    rows = sorted(table.to_pyarrow_table().to_pylist(), key=lambda row: row["batch"])
-    assert [(batch, [("a", batch)]) for batch in range(20)] == [(row["batch"], row["versions"]) for row in rows]
-    assert {0: 20} == books.batches.reached()
 
 
 def test_an_extent_is_that_of_its_parts() -> None:

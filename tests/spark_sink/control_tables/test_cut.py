@@ -91,12 +91,12 @@ def test_what_waited_is_gone(tmp_path: Path) -> None:
     books.create()
     books.begin(0)
     books.end(0, [])
-    assert {} == status.cut(str(tmp_path), "p", "t")["parked"]
+    assert {} == status.cut(str(tmp_path), "p", "t", 7)["parked"]
     books.parked.park("a")
     books.begin(1)
     books.end(1, [])
-    assert "COMMAND" == status.cut(str(tmp_path), "p", "t")["parked"]["a"]["reason"]
+    assert "COMMAND" == status.cut(str(tmp_path), "p", "t", 7)["parked"]["a"]["reason"]
     shutil.rmtree(tmp_path / "_cdc" / "parked")
     with pytest.raises(FatalError, match=r"version 1 of _cdc\.parked cannot be read any more"):
-        status.cut(str(tmp_path), "p", "t")
-    assert 0 == status.cut(str(tmp_path), "p", "t", batch=0)["batch"]
+        status.cut(str(tmp_path), "p", "t", 7)
+    assert 0 == status.cut(str(tmp_path), "p", "t", 7, batch=0)["batch"]

@@ -1,0 +1,54 @@
+"""The record of what was done for the files of which table, and when: a sink that starts does not do it again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.delta.control_tables import Book
+
+NAME = f"{RESERVED}.maintenance"
+
+ARROW = pa.schema(
+    [
+        pa.field("pipeline", pa.string()),
+        pa.field("table", pa.string()),
+        pa.field("step", pa.string()),
+        pa.field("at", pa.timestamp("us", "UTC")),
+        pa.field("removed", pa.int64()),
+        pa.field("added", pa.int64()),
+    ]
+)
+
+
+class StepDone(NamedTuple):
+    """A step that was done; the numbers are those of files, or of rows where rows were removed."""
+
+    table: str
+    step: str
+    removed: int = 0
+    added: int = 0
+
+
+class MaintenanceBook(Book):
+    """`_cdc.maintenance`."""
+
+    def __init__(self, warehouse: str, pipeline: str) -> None:
+        super().__init__(warehouse, NAME, pipeline, ARROW)
+
+    def write(self, done: Sequence[StepDone]) -> None:
+        now = time.time_ns() // 1000
+        self.append([{**one._asdict(), "at": now} for one in done])
+
+    def last(self, step: str) -> Mapping[str, float]:
+        """When a step was done last, by table: seconds since 1970."""
+        rows = self.read(["table", "at"], step=step).group_by("table").aggregate([("at", "max")])
+        return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
+
+    def forget_before(self, moment: float) -> int:
+        """Forget what was done before a moment (seconds since 1970); how many steps."""
+        return self.remove_before("at", moment)

@@ -1,0 +1,249 @@
+"""The files of tables are kept few, between batches: a turn after the other, each inside a budget of time.
+
+A table is looked at when it has had as many commits as files would be made one, and once after a start.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import NamedTuple, assert_never
+
+import structlog
+
+from spark_sink.config.maintenance_rules import MaintenanceRules
+from spark_sink.control_tables import maintenance_book, requests
+from spark_sink.control_tables.batches import BATCHES, Books
+from spark_sink.control_tables.maintenance_book import StepDone
+from spark_sink.errors import FatalError
+from spark_sink.events import parking, quarantine
+from spark_sink.metrics import Metrics
+from spark_sink.table_report import TableReport
+from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMaintenance
+
+log = structlog.get_logger()
+
+# Files are put together up to the first of these sizes, and later up to the next, so that a large file is not written
+# again for every few small ones. Small is what is less than an eighth of it.
+TARGETS = (16 << 20, 128 << 20)
+_SMALL = 8
+
+# So many commits everyone reads at most who opens a table, besides its last checkpoint.
+UNSAVED = 50
+
+_DAY = 86_400.0
+
+# So much longer the log knows a removed file than it is kept: a sink that is down for less leaves none behind.
+_MARGIN_DAYS = 14
+
+OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_book.NAME)
+
+
+ALL_TABLES = "*"
+"""The name under which an operator asks for all of them."""
+
+
+class Step(StrEnum):
+    """The steps that a table may need, in this order."""
+
+    EXPIRE = "expire"
+    """Rows of the sink's own tables that nobody asks for any more go."""
+    COMPACT = "compact"
+    CHECKPOINT = "checkpoint"
+    REMEMBER = "remember"
+    """The log of the table is told for how long it knows removed files."""
+    VACUUM = "vacuum"
+
+
+class DueStep(NamedTuple):
+    """A step that is due, and why; `target_bytes` of a compaction."""
+
+    step: Step
+    why: str
+    target_bytes: int = 0
+
+
+class HandDone(NamedTuple):
+    """The steps that were done by hand, and the tables that are left."""
+
+    done: Sequence[StepDone]
+    left: Sequence[str]
+
+
+def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
+    """The rules for what an operator asks for: two small files are too many."""
+    return replace(rules, small_files=2)
+
+
+def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
+    """The steps that the files of a table call for; none where it has features that maintenance does not know.
+
+    Args:
+        vacuumed: when that was done last, in seconds as `now`; None: it is not known.
+    """
+    if files.foreign:
+        return []
+    found: list[DueStep] = []
+    for target in TARGETS:
+        small = [size for size in files.sizes if size < target // _SMALL]
+        if len(small) >= rules.small_files:
+            why = f"{len(small)} of {len(files.sizes)} files are smaller than {target // _SMALL >> 20} MiB"
+            found.append(DueStep(Step.COMPACT, why, target))
+            break
+    if files.unsaved >= UNSAVED:
+        found.append(DueStep(Step.CHECKPOINT, f"{files.unsaved} commits since the last checkpoint of the log"))
+    if files.remembered_days < rules.keep_days + _MARGIN_DAYS:
+        why = f"the log knows removed files for {files.remembered_days:g} days"
+        found.append(DueStep(Step.REMEMBER, why))
+    if vacuumed is None or now - vacuumed >= _DAY:
+        found.append(DueStep(Step.VACUUM, "not done yet" if vacuumed is None else "a day has passed"))
+    return found
+
+
+class Maintenance:
+    """The maintenance of a pipeline's tables. Its caller holds the lock under which tables are written.
+
+    Args:
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        tables: TableMaintenance,
+        books: Books,
+        rules: MaintenanceRules,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._tables = tables
+        self._books = books
+        self._rules = rules
+        self._metrics = metrics
+        self._clock = clock
+        self._commits: Counter[str] = Counter()
+        # A dictionary, for its order: who has waited longest is next.
+        self._waiting: dict[str, None] | None = None
+        self._done: dict[Step, dict[str, float]] = {}
+        self._left_to_others: set[str] = set()
+        self._turn_at = time.monotonic() + rules.every_seconds
+        self._expiries: Mapping[str, Callable[[float], int]] = {
+            BATCHES: lambda now: books.batches.fold_before(now - rules.keep_days * _DAY),
+            requests.NAME: lambda now: books.requests.forget_before(now - rules.commands_days * _DAY),
+            maintenance_book.NAME: lambda now: books.maintenance.forget_before(now - rules.commands_days * _DAY),
+        }
+
+    def applied(self, reports: Iterable[TableReport]) -> None:
+        """A batch has ended."""
+        self._commits[BATCHES] += 1
+        for report in reports:
+            self._commits[report.table] += report.counters.commits
+            self._commits[quarantine.NAME] += bool(report.counters.rejected)
+            self._commits[parking.NAME] += bool(report.parked)
+
+    def is_due(self) -> bool:
+        """Tell whether a turn would have something to look at."""
+        return time.monotonic() >= self._turn_at and bool(self._queue())
+
+    def turn(self) -> None:
+        """Maintain tables until none waits, or the budget is used up; a step that was begun is ended."""
+        self._take(self._queue(), self._rules)
+        self._turn_at = time.monotonic() + self._rules.every_seconds
+
+    def by_hand(self, names: Iterable[str]) -> HandDone:
+        """Do for these tables whatever makes their files fewer, as far as the budget of a turn goes."""
+        queue = dict.fromkeys(names)
+        done = self._take(queue, by_hand(self._rules))
+        return HandDone(done, list(queue))
+
+    def planned(self, names: Iterable[str]) -> Iterator[tuple[str, DueStep]]:
+        """Return what `by_hand` would do for these tables, if there were no budget.
+
+        Raises:
+            FatalError: the files of a table cannot be seen.
+        """
+        try:
+            yield from ((name, step) for name in names for step in self._due(name, by_hand(self._rules)))
+        except MaintenanceError as error:
+            raise FatalError(str(error)) from None
+
+    def tables(self) -> list[str]:
+        """All tables that are maintained."""
+        written = sorted(self._books.batches.tables()) if self._rules.enabled else []
+        return [*OWN_TABLES, *written]
+
+    def _queue(self) -> dict[str, None]:
+        if self._waiting is None:
+            self._waiting = dict.fromkeys(self.tables())
+        for name, commits in list(self._commits.items()):
+            if commits >= self._rules.small_files:
+                del self._commits[name]
+                if self._rules.enabled or name in OWN_TABLES:
+                    self._waiting[name] = None
+        return self._waiting
+
+    def _take(self, queue: dict[str, None], rules: MaintenanceRules) -> list[StepDone]:
+        done: list[StepDone] = []
+        ends = time.monotonic() + rules.budget_seconds
+        begun = False
+        while queue and (not begun or time.monotonic() < ends):
+            begun = True
+            name = next(iter(queue))
+            del queue[name]
+            try:
+                # Where a step fails, those before it were done.
+                done.extend(self._do(name, step) for step in self._due(name, rules))
+            except MaintenanceError as error:
+                # The table is as it was, and is looked at again after further commits.
+                self._metrics.maintenance_failed()
+                log.warning("table not maintained", table=name, reason=str(error))
+        if done:
+            self._books.maintenance.write(done)
+        return done
+
+    def _due(self, name: str, rules: MaintenanceRules) -> Sequence[DueStep]:
+        now = self._clock()
+        files = self._tables.files(name)
+        if files is None:
+            return ()
+        if files.foreign and name not in self._left_to_others:
+            self._left_to_others.add(name)
+            log.info("table left to others", table=name, features=list(files.foreign))
+        expired = self._last_done(Step.EXPIRE).get(name)
+        steps = due(files, rules, self._last_done(Step.VACUUM).get(name), now)
+        if name in self._expiries and (expired is None or now - expired >= _DAY):
+            return [DueStep(Step.EXPIRE, "a day has passed"), *steps]
+        return steps
+
+    def _last_done(self, step: Step) -> dict[str, float]:
+        if step not in self._done:
+            self._done[step] = dict(self._books.maintenance.last(step.value))
+        return self._done[step]
+
+    def _do(self, name: str, due: DueStep) -> StepDone:
+        started = time.perf_counter()
+        removed, added = self._carry_out(name, due)
+        seconds = time.perf_counter() - started
+        self._last_done(due.step)[name] = self._clock()
+        self._metrics.maintained(due.step.value, seconds)
+        fields = {"table": name, "step": due.step.value, "removed": removed, "added": added}
+        log.info("table maintained", **fields, why=due.why, ms=round(seconds * 1000))
+        return StepDone(name, due.step.value, removed, added)
+
+    def _carry_out(self, name: str, due: DueStep) -> tuple[int, int]:
+        match due.step:
+            case Step.EXPIRE:
+                return self._expiries[name](self._clock()), 0
+            case Step.COMPACT:
+                return self._tables.compact(name, due.target_bytes)
+            case Step.CHECKPOINT:
+                self._tables.checkpoint(name)
+            case Step.REMEMBER:
+                self._tables.remember(name, self._rules.keep_days + _MARGIN_DAYS)
+            case Step.VACUUM:
+                return self._tables.vacuum(name, self._rules.keep_days), 0
+            case _:
+                assert_never(due.step)
+        return 0, 0

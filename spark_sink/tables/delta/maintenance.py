@@ -1,0 +1,103 @@
+"""The files of Delta tables, through deltalake."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.fs as fs
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from spark_sink.schema.engine_choice import FUSED_FEATURES
+from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY, location
+from spark_sink.tables.delta.tables import features_of
+from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
+
+# https://github.com/delta-io/delta/blob/master/PROTOCOL.md#last-checkpoint-file
+_LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
+
+# Where a table does not say so; https://docs.delta.io/latest/table-properties.html
+_REMEMBERED_DAYS = 7.0
+
+_UNITS = {"week": 7.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440, "second": 1 / 86_400}
+
+_INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
+
+
+class DeltaMaintenance:
+    """The Delta tables of a warehouse.
+
+    Vacuum asks for no versions by name: one that was the newest at any time of the kept days has no file that was
+    removed before them. It removes what the log names, never what it does not know: in the folder of a table there may
+    be another table.
+    """
+
+    def __init__(self, warehouse: str) -> None:
+        self._warehouse = warehouse
+
+    def files(self, name: str) -> TableFiles | None:
+        with maintaining(name):
+            try:
+                table = self._open(name)
+            except TableNotFoundError:
+                return None
+            sizes = pa.table(table.get_add_actions()).column("size_bytes").to_pylist()
+            version = table.version()
+            foreign = tuple(sorted(features_of(table) - FUSED_FEATURES))
+            remembered = _days(table.metadata().configuration.get(REMEMBERED_PROPERTY))
+            return TableFiles(version, sizes, version - _checkpointed(table), remembered, foreign)
+
+    def compact(self, name: str, target_bytes: int) -> Compacted:
+        with maintaining(name):
+            done = self._open(name).optimize.compact(target_size=target_bytes)
+        return Compacted(done["numFilesRemoved"], done["numFilesAdded"])
+
+    def checkpoint(self, name: str) -> None:
+        with maintaining(name):
+            table = self._open(name)
+            table.create_checkpoint()
+            table.cleanup_metadata()  # of commits that the checkpoint has, and the log need not keep
+
+    def remember(self, name: str, days: int) -> None:
+        with maintaining(name):
+            self._open(name).alter.set_table_properties({REMEMBERED_PROPERTY: f"interval {days} days"})
+
+    def vacuum(self, name: str, days: int) -> int:
+        with maintaining(name):
+            # Not enforced: the property is longer on purpose, so that a vacuum finds what may go.
+            hours = int(timedelta(days=days) / timedelta(hours=1))
+            return len(self._open(name).vacuum(hours, dry_run=False, enforce_retention_duration=False))
+
+    def _open(self, name: str) -> DeltaTable:
+        return DeltaTable(location(self._warehouse, name))
+
+
+@contextmanager
+def maintaining(name: str) -> Iterator[None]:
+    """Raise MaintenanceError for what deltalake and its storage raise."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        raise MaintenanceError(f"{name}: {str(error).strip().partition(chr(10))[0]}") from error
+
+
+def _checkpointed(table: DeltaTable) -> int:
+    """The version of the last checkpoint; -1 without one: version 0 is a commit as well."""
+    storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
+    try:
+        with storage.open_input_file(_LAST_CHECKPOINT) as file:
+            return int(json.loads(file.read())["version"])
+    except FileNotFoundError:
+        return -1
+
+
+def _days(interval: str | None) -> float:
+    """The days of `interval 2 weeks`; the default for what is not said so."""
+    found = _INTERVAL.fullmatch((interval or "").lower())
+    return int(found[1]) * _UNITS[found[2]] if found else _REMEMBERED_DAYS

@@ -1,0 +1,185 @@
+"""Which step is due when, and turns over the tables of a sink."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from deltalake import DeltaTable
+
+from spark_sink.config.maintenance_rules import MaintenanceRules
+from spark_sink.control_tables.cut import fold
+from spark_sink.control_tables.maintenance_book import StepDone
+from spark_sink.operations.maintenance import OWN_TABLES, TARGETS, UNSAVED, DueStep, Step, due
+from spark_sink.tables.maintenance import TableFiles
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+
+DAY = 86_400.0
+MEBIBYTE = 1 << 20
+RULES = MaintenanceRules(small_files=4, every_seconds=0)
+TABLE = "shop_sales.orders"
+
+
+def _steps(sizes: list[int], *, unsaved: int = 0, remembered: float = 30, vacuumed: float | None = 0.0) -> list[Step]:
+    return [one.step for one in due(TableFiles(9, sizes, unsaved, remembered), RULES, vacuumed, now=0.0)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target"),
+    [
+        ([1] * 3, None),
+        ([1] * 4, TARGETS[0]),
+        ([2 * MEBIBYTE] * 3 + [1] * 3, TARGETS[1]),
+        ([15 * MEBIBYTE] * 4, TARGETS[1]),
+        ([16 * MEBIBYTE] * 40 + [1] * 3, None),
+    ],
+    ids=["few", "small", "small and middle", "middle", "large"],
+)
+def test_what_is_compacted(sizes: list[int], target: int | None) -> None:
+    """Small files by their number, first those that are small for the first size, then for the next: a file is written
+    again only when there is as much to add."""
+    found = due(TableFiles(9, sizes, 0, 30), RULES, 0.0, now=0.0)
+    assert [target] * (target is not None) == [one.target_bytes for one in found]
+
+
+def test_what_is_due() -> None:
+    """A checkpoint after so many commits, a longer memory of removed files, vacuum once a day; nothing for a table with
+    features that are not known."""
+    assert [] == _steps([1] * 3, unsaved=UNSAVED - 1, vacuumed=1 - DAY)
+    assert [Step.CHECKPOINT, Step.VACUUM] == _steps([], unsaved=UNSAVED, vacuumed=-DAY)
+    assert [Step.REMEMBER, Step.VACUUM] == _steps([], remembered=20, vacuumed=None)
+    assert [] == due(TableFiles(9, [1] * 99, 99, 1, ["deletionVectors"]), RULES, None, now=0.0)
+
+
+def _work(lake: Lake, batches: range) -> None:
+    schema = lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    for batch in batches:
+        events = [change("c", {"id": batch}, {"n": batch}, pos=batch + 1, schema=schema)]
+        lake.apply(batch, events)
+
+
+def test_files_stay_few(lake: Lake) -> None:
+    """However many batches come: files of the table and of the sink's own are few, a checkpoint is near, nothing of the
+    tables is lost, and every batch can still be cut."""
+    maintenance, schema = lake.maintenance(RULES), lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    for batch in range(60):
+        reports = lake.apply(batch, [change("c", {"id": batch}, {"n": batch}, pos=batch + 1, schema=schema)])
+        maintenance.applied(reports)
+        if maintenance.is_due():
+            maintenance.turn()
+    for name in (TABLE, "_cdc.batches"):
+        files = DeltaTable(lake.path(name))
+        assert len(files.file_uris()) < 2 * RULES.small_files, name
+        assert list(lake.warehouse.joinpath(*name.split("."), "_delta_log").glob("*.checkpoint.parquet")), name
+    assert sorted(({"id": n, "n": n} for n in range(60)), key=lambda row: str(row["id"])) == lake.rows()
+    for batch in (0, 30, 59):
+        version = fold(lake.books.batches.rows(), "canonical", batch).versions[TABLE]
+        assert batch + 1 == DeltaTable(lake.path(), version=version).to_pyarrow_table().num_rows
+    assert 60 > DeltaTable(lake.path()).transaction_version(f"test/checkpoint-1/{TABLE}") // 4096 >= 0
+
+
+def test_a_turn_keeps_to_its_budget(lake: Lake) -> None:
+    """A turn begins no step after its time, the next goes on where it ended, and each table has its turn; what was done
+    is known after a start."""
+    _work(lake, range(5))
+    maintenance = lake.maintenance(MaintenanceRules(small_files=4, every_seconds=0, budget_seconds=1e-9))
+    maintenance.turn()
+    assert maintenance.is_due()
+    turns = 0
+    while maintenance.is_due():
+        maintenance.turn()
+        turns += 1
+    assert turns >= len(OWN_TABLES)
+    done = DeltaTable(lake.path("_cdc.maintenance")).to_pyarrow_table().to_pylist()
+    assert {"compact", "vacuum"} <= {row["step"] for row in done if row["table"] == TABLE}
+    again = lake.maintenance(RULES)
+    assert [] == [step for name, step in again.planned([TABLE]) if step.step is not Step.COMPACT]
+
+
+def test_only_its_own(lake: Lake) -> None:
+    """Switched off, the sink leaves tables of sources to somebody else."""
+    _work(lake, range(5))
+    maintenance = lake.maintenance(MaintenanceRules(enabled=False, every_seconds=0))
+    maintenance.turn()
+    assert list(OWN_TABLES) == maintenance.tables()
+    assert 5 == len(DeltaTable(lake.path()).file_uris())
+
+
+def test_by_hand(lake: Lake) -> None:
+    """The command shows what would be done, does it for one table or all of them, and has nothing to do then."""
+    _work(lake, range(3))
+    planned = dict(lake.maintenance().planned([TABLE]))
+    assert {TABLE} == planned.keys()
+    assert "files compacted" not in (lake.command("maintain").result or "")
+    assert 1 == len(DeltaTable(lake.path()).file_uris())
+    assert "nothing to do" == lake.command("maintain").result
+    _work(lake, range(3, 6))
+    request = lake.command("maintain", "*")
+    assert request.error is None
+    assert f"compact {TABLE}" in (request.result or "")
+    failed = lake.command("maintain", "shop_sales.orderz")
+    assert "there is no table 'shop_sales.orderz'" == failed.error
+
+
+def test_a_table_that_fails_is_left(lake: Lake) -> None:
+    """The others have their turn, and it is counted."""
+    _work(lake, range(5))
+    for commit in lake.warehouse.joinpath("shop_sales", "orders", "_delta_log").glob("*.json"):
+        commit.write_text("{")
+    maintenance = lake.maintenance(MaintenanceRules(small_files=4, every_seconds=0))
+    maintenance.turn()
+    done = DeltaTable(lake.path("_cdc.maintenance")).to_pyarrow_table()["table"].to_pylist()
+    assert "_cdc.batches" in done
+    assert TABLE not in done
+    assert 1 == lake.metrics.registry.get_sample_value("cdc_sink_maintenance_failures_total")
+
+
+def test_what_expires(lake: Lake) -> None:
+    """What nobody asks for any more goes: batches behind the kept days are one row, after which cuts and offsets are as
+    before; commands that have ended, and steps that were done, go. What is asked for stays."""
+    _work(lake, range(6))
+    lake.command("park")
+    books = lake.books
+    before = fold(books.batches.rows(), "canonical"), books.batches.reached(), books.batches.tables()
+    assert 4 == books.batches.fold_before(time.time() + DAY)
+    assert before == (fold(books.batches.rows(), "canonical"), books.batches.reached(), books.batches.tables())
+    assert 0 == books.batches.fold_before(time.time() + DAY)
+    open_id = books.requests.ask("resume", TABLE)
+    assert 0 == books.requests.forget_before(time.time() + DAY)
+    lake.requests().run()
+    assert 4 == books.requests.forget_before(time.time() + DAY)
+    assert [] == books.requests.requests()
+    assert open_id
+    books.maintenance.write([StepDone(TABLE, "vacuum", 1)])
+    assert 0 == books.maintenance.forget_before(time.time() - DAY)
+    assert 1 == books.maintenance.forget_before(time.time() + DAY)
+
+
+def test_expiry_comes_once_a_day(lake: Lake) -> None:
+    """By the clock of the turns."""
+    _work(lake, range(3))
+    clock = [datetime.now(UTC).timestamp()]
+    maintenance = lake.maintenance(RULES, lambda: clock[0])
+    names = ["_cdc.batches"]
+    first = [one.step for one in maintenance.by_hand(names).done]
+    assert Step.EXPIRE in first
+    assert Step.EXPIRE not in [one.step for one in maintenance.by_hand(names).done]
+    clock[0] += 8 * DAY
+    assert DueStep(Step.EXPIRE, "a day has passed") in [step for _, step in maintenance.planned(names)]
+    expired = [one for one in maintenance.by_hand(names).done if one.step == Step.EXPIRE]
+    assert [1] == [one.removed for one in expired]
+
+
+def test_a_sweep_of_a_time_whose_files_are_gone(lake: Lake) -> None:
+    """It is refused, with the setting that says how long they are kept; no row goes."""
+    _work(lake, range(2))
+    then = datetime.now(UTC)
+    _work(lake, range(2, 4))
+    assert 1 == len(lake.maintenance(RULES).by_hand([TABLE]).done[:1])
+    DeltaTable(lake.path()).vacuum(0, dry_run=False, enforce_retention_duration=False)
+    refused = lake.command("sweep", TABLE, then.isoformat())
+    assert refused.error is not None
+    assert refused.error.startswith(f"files of the table as of {then.isoformat()} are gone (maintenance.keep_days)")
+    assert 4 == len(lake.rows())
