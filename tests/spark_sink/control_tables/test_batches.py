@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from spark_sink.control_tables import cut
 from spark_sink.control_tables.batches import BatchBook, Books
-from spark_sink.errors import ConfigError, Reason
+from spark_sink.errors import ConfigError, FatalError, Reason
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan, merge_spans
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
@@ -94,6 +95,28 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
     assert (["a"], []) == (list(books.parked.held(1)), list(books.parked.held(2)))
     told = status.status(str(tmp_path), "p", TablePattern.parse("{table}"))
     assert ["a", "b"] == [table["table"] for table in told["tables"]]
+
+
+def test_old_rows_become_one(tmp_path: Path) -> None:
+    """By topic; what they told together still stands: the last version of each table, over topics and checkpoints, and
+    the greatest offsets. Of what another pipeline wrote nothing goes."""
+    books = Books(str(tmp_path), "p", "one", "t")
+    books.create()
+    other = BatchBook(str(tmp_path), "p", "zero", "topic before")
+    other.write(7, [_report("a", 9, OffsetSpan({0: 8}, {0: 60}, {}))])
+    books.batches.write(0, [_report("a", 3, OffsetSpan({0: 5}, {0: 10}, {})), _report("b", 1, NOWHERE)])
+    other.write(8, [_report("b", 2, OffsetSpan({0: 60}, {0: 61}, {}))])
+    books.batches.write(1, [_report("a", 5, OffsetSpan({0: 3, 1: 2}, {0: 8, 1: 4}, {}))])
+    BatchBook(str(tmp_path), "foreign", "one", "t").write(0, [_report("z", 5, NOWHERE)])
+    books.batches.write(2, [_report("c", 1, OffsetSpan({1: 4}, {1: 9}, {}))])
+    before = cut.fold(books.batches.rows(), "t"), books.batches.reached(), books.batches.tables()
+    assert {"a": 5, "b": 2, "c": 1} == before[0].versions
+    assert 2 == books.batches.fold_before(time.time() + 60)
+    assert before == (cut.fold(books.batches.rows(), "t"), books.batches.reached(), books.batches.tables())
+    assert 3 == len(books.batches.rows())
+    assert {"z"} == BatchBook(str(tmp_path), "foreign", "", "").tables()
+    with pytest.raises(FatalError, match=r"there is no batch 1 of checkpoint one; there are 2 to 2 of one"):
+        cut.fold(books.batches.rows(), "t", 1)
 
 
 def test_an_extent_is_that_of_its_parts() -> None:
