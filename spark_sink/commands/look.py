@@ -1,4 +1,4 @@
-"""`spark-sink status`, `cut` and `quarantine ls`: what the sink's own tables tell."""
+"""`spark-sink status`, `cut`, `view` and `quarantine ls`: what the tables tell."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from spark_sink.commands.ask import config
 from spark_sink.config import settings
+from spark_sink.schema.business_view import ReaderEngine, create_view
 
 
 @click.command()
@@ -68,6 +69,38 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     keep_days = loaded.maintenance.keep_days
     found = status.cut(loaded.tables.warehouse, loaded.pipeline, loaded.input.topic, keep_days, batch, checkpoint)
     click.echo(json.dumps(found, default=str, indent=2))
+
+
+@click.command()
+@config
+@click.argument("table")
+@click.option(
+    "--for",
+    "engine",
+    type=click.Choice([engine.value for engine in ReaderEngine]),
+    default=ReaderEngine.SPARK.value,
+    show_default=True,
+)
+@click.option("--name", help="Of the view; the table's if not given, with _ for its dots.")
+@click.option("--from", "relation", help="Name that the table has in the engine, if it is not read by its folder.")
+def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
+    """Print the statement of a view of TABLE with the columns of its source, and the rows that are there."""
+    loaded = settings.load(config)
+    from spark_sink.errors import ConfigError, Refused
+    from spark_sink.operations import status
+    from spark_sink.tables.delta.open_table import location
+    from spark_sink.tables.delta.tables import DeltaTables
+
+    warehouse = loaded.tables.warehouse
+    status.check_name(warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    try:
+        shape = DeltaTables(warehouse).shape(table)
+    except Refused as error:
+        raise ConfigError(f"{table}: {error}") from None
+    if shape is None:
+        raise ConfigError(f"there is no table {table!r} yet; its events wait: `spark-sink status` says why")
+    named = name or table.replace(".", "_")
+    click.echo(create_view(ReaderEngine(engine), named, shape, location(warehouse, table), relation))
 
 
 @click.group()

@@ -1,45 +1,149 @@
-"""The view for readers: the snippet of docs/sink.md."""
+"""The view for readers: the statement of `spark-sink view`, run by engines."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
+import yaml
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
-from spark_sink.tables.delta.open_table import SOURCE_PROPERTY
-from tests.repository.pages import blocks, page, run, section
+from spark_sink.commands import main
+from spark_sink.errors import ConfigError
+from spark_sink.schema.business_view import ReaderEngine, create_view
+from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.table_naming import TableId
+from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.delta.ddl import table_properties
+from spark_sink.tables.meta_columns import OWN_COLUMNS
+from tests.spark_sink.local import LocalDdl
+
+NAME = "shop_sales.orders"
+VIEW = "business"
+
+
+def _shape(mode: Mode) -> TableShape:
+    columns = [
+        TableColumn("id", "bigint"),
+        TableColumn('n"1"', "tinyint"),
+        TableColumn("a`b", "int"),
+        TableColumn("n__v2", "bigint", 'n"1"'),
+        TableColumn("a__v2", "string", "a`b"),
+    ]
+    return TableShape(TableId("shop", "sales", None, "orders"), tuple(columns), ("id",), mode)
+
+
+def _write(folder: Path, mode: Mode) -> Path:
+    """A table of three rows of which one is not there any more."""
+    own, present, gone = {
+        Mode.MIRROR: (
+            "_cdc_deleted_at",
+            pa.scalar(None, pa.timestamp("us", "UTC")),
+            pa.scalar(0, pa.timestamp("us", "UTC")),
+        ),
+        Mode.HISTORY: ("_cdc_current", pa.scalar(True), pa.scalar(False)),
+    }[mode]
+    LocalDdl(str(folder)).create(NAME, _shape(mode))
+    table = DeltaTable(folder / "shop_sales" / "orders")
+    rows = {
+        "id": pa.array([1, 2, 3]),
+        'n"1"': pa.array([None, 2, 3], pa.int8()),
+        "a`b": pa.array([None, 2, None], pa.int32()),
+        "n__v2": pa.array([2**62, None, None], pa.int64()),
+        "a__v2": pa.array(["x", None, None]),
+        own: pa.array([present.as_py(), gone.as_py(), present.as_py()], present.type),
+    }
+    write_deltalake(table, pa.table(rows), mode="append", schema_mode="merge")
+    assert own in OWN_COLUMNS[mode]
+    assert table_properties(_shape(mode)).keys() <= table.metadata().configuration.keys()
+    return folder / "shop_sales" / "orders"
+
+
+def _check(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
+    """Readers see the columns of the source, each once, and the rows that are there."""
+    assert ["id", 'n"1"', "a`b"] == columns
+    assert [(1, 2**62, "x"), (3, 3, None)] == sorted(rows)
+
+
+_MODES = pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
+
+
+@_MODES
+def test_view_of_spark(spark: SparkSession, tmp_path: Path, mode: Mode) -> None:
+    """Spark runs the statement."""
+    path = _write(tmp_path, mode)
+    spark.sql(create_view(ReaderEngine.SPARK, VIEW, _shape(mode), str(path)).removesuffix(";"))
+    try:
+        seen = spark.table(VIEW)
+        _check(seen.columns, [tuple(row) for row in seen.collect()])
+    finally:
+        spark.sql(f"DROP VIEW {VIEW}")
+
+
+@_MODES
+def test_view_of_duckdb(tmp_path: Path, mode: Mode) -> None:
+    """DuckDB runs the statement."""
+    path = _write(tmp_path, mode)
+    with duckdb.connect() as connection:
+        # Its reader of Delta tables is an extension that is fetched; Arrow gives the same rows.
+        connection.register("stored", DeltaTable(path).to_pyarrow_table())
+        connection.execute(create_view(ReaderEngine.DUCKDB, VIEW, _shape(mode), str(path), "stored"))
+        found = connection.execute(f"SELECT * FROM {VIEW}")
+        _check([column[0] for column in found.description or ()], found.fetchall())
+
+
+def test_engines_name_tables_their_way() -> None:
+    """By the folder where they read it, or by the name that they have; quoted as each does."""
+    shape = _shape(Mode.MIRROR)
+
+    def lines(engine: ReaderEngine, table: str | None = None) -> Sequence[str]:
+        return create_view(engine, "c.v", shape, "/lake/it's/`t`", table).splitlines()
+
+    assert ["CREATE OR REPLACE VIEW `c`.`v` AS", "FROM delta.`/lake/it's/``t```"] == [
+        lines(ReaderEngine.SPARK)[0],
+        lines(ReaderEngine.SPARK)[-2],
+    ]
+    assert "FROM delta_scan('/lake/it''s/`t`')" == lines(ReaderEngine.DUCKDB)[-2]
+    assert 'FROM "delta"."shop"."orders"' == lines(ReaderEngine.TRINO, "delta.shop.orders")[-2]
+    with pytest.raises(ConfigError, match=r"^trino reads tables by their names: .* --from$"):
+        lines(ReaderEngine.TRINO)
+    with pytest.raises(
+        ConfigError, match=r"^a table of mode changelog has events, not rows: views are of mirror, history$"
+    ):
+        create_view(ReaderEngine.SPARK, "v", _shape(Mode.CHANGELOG), "/lake")
 
 
 @pytest.mark.parametrize(
-    ("own", "present", "gone"),
+    ("arguments", "code", "said"),
     [
-        ("_cdc_deleted_at", pa.scalar(None, pa.timestamp("us", "UTC")), pa.scalar(0, pa.timestamp("us", "UTC"))),
-        ("_cdc_current", pa.scalar(True), pa.scalar(False)),
+        ([NAME, "--for", "duckdb", "--name", "v"], 0, 'CREATE OR REPLACE VIEW "v" AS\n'),
+        ([NAME], 0, "CREATE OR REPLACE VIEW `shop_sales_orders` AS\n"),
+        ([NAME, "--for", "trino"], 2, "spark-sink: trino reads tables by their names"),
+        (["shop_sales.orderz"], 2, "spark-sink: there is no table 'shop_sales.orderz'"),
     ],
+    ids=["for duckdb", "for spark", "without its name", "no such table"],
 )
-def test_business_view(spark: SparkSession, tmp_path: Path, own: str, present: pa.Scalar, gone: pa.Scalar) -> None:
-    """Readers see the columns of the source, each once, and the rows that are there: of a mirror and of a history."""
-    (snippet,) = blocks(section(page("sink.md"), "Tables"), "python")
-    rows = pa.table(
-        {
-            "id": pa.array([1, 2, 3]),
-            "n": pa.array([None, 2, 3], pa.int8()),
-            "a": pa.array([None, 2, None], pa.int32()),
-            "n__v2": pa.array([2**62, None, None], pa.int64()),
-            "a__v2": pa.array(["x", None, None]),
-            "_cdc_pos": pa.array(["1", "2", "3"]),
-            own: pa.array([present.as_py(), gone.as_py(), present.as_py()], present.type),
-        }
-    )
-    sources = {f"{SOURCE_PROPERTY}{name}__v2": name for name in ("n", "a")}
-    write_deltalake(tmp_path / "table", rows)
-    DeltaTable(tmp_path / "table").alter.set_table_properties(sources, raise_if_not_exists=False)
-    view = f"business{own}"
-    run(snippet)["business_view"](spark, str(tmp_path / "table"), view)
-    seen = spark.table(view)
-    assert ["id", "n", "a"] == seen.columns
-    assert [(1, 2**62, "x"), (3, 3, None)] == sorted(map(tuple, seen.collect()))
-    spark.sql(f"DROP VIEW {view}")
+def test_command(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    said: str,
+) -> None:
+    """The command line prints it for a table of the warehouse."""
+    _write(tmp_path, Mode.MIRROR)
+    settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": {"warehouse": str(tmp_path)}}
+    file = tmp_path / "sink.yaml"
+    file.write_text(yaml.safe_dump(settings | {"checkpoint": "c"}))
+    monkeypatch.setattr(sys, "argv", ["spark-sink", "view", *arguments, "-c", str(file)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    found = capsys.readouterr()
+    assert (code, said) == (int(ended.value.code or 0), (found.out + found.err)[: len(said)])

@@ -1,0 +1,95 @@
+"""The view of a table that readers want: columns of the source only, each once, and the rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from spark_sink.errors import ConfigError
+from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.table_spec import Mode
+
+
+class ReaderEngine(StrEnum):
+    """A program that reads the tables."""
+
+    SPARK = "spark"
+    DUCKDB = "duckdb"
+    TRINO = "trino"
+
+
+class _Dialect(NamedTuple):
+    """The words of an engine; `relation` is of the folder of a Delta table, where the engine reads folders."""
+
+    quote: str
+    text: str
+    relation: Callable[[str], str] | None
+
+
+def _quoted(name: str, quote: str) -> str:
+    return f"{quote}{name.replace(quote, 2 * quote)}{quote}"
+
+
+def _literal(text: str) -> str:
+    quoted = text.replace("'", "''")
+    return f"'{quoted}'"
+
+
+_DIALECTS: Mapping[ReaderEngine, _Dialect] = {
+    ReaderEngine.SPARK: _Dialect("`", "STRING", lambda path: f"delta.{_quoted(path, '`')}"),
+    ReaderEngine.DUCKDB: _Dialect('"', "VARCHAR", lambda path: f"delta_scan({_literal(path)})"),
+    # Its tables are registered: `CALL system.register_table`.
+    ReaderEngine.TRINO: _Dialect('"', "VARCHAR", None),
+}
+
+# Rows of other modes are not such that one of them is there.
+_PRESENT: Mapping[Mode, str] = {Mode.MIRROR: "_cdc_deleted_at IS NULL", Mode.HISTORY: "_cdc_current"}
+
+_INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
+
+
+def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str, table: str | None = None) -> str:
+    """Return the statement that creates the view, or puts it in the place of the one before.
+
+    Args:
+        view, table: names of the engine, with dots between their parts; `table` where the engine knows it by a name.
+        path: of the table's folder.
+
+    Raises:
+        ConfigError: there is no such view, or the engine reads no folders.
+    """
+    if shape.mode not in _PRESENT:
+        allowed = ", ".join(_PRESENT)
+        raise ConfigError(f"a table of mode {shape.mode} has events, not rows: views are of {allowed}")
+    dialect = _DIALECTS[engine]
+    if table is None and dialect.relation is None:
+        raise ConfigError(f"{engine} reads tables by their names: give the one that it has there with --from")
+    relation = _name(table, dialect) if table is not None else dialect.relation(path)  # type: ignore[misc]  # see above
+    columns = ",\n".join(f"  {_column(same, dialect)}" for same in _versions(shape.columns))
+    return (
+        f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"
+        f"FROM {relation}\nWHERE {_PRESENT[shape.mode]};"
+    )
+
+
+def _name(name: str, dialect: _Dialect) -> str:
+    return ".".join(_quoted(part, dialect.quote) for part in name.split("."))
+
+
+def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
+    """The columns of a table, those together that hold one column of the source."""
+    found: dict[str, list[TableColumn]] = {}
+    for column in columns:
+        found.setdefault(column.source or column.name, []).append(column)
+    return list(found.values())
+
+
+def _column(versions: Sequence[TableColumn], dialect: _Dialect) -> str:
+    names = [_quoted(column.name, dialect.quote) for column in versions]
+    if len(names) == 1:
+        return names[0]
+    # Other types that differ meet as text, which is exact.
+    whole = all(column.type in _INTEGERS for column in versions)
+    values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
+    return f"coalesce({', '.join(values)}) AS {names[0]}"
