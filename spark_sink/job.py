@@ -23,6 +23,7 @@ from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
+from spark_sink.job_failures import SPARK_ERRORS, failure
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.table_report import TableReport
 
@@ -76,8 +77,10 @@ class Job:
         self._failure: Exception | None = None
         batches = settings.batches
         self._pace = Pace(batches.max_offsets, batches.target_seconds, batches.worker_megabytes)
-        # Between a change of the limit and the next start of the query, which alone can take it.
+        # Between a change of the limit or the cores and the next start of the query, which alone can take it.
         self._resizing = threading.Event()
+        # Of all executors, when the query was planned.
+        self._cores = 0
         self._restarts = 0
         self._turned_away = False
         self._muted = False
@@ -109,6 +112,7 @@ class Job:
         self._mute_spark_log(self._turned_away)
         self._turned_away = False
         self._first = True
+        self._cores = spark_session.follow_cores(self._spark)
         records = stream(self._spark, self._settings, self._starting, self._pace.limit)
         writer = records.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
@@ -131,11 +135,12 @@ class Job:
                 reports = self._apply(records, batch)
                 self._maintenance.applied(reports)
                 self._resize(reports, perf_counter() - started)
+                self._spread()
         except Exception as error:
             # Through Spark it would come back as text.
-            self._failure = error
-            self._mute_spark_log(isinstance(error, FatalError))  # which says all that is to be said, once, at the end
-            raise
+            self._failure = failure(error) if isinstance(error, SPARK_ERRORS) else error
+            self._mute_spark_log(isinstance(self._failure, FatalError))  # which says it all, once, at the end
+            raise self._failure from None
 
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
         """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
@@ -147,6 +152,13 @@ class Job:
         change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
+            self._resizing.set()
+
+    def _spread(self) -> None:
+        """Let the query end if executors have come since it was planned: the next start reads with all of them."""
+        cores: int = self._spark.sparkContext.defaultParallelism
+        if cores > self._cores:
+            log.info("more cores", **{"from": self._cores, "to": cores})
             self._resizing.set()
 
     def _mute_spark_log(self, muted: bool) -> None:

@@ -8,13 +8,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from spark_sink.config.settings import Spark
-from spark_sink.errors import ConfigError
+from spark_sink.errors import ConfigError, FatalError
 
 _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -41,6 +42,11 @@ _FIXED = {
     "spark.python.daemon.module": "spark_sink.worker_daemon",
 }
 
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+
+# It writes the error of each task that fails, with its message, and those of Python hold values of rows.
+_TELLS_ROWS = "org.apache.spark.executor.Executor"
+
 # What Spark itself does not bring, by a class of it.
 _NEEDED: Mapping[str, str] = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
@@ -54,8 +60,11 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
+        FatalError: Spark does not start: its master, a file, a port.
     """
-    # Workers run the Python that has this package.
+    # PySpark reads the environment only. Workers run the Python that has this package.
+    if settings.python:
+        os.environ["PYSPARK_PYTHON"] = settings.python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark makes this folder at its start; by default in the working directory, which may be read-only.
     conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse}
@@ -64,6 +73,8 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
     jars = _expanded(settings.jars)
     if jars:
         conf["spark.jars"] = ",".join(jars)
+    if settings.archives:
+        conf["spark.archives"] = ",".join(settings.archives)
     conf |= settings.conf
     builder = SparkSession.builder.appName(name)
     if settings.master:
@@ -72,11 +83,27 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
         builder = builder.config(key, value)
     if SparkContext._gateway is None:
         _start_java(conf)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as error:
+        what = str(error.java_exception).splitlines()[0]
+        raise FatalError(f"Spark did not start: {what}") from None
     session.sparkContext.setLogLevel("ERROR")
-    if "spark.sql.shuffle.partitions" not in conf:
-        session.conf.set("spark.sql.shuffle.partitions", str(2 * session.sparkContext.defaultParallelism))
+    log_level(session, _TELLS_ROWS, "OFF")
+    follow_cores(session)
     return session
+
+
+def follow_cores(session: SparkSession) -> int:
+    """Spread shuffles over the cores that executors have now, unless the configuration says; return how many.
+
+    On a cluster executors register while the first batch runs, and later, too.
+    """
+    context = session.sparkContext
+    cores: int = context.defaultParallelism
+    if not context.getConf().contains(_SHUFFLE_PARTITIONS):
+        session.conf.set(_SHUFFLE_PARTITIONS, str(2 * cores))
+    return cores
 
 
 def _start_java(conf: Mapping[str, str]) -> None:
@@ -108,8 +135,7 @@ def _start_java(conf: Mapping[str, str]) -> None:
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
     """Return a further session with settings and views of its own, and those settings of the other that are ours."""
     fresh = session.newSession()
-    ours = (*_FIXED, "spark.sql.shuffle.partitions")
-    set_there = {name: session.conf.get(name) for name in ours if session.conf.isModifiable(name)}
+    set_there = {name: session.conf.get(name) for name in _FIXED if session.conf.isModifiable(name)}
     for name, value in {**set_there, **settings}.items():
         if value is not None:
             fresh.conf.set(name, value)

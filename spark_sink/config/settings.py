@@ -24,6 +24,9 @@ from spark_sink.schema.table_spec import Mode, match_rule
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
+# Spark unpacks others, too, but of a .zip no file may be executed, and in a .tar none may link to the machine's Python.
+Archive = Annotated[str, Field(pattern=r"^[^#,]+\.(tar\.gz|tgz)#[A-Za-z0-9._-]+$")]
+
 ColumnName = Annotated[str, Field(min_length=1)]
 TableName = Annotated[str, AfterValidator(plain_name)]
 # Over `source/db/schema/table`, with * and ?.
@@ -189,8 +192,21 @@ class Spark(_Section):
 
     master: str | None = Field(default=None, description="Such as `local[2]`; spark-submit's when not set.")
     memory: str | None = Field(default=None, description="Of the driver, `4g`; where this process starts Spark.")
+    python: str | None = Field(
+        default=None, description="The Python of the workers, where it lies there; not set: where ours lies here."
+    )
+    archives: tuple[Archive, ...] = Field(
+        default=(), description="Archives that every executor unpacks, each as `FILE#FOLDER`."
+    )
     jars: tuple[str, ...] = Field(default=(), description="Files or patterns; none when the image has them.")
     conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark; they win over ours.")
+
+    @field_validator("conf")
+    @classmethod
+    def _has_no_python(cls, value: dict[str, str]) -> dict[str, str]:
+        if "spark.pyspark.python" in value:
+            raise ValueError("spark.pyspark.python: say spark.python; only spark-submit hears it under this name")
+        return value
 
 
 class Settings(_Section):

@@ -21,7 +21,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "spark_sink": (
         *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),
-        *("events", "tables", "table_report", "control_tables", "metrics", "lag", "apply"),
+        *("job_failures", "events", "tables", "table_report", "control_tables", "metrics", "lag", "apply"),
         *("operations", "batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
     ),
 }

@@ -14,7 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_sink.spark_session import hadoop_folder, sibling
+from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.delta.ddl import literal, quoted
 from spark_sink.tables.delta.open_table import (
     FLOORS_PROPERTY,
@@ -95,6 +95,7 @@ class DeltaWriter:
         if not hasattr(self._local, "session"):
             self._local.session = sibling(self._spark, _SETTINGS)
         session: SparkSession = self._local.session
+        follow_cores(session)
         return session
 
 

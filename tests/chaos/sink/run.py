@@ -56,7 +56,7 @@ def run(bootstrap: str, seed: int, deaths: Iterable[Death], histories: int = 12)
     """
     workload = Workload(seed, histories)
     topic = f"sink-{seed}-{os.urandom(3).hex()}"
-    verdict = Verdict(seed, _feed(bootstrap, topic, workload))
+    verdict = Verdict(seed, feed(bootstrap, topic, workload))
     left = list(deaths)
     while left:
         with tempfile.TemporaryDirectory(prefix="chaos-sink-") as name:
@@ -84,7 +84,7 @@ def _killed(folder: Path, left: list[Death], verdict: Verdict) -> None:
     assert not _start(folder, ""), "it died of its own"
 
 
-def _feed(bootstrap: str, topic: str, workload: Workload) -> int:
+def feed(bootstrap: str, topic: str, workload: Workload) -> int:
     """How many events there are."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = [NewTopic(topic, PARTITIONS, 1), NewTopic(f"{topic}.schemas", 1, 1)]

@@ -1,0 +1,74 @@
+"""A job of Spark that failed, told in one line for the operator.
+
+Spark hands over the text of an error together with stack traces, and the text of many holds values of rows. So a
+message is repeated only where its kind tells of machines; of another error the line tells its kind and its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+
+from spark_sink.errors import FatalError
+
+SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
+"""PySpark raises these for a job that failed."""
+
+# Kinds of Python errors whose messages tell of files, networks, packages and memory.
+_TELLING = frozenset(
+    {
+        *("OSError", "FileNotFoundError", "PermissionError", "ConnectionError", "ConnectionRefusedError"),
+        *("TimeoutError", "MemoryError", "ImportError", "ModuleNotFoundError", "FatalError", "ConfigError"),
+        *("PySparkRuntimeError", "TableNotFoundError", "DeltaProtocolError", "CommitFailedError"),
+    }
+)
+
+# `  File "/x/y.py", line 12, in name` of a Python stack trace, and the `package.Kind: message` that follows the frames.
+_FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)$', re.MULTILINE)
+_RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
+
+# The last failure of a task, as the scheduler tells it, and what of those tells of machines.
+_LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
+_OF_MACHINES = re.compile(
+    r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
+)
+_JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
+
+# So many frames of a stack trace find the place.
+_FRAMES = 3
+
+
+def failure(error: Exception) -> FatalError:
+    """The error of ours for one that PySpark raised; the batch is not acknowledged."""
+    return FatalError(f"a job of Spark failed: {cause(str(error)) or type(error).__name__}")
+
+
+def cause(text: str) -> str | None:
+    """The cause in the text of such an error; None where the text has none that may be repeated."""
+    frames = list(_FRAME.finditer(text))
+    if frames:
+        return _in_python(text, frames)
+    lost = _LOST_TASK.search(text)
+    if lost and _OF_MACHINES.search(lost["why"]):
+        return f"{lost['why'].strip()} ({lost['where']})"
+    classes = _JAVA_CLASS.findall(lost["why"] if lost else text)
+    return str(classes[0]) if classes else None
+
+
+def _in_python(text: str, frames: list[re.Match[str]]) -> str:
+    raised = _RAISED.search(text, frames[-1].end() + 1)
+    # Between the last frame and the error stands its source line, indented.
+    kind, message = (raised["kind"], raised["message"]) if raised else ("an error", None)
+    places = ", ".join(_places(frames[-_FRAMES:]))
+    if message and kind.rpartition(".")[2] in _TELLING:
+        return f"{kind}: {message} (in a Python worker, at {places})"
+    return f"{kind} in a Python worker, at {places}; its message may hold values of a row and is not repeated"
+
+
+def _places(frames: list[re.Match[str]]) -> Iterator[str]:
+    for frame in frames:
+        folders = frame["file"].split("/")
+        yield f"{'/'.join(folders[-2:])}:{frame['line']}"

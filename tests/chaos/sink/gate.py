@@ -1,0 +1,77 @@
+"""A gate at the commits of mirrors, in the Python processes of Spark's workers wherever they run: it holds one process
+in the middle of a batch, so that a test can kill what it likes at a moment that it knows.
+
+The gate is a folder. Every pass before and after a commit takes one of the files `pass-*` from it; who takes the last
+one leaves the file `held`, and waits for the file `released`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+FOLDER = "CHAOS_SINK_GATE"
+"""Environment variable of the workers: the folder."""
+
+_PATIENCE_SECONDS = 600.0
+
+
+class CommitGate:
+    """The gate, on the side of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True)
+
+    def shut(self, passes: int) -> None:
+        """Let one process less than so many pass, and hold that one; `passes` counts before and after each commit."""
+        for name in ("held", "released"):
+            (self.folder / name).unlink(missing_ok=True)
+        for number in range(passes):
+            (self.folder / f"pass-{number:03}").touch()
+
+    def holds(self) -> int | None:
+        """The process that is held; None while none is."""
+        with suppress(FileNotFoundError):
+            return int((self.folder / "held").read_text(encoding="utf-8"))
+        return None
+
+    def release(self) -> None:
+        (self.folder / "released").touch()
+
+
+def arm() -> None:
+    """Put the gate around the commits of mirrors in this process."""
+    from spark_sink.tables.delta.mirror import DeltaMirror
+
+    folder, commit = Path(os.environ[FOLDER]), DeltaMirror.write
+
+    @wraps(commit)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        _pass(folder)
+        result = commit(*args, **kwargs)
+        _pass(folder)
+        return result
+
+    DeltaMirror.write = guarded  # type: ignore[method-assign]
+
+
+def _pass(folder: Path) -> None:
+    for ticket in sorted(folder.glob("pass-*")):
+        with suppress(FileNotFoundError):  # another process was quicker
+            ticket.unlink()
+            break
+    else:
+        return
+    if any(folder.glob("pass-*")):
+        return
+    written = folder / f"held.{os.getpid()}"
+    written.write_text(str(os.getpid()), encoding="utf-8")
+    written.rename(folder / "held")
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while not (folder / "released").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)

@@ -1,0 +1,213 @@
+"""The sink on a standalone cluster, on which machines, executors and drivers die in mid-batch.
+
+`python -m tests.chaos.sink.on_cluster` makes a run for each of ten seeds, with every death in each, in any order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import yaml
+
+from dev.broker import Broker
+from dev.jars import spark_jars
+from dev.small_spark import SMALL_SPARK
+from dev.spark_cluster import SparkCluster, Worker
+from tests.chaos.sink.gate import FOLDER, CommitGate
+from tests.chaos.sink.run import Verdict, feed
+from tests.chaos.sink.workload import Workload
+from tests.chaos.worker import ROOT
+
+_PATIENCE_SECONDS = 600.0
+
+# A batch has some dozens of passes of the gate; with so many tickets one is held well inside it.
+_MOST_PASSES = 8
+
+
+class ClusterRun:
+    """A topic, a cluster of two workers with a core each, a sink, and the gate at its commits.
+
+    Args:
+        histories: of so many tables.
+    """
+
+    def __init__(self, bootstrap: str, seed: int, folder: Path, cluster: SparkCluster, histories: int) -> None:
+        self.random = Random(seed)
+        self.folder = folder
+        self.cluster = cluster
+        self.workload = Workload(seed, histories)
+        topic = f"cluster-{seed}-{os.urandom(3).hex()}"
+        self.events = feed(bootstrap, topic, self.workload)
+        self.gate = CommitGate(folder / "gate")
+        self._configure(bootstrap, topic)
+        self.sink = self.start()
+
+    def _configure(self, bootstrap: str, topic: str) -> None:
+        settings = {
+            "pipeline": "cluster",
+            "kafka": {"bootstrap_servers": bootstrap},
+            "input": {"topic": topic},
+            "tables": {"warehouse": str(self.folder / "warehouse"), "truncate": "all_scopes"},
+            "checkpoint": str(self.folder / "checkpoint"),
+            "batches": {"trigger_seconds": 0, "max_offsets": self.events // 6},
+            "spark": {
+                "master": self.cluster.url,
+                "memory": "1g",
+                "python": sys.executable,
+                "jars": [str(jar) for jar in spark_jars()],
+                "conf": {
+                    **SMALL_SPARK,
+                    "spark.executor.memory": "512m",
+                    "spark.executor.extraJavaOptions": SMALL_SPARK["spark.driver.extraJavaOptions"],
+                    "spark.python.daemon.module": "tests.chaos.sink.gate_daemon",
+                },
+            },
+        }
+        (self.folder / "sink.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def add_worker(self) -> Worker:
+        environment = {"PYTHONPATH": str(ROOT), FOLDER: str(self.gate.folder)}
+        return self.cluster.add_worker(environment=environment)
+
+    def start(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "spark_sink", "run", "-c", str(self.folder / "sink.yaml"), "--available-now"]
+        while len(self.cluster.workers) < 2:
+            self.add_worker()
+        with (self.folder / "log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+
+    def held(self) -> int | None:
+        """Wait for a process in mid-batch; None when the sink came to the end of the topic before."""
+        self.gate.shut(self.random.randint(1, _MOST_PASSES))
+        self._wait(lambda: self.gate.holds() is not None or self.sink.poll() is not None)
+        return self.gate.holds()
+
+    def end(self) -> None:
+        """Let the sink come to the end of the topic."""
+        self.gate.release()
+        code = self.sink.wait(_PATIENCE_SECONDS)
+        assert code == 0, f"the sink ended with {code}\n{self.log()[-3000:]}"
+
+    def log(self) -> str:
+        return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
+
+    def _wait(self, until: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not until():
+            assert time.monotonic() < deadline, f"nothing came\n{self.log()[-3000:]}"
+            time.sleep(0.02)
+
+
+def _worker_dies(run: ClusterRun, held: int) -> None:
+    """The machine on which the process is held is gone, with all that ran there; another one joins."""
+    worker = _of(run.cluster, held)
+    worker.kill()
+    for pid in worker.executors():
+        _kill(pid)
+    run.gate.release()
+    run.cluster.workers.remove(worker)
+    worker.close()
+    run.add_worker()
+
+
+def _executor_dies(run: ClusterRun, held: int) -> None:
+    """The Java process above the held one is gone; its worker starts another. The held one may wake up and go on."""
+    for pid in _of(run.cluster, held).executors():
+        _kill(pid)
+    run.gate.release()
+
+
+def _driver_dies(run: ClusterRun, _held: int) -> None:
+    """The driver is gone; what is held goes on, until it finds that nobody waits for it."""
+    run.sink.kill()
+    run.sink.wait()
+    run.gate.release()
+    run.sink = run.start()
+
+
+def _driver_is_stopped(run: ClusterRun, _held: int) -> None:
+    """A supervisor asks it to end: the batch ends, exit code 0."""
+    run.sink.send_signal(signal.SIGTERM)
+    run.end()
+    run.sink = run.start()
+
+
+DEATHS: Mapping[str, Callable[[ClusterRun, int], None]] = {
+    "worker killed": _worker_dies,
+    "executor killed": _executor_dies,
+    "driver killed": _driver_dies,
+    "driver stopped": _driver_is_stopped,
+}
+
+
+def run(bootstrap: str, seed: int, deaths: Sequence[str], histories: int = 12) -> Verdict:
+    """One sink up to the end of its topic, and each of the deaths in a batch on the way.
+
+    Raises:
+        AssertionError: the sink ended of its own.
+    """
+    with tempfile.TemporaryDirectory(prefix="chaos-cluster-") as name, SparkCluster() as cluster:
+        one = ClusterRun(bootstrap, seed, Path(name), cluster, histories)
+        verdict = Verdict(seed, one.events)
+        try:
+            for number, death in enumerate(deaths, 1):
+                held = one.held()
+                if held is None:
+                    verdict.missed += [(late, 1) for late in deaths[number - 1 :]]
+                    break
+                DEATHS[death](one, held)
+                verdict.killed.append((death, 1))
+            one.end()
+        finally:
+            one.gate.release()
+            one.sink.kill()
+            one.sink.wait()
+        verdict.wrong = one.workload.expected().wrong(one.folder / "warehouse")
+    return verdict
+
+
+def _of(cluster: SparkCluster, pid: int) -> Worker:
+    return next(worker for worker in cluster.workers if pid in worker.processes())
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.sink.on_cluster", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    arguments = parser.parse_args()
+    killed: Counter[str] = Counter()
+    failures = 0
+    with Broker() as broker:
+        for seed in range(arguments.first, arguments.first + arguments.seeds):
+            deaths = [*DEATHS]
+            Random(seed).shuffle(deaths)
+            verdict = run(broker.bootstrap, seed, deaths)
+            killed.update(death for death, _ in verdict.killed)
+            failures += len(verdict.wrong) + len(verdict.missed)
+            print(
+                f"seed {seed}: {verdict.events} events, {', '.join(death for death, _ in verdict.killed)}", flush=True
+            )
+            for told in (*(f"not met: {death}" for death, _ in verdict.missed), *verdict.wrong):
+                print(f"  {told}", flush=True)
+    print(f"\n{arguments.seeds} runs, {dict(killed)}; {failures} deaths not met or tables wrong")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What is told of a job of Spark that failed: its cause, in one line, and no value of a row."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_sink.job_failures import SPARK_ERRORS, cause, failure
+from tests.spark_sink.sink_process import PATIENCE_SECONDS
+
+
+def _raises(make: Callable[[], BaseException]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        raise make()
+
+    return task
+
+
+def _failed(spark: SparkSession, make: Callable[[], BaseException]) -> str:
+    with pytest.raises(SPARK_ERRORS) as failed:
+        spark.range(1).mapInArrow(_raises(make), "id long").collect()
+    return str(failure(failed.value))
+
+
+def test_a_worker_without_credentials(spark: SparkSession) -> None:
+    """What a machine lacks is told as the worker told it, in its first line."""
+    told = _failed(spark, lambda: OSError("loading credentials: none\nand more"))
+    assert told.startswith("a job of Spark failed: OSError: loading credentials: none (in a Python worker, at ")
+    assert "test_job_failures.py:" in told
+    assert "\n" not in told
+
+
+def test_a_value_of_a_row(spark: SparkSession) -> None:
+    """Of an error whose text may hold values, only the kind and the place are told."""
+    told = _failed(spark, lambda: ValueError("'4711 Main Street' is no number"))
+    assert "4711" not in told
+    assert told.startswith("a job of Spark failed: ValueError in a Python worker, at ")
+
+
+_LOST = (
+    "An error occurred while calling o169.collectToPython.\n: org.apache.spark.SparkException: Job aborted due to "
+    "stage failure: Task 0 in stage 3.0 failed 4 times, most recent failure: Lost task 0.3 in stage 3.0 (TID 30) "
+    "(10.0.0.7 executor 3): {why}\nDriver stacktrace:\n\tat org.apache.spark.scheduler.DAGScheduler.x(D.scala:1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("why", "told"),
+    [
+        (
+            "ExecutorLostFailure (executor 3 exited unrelated to the running tasks) Reason: worker lost",
+            "ExecutorLostFailure (executor 3 exited unrelated to the running tasks) Reason: worker lost (10.0.0.7 "
+            "executor 3)",
+        ),
+        (
+            'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or directory',
+            'java.io.IOException: Cannot run program "./env/bin/python": error=2, No such file or directory (10.0.0.7 '
+            "executor 3)",
+        ),
+        ("java.lang.NumberFormatException: For input string: 4711", "java.lang.NumberFormatException"),
+    ],
+)
+def test_a_lost_task(why: str, told: str) -> None:
+    """A machine that is lost is named; of a Java error whose text may hold values, its class."""
+    assert told == cause(_LOST.format(why=why))
+
+
+def test_nothing_that_may_be_repeated() -> None:
+    """An error without a trace is told by its kind."""
+    assert cause("4711 is too much") is None
+    assert "a job of Spark failed: PySparkException" == str(failure(PySparkException("4711 is too much")))
+
+
+_SCRIPT = """
+from dev.small_spark import SMALL_SPARK
+from dev.jars import spark_jars
+from spark_sink import spark_session
+from spark_sink.config.settings import Spark
+from spark_sink.errors import FatalError
+
+def task(batches):
+    yield from batches
+    raise ValueError("4711 Main Street")
+
+def build(master):
+    jars = tuple(map(str, spark_jars()))
+    return spark_session.build("failures", Spark(master=master, jars=jars, conf=SMALL_SPARK), "warehouse")
+
+spark = build("local[1]")
+try:
+    spark.range(1).mapInArrow(task, "id long").collect()
+except Exception as error:
+    print("failed:", "4711" in str(error))
+spark.stop()
+try:
+    build("no-such-master")
+except FatalError as error:
+    print(error)
+"""
+
+
+@pytest.mark.integration
+def test_spark_itself_repeats_nothing(tmp_path: Path) -> None:
+    """Spark's own lines on a failed task hold the text of its error: they are not written. A master that is none is
+    told in one line."""
+    root = Path(__file__).parents[2]
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{_SCRIPT}"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert "failed: True" == ended.stdout.splitlines()[0]
+    assert "4711" not in ended.stderr
+    assert ended.stdout.splitlines()[1].startswith("Spark did not start: org.apache.spark.SparkException: ")
