@@ -107,6 +107,10 @@ COPY dev/__init__.py dev/java.py dev/jars.py dev/jars.xml dev/jars.sha256 dev/
 RUN CDC_CACHE=/build/cache python -m dev.jars \
  && mv cache/cdc-translator/jars-*/spark/*.jar /opt/cdc/lib/python3*/site-packages/pyspark/jars/
 
+# Spark's operator names a file, and the folder of packages has the version of Python in its name.
+RUN cp /opt/cdc/lib/python3*/site-packages/spark_sink/__main__.py /opt/cdc/spark_sink_main.py
+COPY dev/image_entry.sh /opt/cdc/bin/image_entry
+
 FROM java AS spark-sink
 LABEL org.opencontainers.image.title="CDC Translator: Spark sink" \
       org.opencontainers.image.licenses="Apache-2.0"
@@ -114,5 +118,5 @@ COPY --from=spark-sink-jars /opt/cdc /opt/cdc
 USER 10001:10001
 # Spark drops small files into the folder that it is started from.
 WORKDIR /tmp
-ENTRYPOINT ["spark-sink"]
+ENTRYPOINT ["image_entry"]
 CMD ["--help"]

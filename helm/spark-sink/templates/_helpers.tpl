@@ -45,7 +45,160 @@ The configuration file. As JSON, which is YAML with every string in quotes: toYa
 program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+08).
 */}}
 {{- define "spark-sink.config" -}}
-{{- toPrettyJson .Values.config -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if eq .Values.mode "executors" -}}
+{{- $spark := dict "conf" (include "spark-sink.executorConf" . | fromJson) -}}
+{{- $config = mergeOverwrite (dict "spark" $spark) $config -}}
+{{- end -}}
+{{- toPrettyJson $config -}}
+{{- end -}}
+
+{{/* Settings of Spark for executors in pods of their own; config.spark.conf wins over them. As JSON. */}}
+{{- define "spark-sink.executorConf" -}}
+{{- $conf := dict
+  "spark.executor.instances" (toString .Values.executors.instances)
+  "spark.executor.cores" (toString .Values.executors.cores)
+  "spark.executor.memory" .Values.executors.memory
+  "spark.executor.memoryOverhead" .Values.executors.memoryOverhead
+  "spark.driver.host" "${POD_IP}"
+  "spark.kubernetes.driver.pod.name" "${POD_NAME}"
+  "spark.kubernetes.namespace" .Release.Namespace
+  "spark.kubernetes.container.image" (include "spark-sink.image" .)
+  "spark.kubernetes.container.image.pullPolicy" .Values.image.pullPolicy
+  "spark.kubernetes.executor.podNamePrefix" (include "spark-sink.fullname" . | trunc 47 | trimSuffix "-")
+  "spark.kubernetes.executor.podTemplateFile" "/etc/cdc/config/executor.yaml"
+  "spark.kubernetes.executor.podTemplateContainerName" "spark-kubernetes-executor"
+  "spark.kubernetes.authenticate.executor.serviceAccountName" (include "spark-sink.serviceAccountName" .)
+-}}
+{{- with .Values.image.pullSecrets -}}
+{{- $names := list -}}
+{{- range . -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $_ := set $conf "spark.kubernetes.container.image.pullSecrets" (join "," $names) -}}
+{{- end -}}
+{{- toJson $conf -}}
+{{- end -}}
+
+{{/*
+What a pod that Spark makes has beside what Spark gives it: credentials in its own environment, never in Spark's settings.
+Arguments: root, role (driver or executor). Only the driver asks Kubernetes for something.
+*/}}
+{{- define "spark-sink.sparkPod" -}}
+{{- $role := .role -}}
+{{- with .root -}}
+metadata:
+  labels:
+    app.kubernetes.io/component: {{ $role }}
+    {{- with .Values.podLabels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  automountServiceAccountToken: {{ eq $role "driver" }}
+  enableServiceLinks: false
+  securityContext:
+    {{- include "spark-sink.podSecurity" . | nindent 4 }}
+  containers:
+    - name: spark-kubernetes-{{ $role }}
+      {{- if or .Values.secretEnv .Values.env }}
+      env:
+        {{- include "spark-sink.env" . | trim | nindent 8 }}
+      {{- end }}
+      workingDir: /tmp
+      securityContext:
+        {{- include "spark-sink.containerSecurity" . | nindent 8 }}
+      volumeMounts:
+        {{- include "spark-sink.mounts" . | nindent 8 }}
+  volumes:
+    {{- include "spark-sink.volumes" . | nindent 4 }}
+  {{- with include "spark-sink.placement" . | trim }}
+  {{- . | nindent 2 }}
+  {{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "spark-sink.podSecurity" -}}
+runAsNonRoot: true
+{{- with .Values.userId }}
+runAsUser: {{ . | int64 }}
+runAsGroup: {{ . | int64 }}
+# Mounted Secrets and claims belong to this group, so that the process can read the ones and write the others.
+fsGroup: {{ . | int64 }}
+fsGroupChangePolicy: OnRootMismatch
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "spark-sink.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- define "spark-sink.env" -}}
+{{- range .Values.secretEnv }}
+- name: {{ .name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ .secretName }}
+      key: {{ .key }}
+{{- end }}
+{{- range .Values.env }}
+- name: {{ .name }}
+  value: {{ .value | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "spark-sink.mounts" -}}
+- name: config
+  mountPath: /etc/cdc/config
+  readOnly: true
+- name: tmp
+  mountPath: /tmp
+{{- range .Values.secretMounts }}
+- name: {{ printf "secret-%s" .name }}
+  mountPath: {{ .mountPath }}
+  readOnly: true
+{{- end }}
+{{- range .Values.claims }}
+- name: {{ printf "claim-%s" .name }}
+  mountPath: {{ .mountPath }}
+{{- end }}
+{{- end -}}
+
+{{- define "spark-sink.volumes" -}}
+- name: config
+  configMap:
+    name: {{ include "spark-sink.fullname" . }}
+- name: tmp
+  emptyDir:
+    sizeLimit: {{ .Values.tmpSizeLimit }}
+{{- range .Values.secretMounts }}
+- name: {{ printf "secret-%s" .name }}
+  secret:
+    secretName: {{ .secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- range .Values.claims }}
+- name: {{ printf "claim-%s" .name }}
+  persistentVolumeClaim:
+    claimName: {{ .claimName }}
+{{- end }}
+{{- end -}}
+
+{{- define "spark-sink.placement" -}}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{/*
@@ -74,8 +227,18 @@ yes
 {{- if not (dig "kafka" "bootstrap_servers" "" $config) -}}
 {{- fail "config.kafka.bootstrap_servers is not set: give the brokers as host:port, separated by commas." -}}
 {{- end -}}
-{{- if not (dig "spark" "master" "" $config) -}}
+{{- $master := dig "spark" "master" "" $config | default "" -}}
+{{- if and (eq .Values.mode "pod") (not $master) -}}
 {{- fail "config.spark.master is not set: there is no spark-submit in the pod that would say where Spark runs, so give local[N] or the URL of a cluster." -}}
+{{- end -}}
+{{- if and (eq .Values.mode "pod") (hasPrefix "k8s://" $master) -}}
+{{- fail (printf "config.spark.master is %s, and mode is pod: executors in pods of their own need the rights that mode: executors gives." $master) -}}
+{{- end -}}
+{{- if and (eq .Values.mode "executors") (not (hasPrefix "k8s://" $master)) -}}
+{{- fail (printf "mode is executors, and config.spark.master is %s: give k8s://https://kubernetes.default.svc, or the URL of another API server." $master) -}}
+{{- end -}}
+{{- if and (eq .Values.mode "operator") (or $master (dig "spark" "memory" "" $config)) -}}
+{{- fail "mode is operator, and its SparkApplication says where Spark runs and with what memory: set config.spark.master and config.spark.memory to null." -}}
 {{- end -}}
 {{- $claims := .Values.claims -}}
 {{- range $setting, $path := dict "config.checkpoint" $config.checkpoint "config.tables.warehouse" (dig "tables" "warehouse" "" $config) -}}
@@ -98,6 +261,9 @@ yes
 {{- fail (printf "the variable %s is given twice in secretEnv and env: which one counts would be left to chance." .name) -}}
 {{- end -}}
 {{- $names = append $names .name -}}
+{{- end -}}
+{{- if eq .Values.mode "executors" -}}
+{{- $names = concat $names (list "POD_NAME" "POD_IP") -}}
 {{- end -}}
 {{- range regexFindAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}" (include "spark-sink.config" .) -1 -}}
 {{- $name := . | trimPrefix "${" | trimSuffix "}" -}}
