@@ -23,6 +23,7 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
 
 
@@ -43,7 +44,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
     signals.end_at_once()
     try:
-        ddl = DeltaDdl(spark, settings.tables.warehouse)
+        ddl = DeltaDdl(settings.tables.warehouse, SparkDdl(spark, settings.tables.warehouse))
         ddl.create_quarantine()
         checkpoint = checkpoint_id(spark, settings.checkpoint)
         app = f"{settings.pipeline}/{checkpoint}"

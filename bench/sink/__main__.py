@@ -48,6 +48,7 @@ from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
 
 TOPIC = "bench.canonical"
@@ -180,7 +181,7 @@ class SinkBench:
 
     def _batch(self, tree: Tree, name: str, events: int) -> Used:
         """One micro-batch with all that has come; the query's own start and end are not counted."""
-        ddl = DeltaDdl(self._spark, str(self._warehouse))
+        ddl = DeltaDdl(str(self._warehouse), SparkDdl(self._spark, str(self._warehouse)))
         ddl.create_quarantine()
         rules, pattern, app = self._settings.tables.rules, self._settings.tables.pattern, "bench/1"
         tables = DeltaTables(str(self._warehouse), app, rules.engines)

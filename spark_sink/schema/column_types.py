@@ -44,6 +44,7 @@ _ARROW: Mapping[str, pa.DataType] = {
 
 # The words of the Delta log for types that SQL names otherwise.
 _BY_DELTA: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+_BY_SQL: Mapping[str, str] = {sql: delta for delta, sql in _BY_DELTA.items()}
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
@@ -115,6 +116,11 @@ def sql_type_of_delta(delta: str) -> str:
     if decimal:
         return f"decimal({decimal[1]},{decimal[2]})"
     return _BY_DELTA.get(delta, delta)
+
+
+def delta_type(sql: str) -> str:
+    """The word of the Delta log for a Spark SQL type that events become."""
+    return _BY_SQL.get(sql, sql)
 
 
 def arrow_type(sql: str) -> pa.DataType:

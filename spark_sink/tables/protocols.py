@@ -177,15 +177,19 @@ class Tables(Protocol):
         """The greatest version that `app` has parked."""
 
 
-class TableDdl(Protocol):
-    """Changes tables from the driver."""
-
-    def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
+class TableAlterations(Protocol):
+    """Changes tables that are there, from the driver."""
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         """Give columns that are there wider types; one that has its type already is left."""
+
+
+class TableDdl(TableAlterations, Protocol):
+    """Creates and changes tables from the driver."""
+
+    def create(self, name: str, shape: TableShape) -> str:
+        """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
 
     def create_quarantine(self) -> None: ...

@@ -28,11 +28,12 @@ from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
-from tests.spark_sink.local import LocalDdl, LocalRunner, NoOrders
+from tests.spark_sink.local import LocalRunner, NoOrders, local_ddl
 
 PATTERN = "{source}_{db}_{schema}.{table}"
 
@@ -79,7 +80,7 @@ class Lake:
         )
 
     def _ddl(self) -> TableDdl:
-        return LocalDdl(str(self.warehouse))
+        return local_ddl(self.warehouse)
 
     def _runner(self) -> TaskRunner[Any]:
         return LocalRunner()
@@ -168,6 +169,9 @@ class MergingLake(Lake):
         self.spark = spark
         super().__init__(warehouse)
 
+    def _ddl(self) -> TableDdl:
+        return DeltaDdl(str(self.warehouse), SparkDdl(self.spark, str(self.warehouse)))
+
     def _writer(self) -> OrderRunner:
         return DeltaWriter(self.spark, self.tables.staging)
 
@@ -177,9 +181,6 @@ class MergingLake(Lake):
 
 class SparkLake(MergingLake):
     """The sink on real Spark."""
-
-    def _ddl(self) -> TableDdl:
-        return DeltaDdl(self.spark, str(self.warehouse))
 
     def _runner(self) -> TaskRunner[Any]:
         return SparkRunner(self.spark)

@@ -1,46 +1,33 @@
-"""The parts of the sink that are Spark's, in this process over deltalake: decoding, running tasks, changing tables.
-
-`tables/test_ddl_contract.py` and `events/test_local_decoding.py` hold them to Spark.
-"""
+"""The parts of the sink that are Spark's, in this process: decoding, which `events/test_local_decoding.py` holds to
+Spark, and running tasks; and nothing in the place of what only Spark does to tables."""
 
 from __future__ import annotations
 
 import io
 import json
 import pickle
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import fastavro
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Field, Schema
-from deltalake.schema import ArrayType, DataType, PrimitiveType
+from deltalake import DeltaTable
 
 from spark_sink.apply.worker import Task
-from spark_sink.events import quarantine
 from spark_sink.events.wire_format import PLAIN_FIELDS, WRITER_SCHEMA, datum
-from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.evolution import TableColumn
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
-from spark_sink.tables.delta.ddl import quarantine_properties, source_properties, table_properties
-from spark_sink.tables.delta.open_table import location
-from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.spark_operations import Order
-
-# Spark refuses a column of a Delta table that has one of them in its name.
-_INVALID = frozenset(" ,;{}()\n\t=")
 
 # So many records a task gets at a time: routes are cut at any place.
 _CHUNK = 7
 
 _BATCH_ORDER, _TURN_ORDER = ("route", "partition", "offset"), ("turn", "partition", "offset")
-
-# The words of the Delta log for types of Spark SQL; the others are the same.
-_DELTA = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 
 
 def decode(
@@ -133,64 +120,19 @@ def _reports(events: pa.Table, task: Task) -> list[TableReport]:
     return [msgspec.msgpack.decode(row, type=TableReport) for batch in answers for row in batch.column(0).to_pylist()]
 
 
-class LocalDdl:
-    """Changes tables as DeltaDdl does, through deltalake; it widens no types, which deltalake could not write."""
-
-    def __init__(self, warehouse: str) -> None:
-        self._warehouse = warehouse
-
-    def create(self, name: str, shape: TableShape) -> str:
-        present = self._spelled(name)
-        if present is not None and present != name:
-            return present
-        self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
-        return name
+class NoAlterations:
+    """In the place of the changes that Spark makes: here there are none."""
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
-        table = DeltaTable(location(self._warehouse, name))
-        properties = source_properties(columns)
-        if properties:
-            table.alter.set_table_properties(properties, raise_if_not_exists=False)
-        table.alter.add_columns(_fields({column.name: column.type for column in columns}))
+        raise NotImplementedError("deltalake does not add them exactly: such a test is Spark's")
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         raise NotImplementedError("deltalake writes no table of widened types: such a test is Spark's")
 
-    def create_quarantine(self) -> None:
-        self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
 
-    def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        path = location(self._warehouse, name)
-        DeltaTable.create(
-            path, Schema(_fields(columns)), mode="ignore", configuration=properties, raise_if_key_not_exists=False
-        )
-
-    def _spelled(self, name: str) -> str | None:
-        found = [(Path(self._warehouse), "")]
-        for folder in name.split("."):
-            inside = [(path, f"{spelled}.{path.name}" if spelled else path.name) for path, spelled in _children(found)]
-            found = [(path, spelled) for path, spelled in inside if path.name.lower() == folder.lower()]
-        tables = [spelled for path, spelled in found if (path / "_delta_log").exists()]
-        return name if name in tables else next(iter(tables), None)
-
-
-def _children(folders: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
-    for folder, spelled in folders:
-        if folder.exists():
-            yield from ((path, spelled) for path in sorted(folder.iterdir()))
-
-
-def _fields(columns: Mapping[str, str]) -> list[Field]:
-    refused = [name for name in columns if set(name) & _INVALID]
-    if refused:
-        raise ValueError(f"INVALID_CHARACTERS in column names: {refused}")
-    return [Field(name, _type(sql)) for name, sql in columns.items()]
-
-
-def _type(sql: str) -> DataType:
-    if sql == "array<string>":
-        return ArrayType(PrimitiveType("string"), contains_null=True)
-    return PrimitiveType(_DELTA.get(sql, sql))
+def local_ddl(warehouse: object) -> DeltaDdl:
+    """What creates and changes the tables of a warehouse without Spark."""
+    return DeltaDdl(str(warehouse), NoAlterations())
 
 
 class NoOrders:

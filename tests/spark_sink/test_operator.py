@@ -25,7 +25,7 @@ from spark_sink.commands import main
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
-from tests.spark_sink.local import LocalDdl
+from tests.spark_sink.local import local_ddl
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait
 
 ITEMS, RETURNS = "shop_sales.items", "shop_sales.returns"
@@ -168,7 +168,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
     tables = {"truncate": "all_scopes", "rename": rename, "modes": {RETURNS: "history"}}
     operator.settings(tables=tables, metrics={"port": port})
     shape = TableShape(TableId("shop", "sales", None, "returns"), (TableColumn("id", "bigint"),), ("id",))
-    LocalDdl(str(sink.folder / "warehouse")).create(RETURNS, shape)
+    local_ddl(sink.folder / "warehouse").create(RETURNS, shape)
     shutil.rmtree(sink.folder / "checkpoint")
     sink.send([], [change("u", {"id": 3}, {"name": "patched again"}, pos=92, full=False, schema=ORDERS)])
     service = sink.start()

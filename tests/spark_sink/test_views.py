@@ -22,7 +22,7 @@ from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.ddl import table_properties
 from spark_sink.tables.meta_columns import OWN_COLUMNS
-from tests.spark_sink.local import LocalDdl
+from tests.spark_sink.local import local_ddl
 
 NAME = "shop_sales.orders"
 VIEW = "business"
@@ -49,7 +49,7 @@ def _write(folder: Path, mode: Mode) -> Path:
         ),
         Mode.HISTORY: ("_cdc_current", pa.scalar(True), pa.scalar(False)),
     }[mode]
-    LocalDdl(str(folder)).create(NAME, _shape(mode))
+    local_ddl(folder).create(NAME, _shape(mode))
     table = DeltaTable(folder / "shop_sales" / "orders")
     rows = {
         "id": pa.array([1, 2, 3]),

@@ -1,18 +1,28 @@
-"""Delta tables from the driver, through Spark: create, add columns. Spark writes what every reader understands."""
+"""Delta tables from the driver: created and given columns through deltalake, without a Spark job.
+
+The log is the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`); where it would not be, Spark
+changes the table.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from pyspark.sql import SparkSession
+import pyarrow.fs as fs
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from deltalake.schema import ArrayType, DataType, PrimitiveType
 
+from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
-from spark_sink.schema.column_types import has_statistics
+from spark_sink.schema.column_types import delta_type, has_statistics, sql_type_of_delta
+from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from spark_sink.spark_session import hadoop_folder
 from spark_sink.tables.delta.open_table import (
     KEY_PROPERTY,
     MODE_PROPERTY,
@@ -21,10 +31,12 @@ from spark_sink.tables.delta.open_table import (
     TABLE_PROPERTY,
     location,
 )
+from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.meta_columns import (
     OWN_COLUMNS,
     POS,
 )
+from spark_sink.tables.protocols import TableAlterations
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -33,64 +45,141 @@ MAX_STATISTICS = 32
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class DeltaDdl:
-    """Creates and widens the Delta tables of a warehouse."""
+# A table with a list of its features, by its protocol.
+_NAMED_FEATURES = 7
 
-    def __init__(self, spark: SparkSession, warehouse: str) -> None:
-        self._spark = spark
+# Somebody else's commit, such as a compaction, may come between a look at a table and its change so often.
+_ATTEMPTS = 5
+
+
+class DeltaDdl:
+    """Creates and widens the Delta tables of a warehouse.
+
+    Args:
+        by_spark: makes the changes that deltalake does not make, or not exactly.
+    """
+
+    def __init__(self, warehouse: str, by_spark: TableAlterations) -> None:
         self._warehouse = warehouse
+        self._by_spark = by_spark
 
     def create(self, name: str, shape: TableShape) -> str:
-        present = self._spelled(name)
-        if present is not None and present != name:
-            return present
-        self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
-        return name
+        with _changing(name):
+            present = self._spelled(name)
+            if present is not None:
+                return present
+            self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
+            return name
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
-        declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        # Before the columns: a column of which the table does not tell the source would be another column.
-        properties = source_properties(columns)
-        if any(column.type == "timestamp_ntz" for column in columns):
-            # Spark switches the feature on by itself when it creates a table, not when it adds a column.
-            properties["delta.feature.timestampNtz"] = "supported"
-        if properties:
-            self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({_listed(properties)})")
-        self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
+        with _changing(name):
+            added = self._add_columns(name, columns)
+        if not added:
+            self._by_spark.add_columns(name, columns)
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
-        table = self._quoted(name)
-        self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
-        for column in columns:
-            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}")
+        self._by_spark.widen(name, columns)
 
     def create_quarantine(self) -> None:
-        self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
+        with _changing(quarantine.NAME):
+            self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
 
     def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
-        self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {self._quoted(name)} ({declared}) USING delta "
-            f"TBLPROPERTIES ({_listed(properties)})"
-        )
+        path = location(self._warehouse, name)
+        schema = Schema([_field(column, sql) for column, sql in columns.items()])
+        try:
+            DeltaTable.create(path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False)
+        except CommitFailedError:
+            # Somebody else has created it meanwhile. Whether it is as wanted is seen when it is opened.
+            if not DeltaTable.is_deltatable(path):
+                raise
 
-    def _quoted(self, name: str) -> str:
-        return quoted(location(self._warehouse, name))
+    def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
+        """Add those columns that the table does not have; False where Spark has to."""
+        table = DeltaTable(location(self._warehouse, name))
+        properties = source_properties(columns)
+        if not _is_exact(table, properties):
+            return False
+        missing = _missing(name, table, columns)
+        try:
+            if properties.items() - table.metadata().configuration.items():
+                # Before the columns: a column of which the table does not tell the source would be another column.
+                table.alter.set_table_properties(properties, raise_if_not_exists=False)
+            if missing:
+                table.alter.add_columns(missing)
+        except CommitFailedError:
+            if attempts == 1:
+                raise
+            return self._add_columns(name, columns, attempts - 1)
+        return True
 
     def _spelled(self, name: str) -> str | None:
         """The table that is there under this name, in whatever case; None when there is none."""
-        files, root = hadoop_folder(self._spark, self._warehouse)
-        found = [(root, "")]
+        try:
+            storage = fs.PyFileSystem(DeltaStorageHandler(self._warehouse))
+        except TableNotFoundError:  # no warehouse yet
+            return None
+        found = [""]
         for folder in name.split("."):
-            inside = [
-                (status.getPath(), f"{spelled}.{status.getPath().getName()}" if spelled else status.getPath().getName())
-                for path, spelled in found
-                if files.exists(path)
-                for status in files.listStatus(path)
+            found = [
+                child
+                for parent in found
+                for child in _children(storage, parent)
+                if child.rpartition("/")[2].lower() == folder.lower()
             ]
-            found = [(path, spelled) for path, spelled in inside if path.getName().lower() == folder.lower()]
-        tables = [spelled for path, spelled in found if files.exists(path.suffix("/_delta_log"))]
+        spelled = (path.replace("/", ".") for path in sorted(found))
+        tables = [one for one in spelled if DeltaTable.is_deltatable(location(self._warehouse, one))]
         return name if name in tables else next(iter(tables), None)
+
+
+def _children(storage: fs.FileSystem, folder: str) -> list[str]:
+    """The paths of what lies in a folder of the warehouse; none when there is no such folder."""
+    found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+    return [info.path for info in found]
+
+
+def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
+    """Tell whether deltalake leaves of a table what Spark would: it writes all of its features, and adds none."""
+    if features_of(table) - FUSED_FEATURES:
+        return False
+    # deltalake 1.6 gives a table with named features that of variants when it sets a property.
+    return not properties or table.protocol().min_writer_version < _NAMED_FEATURES
+
+
+def _missing(name: str, table: DeltaTable, columns: Sequence[TableColumn]) -> list[Field]:
+    """The columns that a table does not have.
+
+    Raises:
+        FatalError: it has one of another type.
+    """
+    present = {field.name: str(getattr(field.type, "type", field.type)) for field in table.schema().fields}
+    for column in columns:
+        if column.name in present and sql_type_of_delta(present[column.name]) != column.type:
+            raise FatalError(
+                f"the table {name} got a column {column.name} of the type {present[column.name]} meanwhile, and this "
+                f"sink was to add it as {column.type}: no other program may write its tables. Start the sink again"
+            )
+    return [_field(column.name, column.type) for column in columns if column.name not in present]
+
+
+@contextmanager
+def _changing(name: str) -> Iterator[None]:
+    """Raise FatalError for what deltalake and its storage raise."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        told = str(error).strip().partition("\n")[0]
+        raise FatalError(f"the table {name} cannot be created or changed: {told}") from error
+
+
+def _field(name: str, sql: str) -> Field:
+    return Field(name, _type(sql))
+
+
+def _type(sql: str) -> DataType:
+    if sql == "array<string>":
+        return ArrayType(PrimitiveType("string"), contains_null=True)
+    return PrimitiveType(delta_type(sql))
 
 
 # Deletion vectors could not be read back where rows are looked up.
@@ -123,18 +212,3 @@ def quarantine_properties() -> dict[str, str]:
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
     """Return the properties that tell what the source calls columns which are named otherwise."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
-
-
-def _listed(properties: Mapping[str, str]) -> str:
-    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
-
-
-def quoted(path: str) -> str:
-    """A table by where it lies, in SQL."""
-    ticked = path.replace("`", "``")
-    return f"delta.`{ticked}`"
-
-
-def literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

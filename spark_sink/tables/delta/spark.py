@@ -15,11 +15,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
-from spark_sink.tables.delta.ddl import literal, quoted
 from spark_sink.tables.delta.open_table import (
     FLOORS_PROPERTY,
     location,
 )
+from spark_sink.tables.delta.spark_ddl import literal, quoted
 from spark_sink.tables.delta.staged import Staging
 from spark_sink.tables.meta_columns import (
     DELETED_AT,

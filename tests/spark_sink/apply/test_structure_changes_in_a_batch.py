@@ -11,7 +11,6 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange, TableColumn, TableShape
-from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.protocols import TableDdl
 from tests.spark_sink.changes import change
 from tests.spark_sink.lake import MergingLake
@@ -97,7 +96,6 @@ AFTER = {
 def test_types_are_widened_in_place(merging_lake: MergingLake) -> None:
     """Where Spark writes the table and the policy says so, a column gets the wider type that Delta Lake allows, the key
     included, and otherwise a column beside; rows of before stay, and a kill after any step loses nothing."""
-    merging_lake.ddl = DeltaDdl(merging_lake.spark, str(merging_lake.warehouse))
     merging_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}))
     old = announce(merging_lake, BEFORE)
     first = {"n": 1, "d": "1.25", "f": 0.5, "m": 3, "big": 4, "s": 5}

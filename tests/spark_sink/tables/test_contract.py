@@ -24,7 +24,7 @@ from spark_sink.tables.protocols import (
     MirrorTable,
     TableChanges,
 )
-from tests.spark_sink.local import LocalDdl
+from tests.spark_sink.local import local_ddl
 
 COLUMNS = (
     TableColumn("id", "string"),
@@ -45,7 +45,7 @@ class Tables:
     def __init__(self, spark: SparkSession, warehouse: str, engine: Engine) -> None:
         self._tables = DeltaTables(warehouse, "app", EngineRules({"*": engine}))
         self._writer = DeltaWriter(spark, self._tables.staging)
-        LocalDdl(warehouse).create(NAME, SHAPE)
+        local_ddl(warehouse).create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:
         table = self._tables.open(NAME)

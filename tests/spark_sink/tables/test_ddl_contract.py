@@ -1,25 +1,33 @@
-"""Tables are created and changed alike by Spark, as in production, and without it, as in most tests."""
+"""Tables that deltalake creates and changes are those that Spark would: the same log, read alike by both."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field, write_deltalake
+from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
+from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
 from spark_sink.schema.engine_choice import Engine
-from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.evolution import TableColumn, TableShape, evolve
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode
-from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.ddl import DeltaDdl, quarantine_properties, table_properties
+from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.delta.spark_ddl import SparkDdl, listed, quoted
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.protocols import TableDdl
-from tests.spark_sink.local import LocalDdl
+from tests.spark_sink.changes import schema_of
+from tests.spark_sink.local import local_ddl
 
 NAME = "s_d.t"
 TYPES = (
@@ -44,6 +52,35 @@ def _add(*steps: tuple[TableColumn, ...], to: tuple[TableColumn, ...] = (KEY,)) 
     return run
 
 
+class CreatingSparkDdl(SparkDdl):
+    """Creates tables, too, through Spark: what those of deltalake are held to."""
+
+    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+        super().__init__(spark, warehouse)
+        self.spark, self.warehouse = spark, warehouse
+
+    def create(self, name: str, shape: TableShape) -> str:
+        self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
+        return name
+
+    def create_quarantine(self) -> None:
+        self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
+
+    def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
+        self.spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {quoted(location(self.warehouse, name))} ({declared}) USING delta "
+            f"TBLPROPERTIES ({listed(properties)})"
+        )
+
+
+def _forbidden() -> TableShape:
+    """What evolution makes of names with the characters that Delta Lake holds in none."""
+    names = [f"a{character}b" for character in " ,;{}()\n\t=`"]
+    schema = schema_of({"id": "int64", **dict.fromkeys(names, "string")})
+    return evolve(None, TableId("s", "d", None, "t"), [schema]).shape
+
+
 CASES: Mapping[str, Callable[[TableDdl], object]] = {
     "every type": lambda ddl: ddl.create(NAME, _shape(KEY, *EVERY_TYPE)),
     "odd names": lambda ddl: ddl.create(NAME, _shape(*ODD)),
@@ -63,54 +100,188 @@ CASES: Mapping[str, Callable[[TableDdl], object]] = {
         ddl.create(NAME, _shape(KEY)),
         ddl.create(NAME, _shape(TableColumn("other", "string"))),
     ),
+    "columns whose names Delta Lake does not take": lambda ddl: ddl.create(NAME, _forbidden()),
     "the quarantine": lambda ddl: (ddl.create_quarantine(), ddl.create_quarantine()),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_tables_are_alike(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    """Columns with their types, properties, and what a worker makes of the table."""
+    """Columns with all that the log says of them, properties, protocol, and what a worker and Spark make of the
+    table."""
+    name = quarantine.NAME if case == "the quarantine" else NAME
     found = []
     for folder, ddl in _both(spark, tmp_path):
         CASES[case](ddl)
-        found.append(_described(folder, quarantine.NAME if case == "the quarantine" else NAME))
+        found.append({**_described(folder, name), "in Spark": _seen_by_spark(spark, folder, name)})
     assert found[0] == found[1]
 
 
-def test_names_that_no_column_may_have(spark: SparkSession, tmp_path: Path) -> None:
-    """Both refuse them: `schema/evolution.py` gives such a column another name."""
-    refused = [TableColumn(f"a{character}b", "string") for character in " ,;{}()\n\t="]
-    for _, ddl in _both(spark, tmp_path):
-        for column in refused:
-            with pytest.raises(Exception, match="INVALID_CHARACTERS"):
-                ddl.create(NAME, _shape(KEY, column))
-        ddl.create(NAME, _shape(KEY))
-        for column in refused:
-            with pytest.raises(Exception, match="INVALID_CHARACTERS"):
-                ddl.add_columns(NAME, [column])
-
-
-def test_names_that_differ_by_case_are_one_table(spark: SparkSession, tmp_path: Path) -> None:
-    """Whoever creates it again is told how it is spelled; another name in a folder that differs by case is its own."""
+def test_what_others_have_said_of_a_table_stays(spark: SparkSession, tmp_path: Path) -> None:
+    """Comments and properties that somebody gave a table are there after columns were added."""
     found = []
     for folder, ddl in _both(spark, tmp_path):
-        told = [ddl.create(name, _shape(KEY)) for name in (NAME, NAME, "S_d.T", "s_D.other")]
-        found.append((told, sorted(str(path.relative_to(folder)) for path in folder.rglob("_delta_log"))))
+        ddl.create(NAME, _shape(KEY, ODD[0]))
+        table = quoted(location(str(folder), NAME))
+        spark.sql(f"COMMENT ON TABLE {table} IS 'what it is'")
+        spark.sql(f"ALTER TABLE {table} ALTER COLUMN `a.b` COMMENT 'of whom'")
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('mine' = 'x', 'delta.enableChangeDataFeed' = 'true')")
+        ddl.add_columns(NAME, ODD[1:2])
+        ddl.add_columns(NAME, [TableColumn("t", "timestamp_ntz")])
+        found.append({**_described(folder, NAME), "in Spark": _seen_by_spark(spark, folder, NAME)})
     assert found[0] == found[1]
-    assert [NAME, NAME, NAME, "s_D.other"] == found[0][0]
+    assert ["of whom"] == [column["metadata"].get("comment") for column in found[0]["columns"] if "." in column["name"]]
+
+
+FEATURES = {
+    "deletion vectors": "'delta.enableDeletionVectors' = 'true'",
+    "mapped columns": "'delta.columnMapping.mode' = 'name'",
+    "widened types": "'delta.enableTypeWidening' = 'true'",
+}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_what_deltalake_does_not_write_is_changed_by_spark(spark: SparkSession, tmp_path: Path, feature: str) -> None:
+    """A table with a feature that somebody gave it gets its columns all the same, and nothing else."""
+    found = []
+    for folder, ddl in _both(spark, tmp_path):
+        ddl.create(NAME, _shape(KEY))
+        table = quoted(location(str(folder), NAME))
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({FEATURES[feature]})")
+        ddl.add_columns(NAME, ODD[1:2])
+        found.append(_seen_by_spark(spark, folder, NAME) | {"protocol": _protocol(folder, NAME)})
+    assert found[0] == found[1]
+
+
+def test_names_that_differ_by_case_are_one_table(tmp_path: Path) -> None:
+    """Whoever creates it again is told how it is spelled; another name in a folder that differs by case is its own."""
+    ddl = local_ddl(tmp_path / "not there yet")
+    told = [ddl.create(name, _shape(KEY)) for name in (NAME, NAME, "S_d.T", "s_D.other")]
+    assert [NAME, NAME, NAME, "s_D.other"] == told
+    logs = [path.parent for path in tmp_path.rglob("_delta_log")]
+    assert ["s_D/other", "s_d/t"] == sorted(str(path.relative_to(tmp_path / "not there yet")) for path in logs)
+
+
+def test_a_table_that_several_create_at_once(tmp_path: Path) -> None:
+    """It is created once, and nobody is told otherwise."""
+    together = Barrier(8)
+
+    def create(_: int) -> str:
+        ddl = local_ddl(tmp_path)
+        together.wait()
+        return ddl.create(NAME, _shape(KEY, *EVERY_TYPE))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [NAME] * 8 == list(pool.map(create, range(8)))
+    assert 0 == DeltaTable(location(str(tmp_path), NAME)).version()
+
+
+class Interrupted:
+    """A look at a table after which somebody else commits to it, for the first `times` looks."""
+
+    def __init__(self, commit: Callable[[DeltaTable], object], times: int = 1) -> None:
+        self._commit, self._left = commit, times
+
+    def __call__(self, path: str) -> DeltaTable:
+        table = DeltaTable(path)
+        if self._left:
+            self._left -= 1
+            self._commit(DeltaTable(path))
+        return table
+
+
+def _field(name: str, type: str = "string") -> Field:
+    return Field(name, PrimitiveType(type))
+
+
+OTHERS: Mapping[str, tuple[Callable[[DeltaTable], object], Sequence[str]]] = {
+    "rows": (
+        lambda table: write_deltalake(table, table.to_pyarrow_table().schema.empty_table(), mode="append"),
+        ["id", "a", "n"],
+    ),
+    "a property": (
+        lambda table: table.alter.set_table_properties({"x": "y"}, raise_if_not_exists=False),
+        ["id", "a", "n"],
+    ),
+    "one of the columns": (lambda table: table.alter.add_columns([_field("n")]), ["id", "n", "a"]),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_somebody_else_commits_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
+    """The columns are added to the table as it is then; one that is there is left."""
+    ddl = local_ddl(tmp_path)
+    ddl.create(NAME, _shape(KEY))
+    commit, expected = OTHERS[other]
+    monkeypatch.setattr("spark_sink.tables.delta.ddl.DeltaTable", Interrupted(commit))
+    wanted = [TableColumn("a", "string", "A"), TableColumn("n", "string")]
+    ddl.add_columns(NAME, wanted)
+    monkeypatch.undo()
+    ddl.add_columns(NAME, wanted)
+    opened = DeltaTables(str(tmp_path)).open(NAME)
+    assert opened is not None
+    assert expected == list(opened.shape.types)
+    assert "A" == next(column.sent_as for column in opened.shape.columns if column.name == "a")
+
+
+def test_a_column_that_somebody_adds_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sink says so, and stops."""
+    ddl = local_ddl(tmp_path)
+    ddl.create(NAME, _shape(KEY))
+    taken = Interrupted(lambda table: table.alter.add_columns([_field("n", "long")]))
+    monkeypatch.setattr("spark_sink.tables.delta.ddl.DeltaTable", taken)
+    with pytest.raises(FatalError, match=r"s_d\.t got a column n of the type long meanwhile"):
+        ddl.add_columns(NAME, [TableColumn("n", "string")])
+
+
+def test_a_table_that_others_change_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sink gives up some time, with an error of its own."""
+    ddl = local_ddl(tmp_path)
+    ddl.create(NAME, _shape(KEY))
+    many = (f"c{number}" for number in range(100))
+    busy = Interrupted(lambda table: table.alter.add_columns([_field(next(many))]), times=100)
+    monkeypatch.setattr("spark_sink.tables.delta.ddl.DeltaTable", busy)
+    with pytest.raises(FatalError, match=r"s_d\.t cannot be created or changed: .*since last commit"):
+        ddl.add_columns(NAME, [TableColumn("n", "string")])
+
+
+def test_a_warehouse_that_takes_no_table(tmp_path: Path) -> None:
+    """What deltalake and the storage say comes as an error of ours that names the table."""
+    (tmp_path / "s_d").write_text("a file where a folder is to be")
+    with pytest.raises(FatalError, match=r"s_d\.t cannot be created or changed: "):
+        local_ddl(tmp_path).create(NAME, _shape(KEY))
 
 
 def _both(spark: SparkSession, folder: Path) -> list[tuple[Path, TableDdl]]:
-    here, there = folder / "spark", folder / "local"
-    return [(here, DeltaDdl(spark, str(here))), (there, LocalDdl(str(there)))]
+    here, there = folder / "spark", folder / "deltalake"
+    return [
+        (here, CreatingSparkDdl(spark, str(here))),
+        (there, DeltaDdl(str(there), SparkDdl(spark, str(there)))),
+    ]
+
+
+# Spark lists them of every table with named features, deltalake only of those that use them: no table of ours does.
+_UNUSED = frozenset({"appendOnly", "invariants"})
+
+
+def _protocol(warehouse: Path, name: str) -> dict[str, Any]:
+    protocol = DeltaTable(location(str(warehouse), name)).protocol()
+    return {
+        "versions": (protocol.min_reader_version, protocol.min_writer_version),
+        "reader": sorted(protocol.reader_features or ()),
+        "writer": sorted(set(protocol.writer_features or ()) - _UNUSED),
+    }
 
 
 def _described(warehouse: Path, name: str) -> dict[str, Any]:
-    table = DeltaTable(warehouse.joinpath(*name.split(".")))
+    table = DeltaTable(location(str(warehouse), name))
+    metadata = table.metadata()
     told = {
-        "columns": json.loads(table.schema().to_json()),
-        "properties": table.metadata().configuration,
-        "partitions": table.metadata().partition_columns,
+        "columns": json.loads(table.schema().to_json())["fields"],
+        "properties": metadata.configuration,
+        "partitions": metadata.partition_columns,
+        "name": (metadata.name, metadata.description),
+        "protocol": _protocol(warehouse, name),
     }
     if name != quarantine.NAME:
         opened = DeltaTables(str(warehouse)).open(name)
@@ -118,3 +289,13 @@ def _described(warehouse: Path, name: str) -> dict[str, Any]:
         assert Engine.FUSED is opened.choice.engine
         told |= {"kind": type(opened), "shape": opened.shape, "choice": opened.choice}
     return told
+
+
+def _seen_by_spark(spark: SparkSession, warehouse: Path, name: str) -> dict[str, Any]:
+    """The columns as Spark has them, nullability and metadata included, and the properties that it shows."""
+    path = location(str(warehouse), name)
+    properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {quoted(path)}").collect()}
+    read = spark.read.format("delta").load(path)
+    assert 0 == read.count()
+    shown = {key: value for key, value in properties.items() if not key.startswith("delta.feature.")}
+    return {"schema": read.schema.jsonValue(), "shown": shown}
