@@ -46,7 +46,7 @@ class Metrics:
         self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
         self._batches = self._counter("batches", "Batches applied.")
         self._seconds = self._counter(
-            "batch_seconds", "Time of batches, by phase; of fold and write over tasks.", "phase"
+            "batch_seconds", "Time of batches: total, its phases, and fold and write over tasks.", "phase"
         )
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
         self._waiting = self._gauge("parked_events_waiting", "Events that wait for their tables to be resumed.")

@@ -14,6 +14,7 @@ import msgspec
 import structlog
 
 from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
+from spark_sink.apply.phases import Phase, Stopwatch
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
@@ -80,15 +81,12 @@ class Fulfilment(NamedTuple):
         again: routes whose tasks must run again.
         refused: tables that do not take what was ordered, and why.
         spelled: tables that are there under another spelling than they were to be created.
-        ddl: seconds of changes of structure; `spark` of orders.
     """
 
     reports: list[TableReport]
     again: set[str]
     refused: Mapping[str, str]
     spelled: Mapping[str, str]
-    ddl: float
-    spark: float
 
 
 class Applier(Generic[Records]):
@@ -134,30 +132,35 @@ class Applier(Generic[Records]):
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
-        started = time.perf_counter()
-        task = replace(self.task(batch), parking=self._books.begin(batch))
-        schemas_read = time.perf_counter()
+        watch = Stopwatch(Phase.SCHEMAS)
+        task = self.task(batch)
+        watch.enter(Phase.BOOKS)
+        task = replace(task, parking=self._books.begin(batch))
+        watch.enter(Phase.TASKS)
         runs = [self.runner.batch(records, task, self._carried, self._weights)]
         seen, ordered = SeenRequests(), False
-        seconds = {"ddl": 0.0, "spark": 0.0}
         while work := DriverWork.of(runs[-1]):
             seen.add(runs[-1])
-            done = self.fulfil(work, runs[-1])
+            done = self.fulfil(work, runs[-1], watch)
             ordered = ordered or bool(work.orders)
-            seconds = {"ddl": seconds["ddl"] + done.ddl, "spark": seconds["spark"] + done.spark}
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
             runs[-1] = done.reports
             again = done.again
+            watch.enter(Phase.TASKS)
             runs.append(self.runner.batch(records, task, self._carried, self._weights, again) if again else [])
         reports = merge_reports(runs)
         if ordered:
+            watch.enter(Phase.SPARK)
             self.discard()
+        watch.enter(Phase.BOOKS)
         self._log_engines(reports)
         self._weights = sum((Counter({report.bucket: report.counters.events}) for report in reports), Counter[int]())
         self._books.end(batch, reports)
-        seconds |= {"schemas": schemas_read - started, "total": time.perf_counter() - started}
+        held = self._books.held()
+        watch.enter(Phase.LAG)
         lag = self._lag.after(batch) if self._lag is not None else None
-        self._metrics.batch(reports, self._books.held(), seconds, lag)
+        seconds = watch.stop()
+        self._metrics.batch(reports, held, seconds, lag)
         _log_batch(batch, reports, lag, **{f"{phase}_ms": value for phase, value in seconds.items()})
         return reports
 
@@ -173,19 +176,20 @@ class Applier(Generic[Records]):
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, **report.choice._asdict())
 
-    def fulfil(self, work: DriverWork, reports: Sequence[TableReport]) -> Fulfilment:
-        """Do what these reports of a run ask for."""
+    def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
+        """Do what these reports of a run ask for; in a batch, on its watch."""
+        watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
-        started = time.perf_counter()
+        watch.enter(Phase.DDL)
         with ThreadPoolExecutor(DDL_THREADS) as pool:
             names = list(pool.map(self._change, work.steps))  # the list takes every result, and with it every exception
         spelled = {table: name for (table, _), name in zip(work.steps, names, strict=True) if name != table}
         self._spelled |= spelled
-        changed = time.perf_counter()
+        watch.enter(Phase.SPARK)
         refused = self._writer.carry_out(work.orders)
         after = [self._after(report, refused) for report in reports]
         again = work.again | {report.route for report in reports if report.table in refused}
-        return Fulfilment(after, again, refused, spelled, changed - started, time.perf_counter() - changed)
+        return Fulfilment(after, again, refused, spelled)
 
     def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
         """The report when orders of its table were carried out, or refused."""
