@@ -20,15 +20,18 @@ class Gate:
     """A port of its own before the port of a server; shut at first."""
 
     def __init__(self, port: int) -> None:
-        self._behind = port
+        self.behind = port
         self._held = hold_port()
         self.port: int = self._held.getsockname()[1]
-        self._server: _Server | None = None
+        self._server: Server | None = None
 
     def open(self) -> None:
         """Connections go through when it returns."""
-        self._server = _Server(self.port, self._behind)
+        self._server = self._new_server()
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+
+    def _new_server(self) -> Server:
+        return Server(self.port, self.behind)
 
     def shut(self) -> None:
         """Whoever is connected no longer is, and nobody else gets in; nothing happens when it is shut."""
@@ -48,7 +51,9 @@ class Gate:
         self._held.close()
 
 
-class _Server(ThreadingTCPServer):
+class Server(ThreadingTCPServer):
+    """What listens at the port of a gate that is open."""
+
     allow_reuse_address = True
     daemon_threads = True
 
