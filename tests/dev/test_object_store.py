@@ -1,0 +1,25 @@
+"""The object store is built by hand, or by CI: who lacks it is told how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dev import object_store
+from dev.object_store import ObjectStore, ObjectStoreError
+
+
+def test_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The error names the command, and nothing is fetched unasked."""
+    monkeypatch.setenv("CDC_CACHE", str(tmp_path))
+    with pytest.raises(ObjectStoreError, match=r"was not built; .* -m dev\.object_store --build"):
+        ObjectStore(directory=tmp_path / "store").start()
+
+
+def test_no_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CI then goes on without it."""
+    monkeypatch.setenv("CDC_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", "")
+    assert 1 == object_store.main(["--build"])
+    assert "`go` was not found" in capsys.readouterr().err
