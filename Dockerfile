@@ -98,14 +98,20 @@ RUN python3 -m venv --without-pip /opt/cdc \
         /build/spark-wheels/*.whl /build/own/*.whl \
  && /build/venv/bin/pip --python /opt/cdc/bin/python check
 
-# dev.jars fetches through the Ivy inside PySpark and stops at any jar that is not the one of dev/jars.sha256. Laid
-# beside PySpark's own jars they are on the class path of every Spark process, with no setting that could forget one.
+# dev.jars fetches through the Ivy inside PySpark and stops at any jar that is not the one of dev/jars.sha256; dev.sink_jar
+# compiles the sink's own, with a compiler that stays behind. Laid beside PySpark's own jars they are on the class path of
+# every Spark process, with no setting that could forget one.
 FROM java AS spark-sink-jars
 WORKDIR /build
 COPY --from=spark-sink-packages /opt/cdc /opt/cdc
-COPY dev/__init__.py dev/java.py dev/jars.py dev/jars.xml dev/jars.sha256 dev/
-RUN CDC_CACHE=/build/cache python -m dev.jars \
- && mv cache/cdc-translator/jars-*/spark/*.jar /opt/cdc/lib/python3*/site-packages/pyspark/jars/
+COPY dev/__init__.py dev/java.py dev/jars.py dev/sink_jar.py dev/jars.xml dev/jars.sha256 dev/
+COPY spark_sink/_java spark_sink/_java
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends openjdk-17-jdk-headless \
+ && CDC_CACHE=/build/cache python -m dev.jars \
+ && CDC_CACHE=/build/cache python -m dev.sink_jar --must \
+ && mv cache/cdc-translator/jars-*/spark/*.jar cache/cdc-translator/jars-*/s3/*.jar \
+        cache/cdc-translator/cdc-sink-*.jar /opt/cdc/lib/python3*/site-packages/pyspark/jars/
 
 # Spark's operator names a file, and the folder of packages has the version of Python in its name.
 RUN cp /opt/cdc/lib/python3*/site-packages/spark_sink/__main__.py /opt/cdc/spark_sink_main.py

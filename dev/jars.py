@@ -25,7 +25,7 @@ WANTED = HERE / "jars.xml"
 CHECKSUMS = HERE / "jars.sha256"
 
 # The configurations of jars.xml, which are folders in the cache and class paths in use.
-CONFIGURATIONS = ("spark", "broker")
+CONFIGURATIONS = ("spark", "s3", "broker")
 
 # What was verified last: size and time of each jar, and the hash of the list it was verified against.
 MARKER = "verified.json"
@@ -42,7 +42,12 @@ class JarsError(Exception):
 
 def spark_jars() -> list[Path]:
     """Return the jars that Spark needs beyond those of PySpark: the value of `spark.jars`, unjoined."""
-    return sorted((jars_directory() / "spark").glob("*.jar"))
+    return [jar for folder in spark_folders() for jar in sorted(folder.glob("*.jar"))]
+
+
+def spark_folders() -> list[Path]:
+    """Return the folders with those jars."""
+    return [jars_directory() / configuration for configuration in ("spark", "s3")]
 
 
 def broker_jars() -> list[Path]:
@@ -63,16 +68,6 @@ def jars_directory() -> Path:
         else:
             verify(directory, CHECKSUMS)
     return directory
-
-
-def make_default() -> Path:
-    """Have the Spark of this Python take the jars where nobody says anything else; returns the file that says so."""
-    defaults = _pyspark() / "conf" / "spark-defaults.conf"
-    path = jars_directory() / "spark" / "*"
-    defaults.parent.mkdir(exist_ok=True)
-    lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
-    defaults.write_text("# Made by `make setup`.\n" + "".join(lines))
-    return defaults
 
 
 def write_checksums() -> int:
@@ -216,7 +211,8 @@ def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
     return ivy.returncode, lines
 
 
-def _pyspark() -> Path:
+def pyspark() -> Path:
+    """Return the folder of PySpark."""
     # find_spec does not import: PySpark takes a second to load, and only its folder is wanted.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
@@ -225,7 +221,7 @@ def _pyspark() -> Path:
 
 
 def _ivy() -> Path:
-    folder = _pyspark() / "jars"
+    folder = pyspark() / "jars"
     found = sorted(folder.glob("ivy-*.jar"))
     if not found:
         raise JarsError(f"no ivy-*.jar in {folder}; this PySpark is damaged: delete .venv and run `make setup`")
@@ -239,12 +235,9 @@ def _say(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Fetch and verify the jars.")
     parser.add_argument("--write-checksums", action="store_true", help="fetch anew and renew dev/jars.sha256")
-    parser.add_argument("--default", action="store_true", help="make them the default of this Python's Spark")
     arguments = parser.parse_args()
     try:
-        if arguments.default:
-            make_default()
-        elif arguments.write_checksums:
+        if arguments.write_checksums:
             _say(f"jars: {write_checksums()} checksums written to dev/{CHECKSUMS.name}")
         else:
             jars_directory()

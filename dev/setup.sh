@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv from requirements.lock, fetches the jars, makes them the default of its Spark, and builds the native path
-# where cargo is there. Quick when nothing changed; `make` calls it before anything.
+# Makes .venv from requirements.lock, fetches the jars, compiles that of the sink, makes them the default of its Spark,
+# and builds the native path where cargo is there. Quick when nothing changed; `make` calls it before anything.
 # The Python to build on: $PYTHON, else python3. Exits 2, with one line, when Python or Java is missing or too old.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -49,5 +49,5 @@ if [ "$(cat .venv/setup-stamp 2>/dev/null)" != "$stamp" ]; then
     echo "$stamp" > .venv/setup-stamp
 fi
 
-.venv/bin/python -m dev.jars --default
+.venv/bin/python -m dev.spark_class_path
 .venv/bin/python -m dev.native

@@ -41,7 +41,9 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
-    spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, settings.tables.warehouse)
+    warehouse = settings.tables.warehouse
+    store = settings.storage.spark_conf(warehouse, settings.checkpoint)
+    spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, warehouse, store)
     signals.end_at_once()
     try:
         ddl = DeltaDdl(settings.tables.warehouse, SparkDdl(spark, settings.tables.warehouse))

@@ -18,17 +18,20 @@ ID_FILE = "_sink_id"
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
     """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
-    files, folder = hadoop_folder(spark, checkpoint)
+    jvm: Any = spark._jvm
+    folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
+    # As Spark writes its own files there: each whole, and made by one writer.
+    files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
+        folder, spark._jsparkSession.sessionState().newHadoopConf()
+    )
     if files.exists(path) and not has_progress(spark, checkpoint):
-        files.delete(path, False)
+        files.delete(path)
     if not files.exists(path):
-        # Written under another name and renamed: a crash leaves no half of an id.
-        fresh = folder.suffix(f"/{ID_FILE}.{uuid.uuid4().hex}")
-        out = files.create(fresh)
+        files.mkdirs(folder)
+        out = files.createAtomic(path, False)
         out.writeUTF(uuid.uuid4().hex)
         out.close()
-        files.rename(fresh, path)
     stored = files.open(path)
     try:
         return str(stored.readUTF())

@@ -15,6 +15,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from spark_sink.config.settings import Spark
+from spark_sink.config.storage import LOG_STORE
 from spark_sink.errors import ConfigError, FatalError
 
 _FIXED = {
@@ -54,9 +55,18 @@ _NEEDED: Mapping[str, str] = {
     "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
 }
 
+# What tables or a checkpoint on S3 need besides. Without the second, two writers of a table lose commits.
+_NEEDED_BY_S3: Mapping[str, str] = {
+    "org.apache.hadoop.fs.s3a.S3AFileSystem": "Hadoop's S3A",
+    LOG_STORE: "the sink (cdc-sink-*.jar)",
+}
 
-def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
+
+def build(name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None) -> SparkSession:
     """A session; the one that spark-submit has begun, if it has.
+
+    Args:
+        store: settings by which Spark finds the object store of tables and checkpoint (`config/storage.py`).
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
@@ -67,7 +77,7 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
         os.environ["PYSPARK_PYTHON"] = settings.python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark makes this folder at its start; by default in the working directory, which may be read-only.
-    conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse}
+    conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse, **(store or {})}
     if settings.memory:
         conf["spark.driver.memory"] = settings.memory
     jars = _expanded(settings.jars)
@@ -82,7 +92,9 @@ def build(name: str, settings: Spark, warehouse: str) -> SparkSession:
     for key, value in conf.items():
         builder = builder.config(key, value)
     if SparkContext._gateway is None:
-        _start_java(conf)
+        _start_java(conf, {**_NEEDED, **(_NEEDED_BY_S3 if store else {})})
+    elif store:
+        _check_jars(SparkContext._gateway, _NEEDED_BY_S3)
     try:
         session = builder.getOrCreate()
     except Py4JJavaError as error:
@@ -106,7 +118,7 @@ def follow_cores(session: SparkSession) -> int:
     return cores
 
 
-def _start_java(conf: Mapping[str, str]) -> None:
+def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:
     """Start the JVM, before the session does: what is missing there would be told in hundreds of lines of Java."""
     try:
         gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
@@ -115,21 +127,28 @@ def _start_java(conf: Mapping[str, str]) -> None:
             f"Java did not start ({error.getCondition()}); what it says stands above. Spark needs Java 17 or 21, "
             "found by JAVA_HOME or as `java`"
         ) from None
-    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    path = {name.replace(".", "/") + ".class": what for name, what in _NEEDED.items()}
-    missing = [what for file, what in path.items() if loader.getResource(file) is None]
-    if missing:
+    try:
+        _check_jars(gateway, needed)
+    except ConfigError:
         gateway.shutdown()
-        raise ConfigError(
-            f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
-            "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
-        )
+        raise
     if gateway.proc is not None:
         # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
         # reach it through us: it ends when the running batch has, or when we are gone.
         signals = gateway.jvm.sun.misc
         signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
     SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    path = {name.replace(".", "/") + ".class": what for name, what in needed.items()}
+    missing = [what for file, what in path.items() if loader.getResource(file) is None]
+    if missing:
+        raise ConfigError(
+            f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
+            "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
+        )
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:

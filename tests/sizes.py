@@ -20,6 +20,11 @@ def register() -> None:
     settings.load_profile("quick")
 
 
+def count(weight: float) -> int:
+    """Return how often a test does what it repeats: `weight` times the examples of the profile."""
+    return max(1, math.ceil(settings.default.max_examples * weight))
+
+
 def examples(weight: float) -> settings:
     """Decorate a property that needs `weight` times the usual examples: more of a wide space, fewer of a slow one."""
     return settings(max_examples=max(LEAST, math.ceil(settings.default.max_examples * weight)))

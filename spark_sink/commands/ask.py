@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from spark_sink.commands.configuration import configured
 from spark_sink.config import settings
 from spark_sink.errors import FatalError
 
@@ -66,7 +67,7 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
     if not dry_run:
         _ask(config, "maintain", table, None, seconds)
         return
-    loaded = settings.load(config)
+    loaded = configured(config)
     from spark_sink.control_tables.batches import Books
     from spark_sink.metrics import Metrics
     from spark_sink.operations.maintenance import Maintenance
@@ -88,7 +89,7 @@ def _check_name(loaded: settings.Settings, table: str) -> None:
 
 
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
-    loaded = settings.load(path)
+    loaded = configured(path)
     # Here, not above: help and mistakes in the file need no table library.
     from spark_sink.control_tables.requests import RequestBook, State
     from spark_sink.operations.maintenance import ALL_TABLES

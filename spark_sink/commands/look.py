@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from spark_sink.commands.ask import config
-from spark_sink.config import settings
+from spark_sink.commands.configuration import configured
 from spark_sink.schema.business_view import ReaderEngine, create_view
 
 
@@ -19,7 +19,7 @@ from spark_sink.schema.business_view import ReaderEngine, create_view
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(config: Path, as_json: bool) -> None:
     """Show the tables, which of them are parked and why, and the newest batch."""
-    loaded = settings.load(config)
+    loaded = configured(config)
     from spark_sink.operations import status
 
     found = status.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
@@ -63,7 +63,7 @@ def _counts(counts: dict[str, int]) -> str:
 @click.option("--checkpoint", help="Id of the checkpoint that the batch is of; that of the newest batch if not given.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Versions of all tables and offsets of the topic that belong together, as JSON."""
-    loaded = settings.load(config)
+    loaded = configured(config)
     from spark_sink.operations import status
 
     keep_days = loaded.maintenance.keep_days
@@ -85,7 +85,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 @click.option("--from", "relation", help="Name that the table has in the engine, if it is not read by its folder.")
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the statement of a view of TABLE with the columns of its source, and the rows that are there."""
-    loaded = settings.load(config)
+    loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
     from spark_sink.tables.delta.open_table import location
@@ -115,7 +115,7 @@ def quarantine() -> None:
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
 def ls(config: Path, table: str | None, reason: str | None, limit: int) -> None:
     """List events in quarantine: reason, table, place in the topic, id, detail. No row data."""
-    loaded = settings.load(config)
+    loaded = configured(config)
     from spark_sink.errors import ConfigError, Reason, unknown
     from spark_sink.operations import status
 

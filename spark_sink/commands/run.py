@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from spark_sink import logs, signals
-from spark_sink.config import settings
+from spark_sink.commands.configuration import configured
 
 
 @click.command()
@@ -18,7 +18,7 @@ def run(config: Path, available_now: bool) -> None:
     # As process 1 of a container a program without a handler of its own cannot be stopped while Spark starts; the job
     # sets its own when the query runs.
     signals.end_at_once()
-    loaded = settings.load(config)
+    loaded = configured(config)
     # Here, not above: help and mistakes in the file need no Spark.
     from spark_sink import assembly
 

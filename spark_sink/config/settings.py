@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from cdc_core import config
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka
+from spark_sink.config.storage import Location, Storage
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
@@ -59,7 +60,7 @@ class Input(_Section):
 class TablesSettings(_Section):
     """The tables that are written."""
 
-    warehouse: str = Field(description="Folder or object store URL of the tables.")
+    warehouse: Location = Field(description="Folder or object store URL of the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
         description="Pattern of table names; a part that a table does not have goes, and the text before it.",
@@ -216,7 +217,8 @@ class Settings(_Section):
     kafka: SparkKafka
     input: Input = Input()
     tables: TablesSettings
-    checkpoint: str = Field(description="Folder or object store URL where Spark remembers how far it has read.")
+    checkpoint: Location = Field(description="Folder or object store URL where Spark remembers how far it has read.")
+    storage: Storage = Storage()
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     metrics: MetricsSettings = MetricsSettings()

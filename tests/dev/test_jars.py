@@ -138,14 +138,6 @@ class TestFetching:
         assert ["a-1.jar"] == [path.name for path in spark_jars()]
         assert 1 == len(fetches)
 
-    def test_the_default_of_spark(self, fetches: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """The Spark of a checkout finds them without a setting."""
-        monkeypatch.setattr(jars, "_pyspark", lambda: tmp_path)
-        said = jars.make_default().read_text()
-        folder = spark_jars()[0].parent
-        assert said.endswith(f"spark.driver.extraClassPath {folder}/*\nspark.executor.extraClassPath {folder}/*\n")
-        assert said == (tmp_path / "conf" / "spark-defaults.conf").read_text()
-
 
 def test_nothing_twice_on_the_class_path_of_spark() -> None:
     """No jar of ours is there in another version among the jars that PySpark ships."""

@@ -35,11 +35,12 @@ class Sink:
         self.topic = topic
         self.bootstrap = broker.bootstrap
         self.config = folder / "sink.yaml"
-        settings = {
+        self.warehouse = str(folder / "warehouse")
+        self.settings: dict[str, Any] = {
             "pipeline": "test",
             "kafka": {"bootstrap_servers": "${BOOTSTRAP}"},
             "input": {"topic": topic},
-            "tables": {"warehouse": str(folder / "warehouse")},
+            "tables": {"warehouse": self.warehouse},
             "checkpoint": str(folder / "checkpoint"),
             "batches": {"trigger_seconds": 1},
             "spark": {
@@ -48,12 +49,15 @@ class Sink:
                 "conf": dict(SMALL_SPARK),
             },
         }
-        self.config.write_text(yaml.safe_dump(settings))
+        self.write_config()
         compacted = {"cleanup.policy": "compact"}
         topics = [NewTopic(topic, 2, 1), NewTopic(f"{topic}.schemas", 1, 1, config=compacted)]
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for created in admin.create_topics(topics).values():
             created.result()
+
+    def write_config(self) -> None:
+        self.config.write_text(yaml.safe_dump(self.settings))
 
     def send(self, schemas: list[TableSchema], events: list[ChangeEvent]) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap})
@@ -84,10 +88,13 @@ class Sink:
 
     def rows(self, table: str = "shop_sales.orders") -> list[tuple[int, str]]:
         try:
-            found = DeltaTable(str(self.folder.joinpath("warehouse", *table.split(".")))).to_pyarrow_table()
+            found = self.table(table).to_pyarrow_table()
         except TableNotFoundError:
             return []
         return sorted((row["id"], row["name"]) for row in found.to_pylist() if row["_cdc_deleted_at"] is None)
+
+    def table(self, name: str) -> DeltaTable:
+        return DeltaTable(f"{self.warehouse}/{name.replace('.', '/')}")
 
 
 def family(pid: int) -> list[int]:

@@ -1,0 +1,45 @@
+"""`python -m dev.spark_class_path`: has the Spark of this Python take our jars where nobody says anything else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from dev.jars import JarsError, pyspark, spark_folders
+from dev.java import JavaError
+from dev.sink_jar import COST, SinkJarError, sink_jar
+
+
+def make_default(entries: Sequence[str]) -> Path:
+    """Write the class path into the file of Spark's defaults; returns the file."""
+    defaults = pyspark() / "conf" / "spark-defaults.conf"
+    defaults.parent.mkdir(exist_ok=True)
+    path = os.pathsep.join(entries)
+    lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
+    defaults.write_text("# Made by `make setup`.\n" + "".join(lines))
+    return defaults
+
+
+def class_path() -> list[str]:
+    """Return its entries: the folders of jars, and the jar of the sink if it can be built."""
+    entries = [str(folder / "*") for folder in spark_folders()]
+    try:
+        entries.append(str(sink_jar()))
+    except SinkJarError as error:
+        print(f"sink jar: not built; {COST}. {error}", file=sys.stderr)
+    return entries
+
+
+def main() -> int:
+    try:
+        make_default(class_path())
+    except (JarsError, JavaError) as error:
+        print(f"jars: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+package cdc.sink;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.util.Arrays;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
+import org.apache.hadoop.fs.FileAlreadyExistsException;
+import org.apache.hadoop.fs.FileSystem;
+import org.apache.hadoop.fs.Path;
+
+/** Writes whole objects of an S3 store; the store itself decides who of several writers makes an object. */
+final class ObjectWriter {
+
+  // S3A then asks the store to refuse an object that is there (If-None-Match: *).
+  private static final String UNLESS_THERE = "fs.option.create.conditional.overwrite";
+
+  private ObjectWriter() {}
+
+  /**
+   * Makes an object with this content.
+   *
+   * @throws FileAlreadyExistsException there is one with other content.
+   */
+  static void create(FileSystem files, Path path, byte[] content) throws IOException {
+    FSDataOutputStreamBuilder<?, ?> made = builder(files, path);
+    made.must(UNLESS_THERE, true);
+    try {
+      write(made, content);
+    } catch (IOException failed) {
+      // The store may have made the object, and its answer was lost: a second try is then refused for what the first
+      // did. So the object that is there tells who made it.
+      byte[] found = foundAfter(failed, files, path);
+      if (!Arrays.equals(found, content)) {
+        FileAlreadyExistsException other = new FileAlreadyExistsException(path.toString());
+        other.initCause(failed);
+        throw other;
+      }
+    }
+  }
+
+  /** Makes an object with this content, whatever is there. */
+  static void replace(FileSystem files, Path path, byte[] content) throws IOException {
+    write(builder(files, path), content);
+  }
+
+  // Overwriting, as S3A would otherwise look first whether the object is there.
+  private static FSDataOutputStreamBuilder<?, ?> builder(FileSystem files, Path path) throws IOException {
+    FSDataOutputStreamBuilder<?, ?> made = files.createFile(path);
+    return made.overwrite(true).recursive();
+  }
+
+  // The object comes to be when the stream is closed. A stream that failed before is not closed.
+  private static void write(FSDataOutputStreamBuilder<?, ?> made, byte[] content) throws IOException {
+    FSDataOutputStream out = made.build();
+    out.write(content);
+    out.close();
+  }
+
+  private static byte[] foundAfter(IOException failed, FileSystem files, Path path) throws IOException {
+    try (FSDataInputStream in = files.open(path)) {
+      return in.readAllBytes();
+    } catch (FileNotFoundException absent) {
+      throw failed;
+    } catch (IOException unknown) {
+      failed.addSuppressed(unknown);
+      throw failed;
+    }
+  }
+}

@@ -1,0 +1,109 @@
+"""The object store of tables and checkpoint, said once for both of its clients: deltalake takes the environment, and
+Spark's S3A settings of its own.
+
+Keys are no settings: Spark shows its settings on a web page. Both clients take them from the environment, or from the
+role of the machine or pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import Annotated
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+# S3A knows its own scheme only, deltalake and most readers know both.
+_SCHEMES: Mapping[str, str] = {"s3": "s3a", "s3n": "s3a"}
+
+# Of stores that are not Amazon's, most do not mind; both clients want one.
+_REGION_ELSEWHERE = "us-east-1"
+
+# In our own jar (spark_sink/_java). Spark and Delta would overwrite what another process has written.
+LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.ConditionalCheckpointFiles"
+
+
+def _one_scheme(location: str) -> str:
+    scheme, separator, rest = location.partition("://")
+    return _SCHEMES.get(scheme.lower(), scheme) + separator + rest
+
+
+Location = Annotated[str, AfterValidator(_one_scheme)]
+"""A folder, or the URL of one in an object store, as both clients understand it."""
+
+
+def _address(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("not http://HOST:PORT or https://HOST:PORT")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("keys do not belong here: give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError("only the address of the server; the bucket is named in tables.warehouse and checkpoint")
+    return value.rstrip("/")
+
+
+class Storage(BaseModel):
+    """The object store of tables and checkpoint. Keys come from the environment, or from a role."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    endpoint: Annotated[str, AfterValidator(_address)] | None = Field(
+        default=None, description="Address of an S3 server that is not Amazon's, `https://minio:9000`."
+    )
+    region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
+    path_style: bool | None = Field(
+        default=None,
+        description="The bucket stands in the path, not in the name of the host; by default with an endpoint only.",
+    )
+
+    def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:
+        """Have deltalake in this process find the store; what the environment says already is overruled."""
+        environment.update(self.environment(warehouse))
+
+    def environment(self, warehouse: str) -> Mapping[str, str]:
+        """Return the variables by which deltalake finds the store of a warehouse; none for a folder."""
+        if not is_s3(warehouse):
+            return {}
+        found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
+        if self.endpoint is not None:
+            bucket = urlsplit(warehouse).netloc
+            found["AWS_ENDPOINT_URL"] = self.endpoint if self._by_path else _with_bucket(self.endpoint, bucket)
+            found["AWS_ALLOW_HTTP"] = str(self.endpoint.startswith("http://")).lower()
+        if self._region is not None:
+            found["AWS_REGION"] = self._region
+        return found
+
+    def spark_conf(self, warehouse: str, checkpoint: str) -> Mapping[str, str]:
+        """Return the settings by which Spark finds the store, on the driver and on executors."""
+        if not (is_s3(warehouse) or is_s3(checkpoint)):
+            return {}
+        found = {"fs.s3a.path.style.access": str(self._by_path).lower()}
+        if self.endpoint is not None:
+            found["fs.s3a.endpoint"] = self.endpoint
+        if self._region is not None:
+            found["fs.s3a.endpoint.region"] = self._region
+        conf = {f"spark.hadoop.{name}": value for name, value in found.items()}
+        conf |= {f"spark.executorEnv.{name}": value for name, value in self.environment(warehouse).items()}
+        conf |= {f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a")}
+        if is_s3(checkpoint):
+            conf["spark.sql.streaming.checkpointFileManagerClass"] = CHECKPOINT_FILES
+        return conf
+
+    @property
+    def _by_path(self) -> bool:
+        return self.endpoint is not None if self.path_style is None else self.path_style
+
+    @property
+    def _region(self) -> str | None:
+        return self.region or (None if self.endpoint is None else _REGION_ELSEWHERE)
+
+
+def is_s3(location: str) -> bool:
+    """Tell whether a folder lies in a store with S3."""
+    return urlsplit(location).scheme == "s3a"
+
+
+def _with_bucket(endpoint: str, bucket: str) -> str:
+    parts = urlsplit(endpoint)
+    return urlunsplit(parts._replace(netloc=f"{bucket}.{parts.netloc}"))

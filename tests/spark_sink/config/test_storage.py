@@ -1,0 +1,101 @@
+"""The object store, as both of its clients are told."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from spark_sink.config.settings import parse
+from spark_sink.config.storage import Storage
+
+WAREHOUSE, CHECKPOINT = "s3a://lake/tables", "s3a://lake/checkpoint"
+
+SAFE = {
+    "spark.delta.logStore.s3.impl": "cdc.sink.ConditionalLogStore",
+    "spark.delta.logStore.s3a.impl": "cdc.sink.ConditionalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": "cdc.sink.ConditionalCheckpointFiles",
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("s3://lake/x", "s3a://lake/x"),
+        ("s3n://lake/x", "s3a://lake/x"),
+        ("S3://lake/x", "s3a://lake/x"),
+        ("s3a://lake/x", "s3a://lake/x"),
+        ("abfss://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
+        ("s3/x", "s3/x"),
+        ("/lake", "/lake"),
+    ],
+)
+def test_locations(given: str, found: str) -> None:
+    """Both clients get the scheme that both know; what is no S3 stays as it is."""
+    text = f"{{pipeline: p, kafka: {{bootstrap_servers: b}}, tables: {{warehouse: {given}}}, checkpoint: {given}}}"
+    settings = parse(text, {}, "sink.yaml")
+    assert (found, found) == (settings.tables.warehouse, settings.checkpoint)
+
+
+def test_a_server_that_is_not_amazons() -> None:
+    """Both clients get its address, and a region, which they want."""
+    storage = Storage(endpoint="http://minio:9000/")
+    variables = {
+        "AWS_ENDPOINT_URL": "http://minio:9000",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
+    }
+    assert variables == storage.environment(WAREHOUSE)
+    assert {
+        "spark.hadoop.fs.s3a.endpoint": "http://minio:9000",
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        **{f"spark.executorEnv.{name}": value for name, value in variables.items()},
+        **SAFE,
+    } == storage.spark_conf(WAREHOUSE, CHECKPOINT)
+
+
+def test_amazon() -> None:
+    """Without an endpoint the bucket stands in the name of the host, and the region is what the machine has."""
+    assert {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"} == Storage().environment(WAREHOUSE)
+    conf = Storage(region="eu-central-1").spark_conf(WAREHOUSE, CHECKPOINT)
+    assert "eu-central-1" == conf["spark.hadoop.fs.s3a.endpoint.region"] == conf["spark.executorEnv.AWS_REGION"]
+    assert "false" == conf["spark.hadoop.fs.s3a.path.style.access"]
+    assert "spark.hadoop.fs.s3a.endpoint" not in conf
+
+
+def test_a_bucket_in_the_name_of_the_host() -> None:
+    """deltalake wants it said in the address, S3A puts it there."""
+    storage = Storage(endpoint="https://s3.example:9000", path_style=False)
+    assert "https://lake.s3.example:9000" == storage.environment(WAREHOUSE)["AWS_ENDPOINT_URL"]
+    assert "https://s3.example:9000" == storage.spark_conf(WAREHOUSE, CHECKPOINT)["spark.hadoop.fs.s3a.endpoint"]
+
+
+def test_what_lies_where() -> None:
+    """Commits are safe as soon as tables lie there, planned batches as soon as the checkpoint does; in folders nothing
+    changes."""
+    storage = Storage(endpoint="http://minio:9000")
+    assert {} == storage.environment("/lake")
+    assert {} == storage.spark_conf("/lake", "/checkpoint")
+    assert SAFE.keys() - storage.spark_conf(WAREHOUSE, "/checkpoint").keys() == {
+        "spark.sql.streaming.checkpointFileManagerClass"
+    }
+    assert "spark.executorEnv.AWS_ENDPOINT_URL" not in storage.spark_conf("/lake", CHECKPOINT)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "said"),
+    [
+        ("minio:9000", "not http://HOST:PORT"),
+        ("http://", "not http://HOST:PORT"),
+        ("http://key:secret@minio:9000", "keys do not belong here"),
+        ("http://minio:9000/lake", "only the address of the server"),
+    ],
+)
+def test_addresses(endpoint: str, said: str) -> None:
+    """What is no address is told, without repeating a key."""
+    with pytest.raises(ValidationError) as caught:
+        Storage(endpoint=endpoint)
+    (mistake,) = caught.value.errors(include_input=False, include_url=False)
+    assert said in mistake["msg"]
+    assert "secret" not in mistake["msg"]

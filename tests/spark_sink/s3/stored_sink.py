@@ -1,0 +1,47 @@
+"""The sink as a process of its own, with tables and checkpoint on an object store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deltalake import DeltaTable
+
+from dev.broker import Broker
+from dev.object_store import BUCKET, ObjectStore
+from tests.spark_sink.sink_process import Sink
+
+
+class StoredSink(Sink):
+    """Its folder on this machine holds the configuration and the log.
+
+    Args:
+        port: where the sink finds the store; the store's own if not given.
+    """
+
+    def __init__(
+        self, broker: Broker, store: ObjectStore, folder: Path, topic: str, *, port: int | None = None
+    ) -> None:
+        self._store = store
+        super().__init__(broker, folder, topic)
+        self.warehouse = f"s3://{BUCKET}/{topic}/warehouse"
+        self.settings["tables"]["warehouse"] = self.warehouse
+        self.settings["checkpoint"] = f"s3a://{BUCKET}/{topic}/checkpoint"
+        endpoint = store.endpoint if port is None else f"http://127.0.0.1:{port}"
+        self.settings["storage"] = {"endpoint": endpoint}
+        self.write_config()
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), **self._store.credentials}
+
+    def table(self, name: str) -> DeltaTable:
+        return DeltaTable(f"{self.warehouse}/{name.replace('.', '/')}", storage_options=options(self._store))
+
+
+def options(store: ObjectStore) -> dict[str, str]:
+    """What deltalake needs to find a store."""
+    return {
+        **store.credentials,
+        "AWS_ENDPOINT_URL": store.endpoint,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }

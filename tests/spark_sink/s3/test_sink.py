@@ -1,0 +1,93 @@
+"""Tables and checkpoint on S3: the same as in a folder, and no key where anybody looks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dev.broker import Broker
+from dev.object_store import BUCKET, SECRET_KEY, ObjectStore
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.s3.stored_sink import StoredSink
+from tests.spark_sink.sink_process import PATIENCE_SECONDS
+
+pytestmark = [pytest.mark.integration, pytest.mark.faults]
+
+COLUMNS = {"id": "int64", "name": "string"}
+TABLES = ("orders", "merged")
+
+
+def test_both_engines_and_all_commands(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
+    """Two runs from one checkpoint leave both tables right, and each command finds them."""
+    sink = StoredSink(broker, object_store, tmp_path, "sink-s3")
+    sink.settings["tables"]["engines"] = {"*.merged": "spark"}
+    sink.write_config()
+    schemas = [schema_of(COLUMNS, table=table) for table in TABLES]
+    for first in (1, 4):
+        rows = {id: f"row {id}" for id in range(1, first + 3)}
+        changes = [
+            change("c", {"id": id}, {"name": rows[id]}, pos=id, schema=schema, table=schema.table)
+            for id in range(first, first + 3)
+            for schema in schemas
+        ]
+        sink.send(schemas, changes)
+        assert 0 == sink.start("--available-now").wait(PATIENCE_SECONDS), sink.text()
+        for table in TABLES:
+            assert sorted(rows.items()) == sink.rows(f"shop_sales.{table}")
+    assert SECRET_KEY not in sink.text()
+
+    status = json.loads(command(sink, "status", "--json"))
+    assert [f"shop_sales.{table}" for table in sorted(TABLES)] == [table["table"] for table in status["tables"]]
+    cut = json.loads(command(sink, "cut"))
+    assert {f"shop_sales.{table}": sink.table(f"shop_sales.{table}").version() for table in TABLES} == cut["tables"]
+    assert f"delta.`s3a://{BUCKET}/" in command(sink, "view", "shop_sales.orders")
+    assert "shop_sales.orders" in command(sink, "maintain", "shop_sales.orders", "--dry-run")
+    for asked in (["maintain"], ["sweep", "shop_sales.orders", "--before", "9999"], ["park", "shop_sales.merged"]):
+        command(sink, *asked)
+    assert 0 == sink.start("--available-now").wait(PATIENCE_SECONDS), sink.text()
+    assert [] == json.loads(command(sink, "status", "--json"))["open_commands"]
+    assert "COMMAND" in command(sink, "status")
+
+
+def command(sink: StoredSink, *words: str) -> str:
+    """What a command prints."""
+    return run([sys.executable, "-m", "spark_sink", *words, "-c", str(sink.config)], sink.environment())
+
+
+def run(command: Sequence[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+# Prints all that a session shows of its settings, its web page included.
+_SHOWN = """
+import sys, urllib.request
+from pathlib import Path
+from spark_sink import spark_session
+from spark_sink.commands.configuration import configured
+settings = configured(Path(sys.argv[1]))
+warehouse = settings.tables.warehouse
+spark = spark_session.build("shown", settings.spark, warehouse, settings.storage.spark_conf(warehouse, warehouse))
+print(spark.sparkContext.getConf().toDebugString())
+print(spark.sql("SET -v").collect())
+for page in ("environment", "api/v1/applications/" + spark.sparkContext.applicationId + "/environment"):
+    print(urllib.request.urlopen(spark.sparkContext.uiWebUrl + "/" + page).read().decode())
+spark.stop()
+"""
+
+
+def test_no_key_where_anybody_looks(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
+    """Spark's settings, its web page and what it answers to programs name the store, and hold neither key."""
+    sink = StoredSink(broker, object_store, tmp_path, "sink-s3-shown")
+    sink.settings["spark"]["conf"] |= {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+    sink.write_config()
+    shown = run([sys.executable, "-c", _SHOWN, str(sink.config)], sink.environment())
+    assert object_store.endpoint in shown
+    assert "fs.s3a.secret.key" in shown  # Spark takes the keys of the environment over, and shows stars
+    assert [] == [key for key in object_store.credentials.values() if key in shown]
