@@ -19,9 +19,11 @@ from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.operations.maintenance import Maintenance
+from spark_sink.operations.registration import Registration
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
+from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
@@ -66,9 +68,13 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
         files = DeltaMaintenance(settings.tables.warehouse)
         maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
-        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance)
+        registration = None
+        if settings.catalog is not None:
+            catalog = SparkCatalog(spark, settings.tables.warehouse, settings.catalog.name)
+            registration = Registration(catalog, books.batches, metrics)
+        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance, registration)
         requests = Requests(books.requests, actions.by_name())
-        Job(spark, settings, apply, requests, maintenance, starting, available_now=available_now).run()
+        Job(spark, settings, apply, requests, maintenance, starting, registration, available_now=available_now).run()
     finally:
         schemas.close()
         spark.stop()

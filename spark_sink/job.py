@@ -25,6 +25,7 @@ from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
 from spark_sink.job_failures import SPARK_ERRORS, failure
 from spark_sink.operations.maintenance import Maintenance
+from spark_sink.operations.registration import Registration
 from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
@@ -58,6 +59,7 @@ class Job:
         requests: Requests,
         maintenance: Maintenance,
         starting: str,
+        registration: Registration | None = None,
         *,
         available_now: bool,
     ) -> None:
@@ -66,6 +68,7 @@ class Job:
         self._apply = apply
         self._requests = requests
         self._maintenance = maintenance
+        self._registration = registration
         # The last batch took all that it might: more waits, and maintenance does too.
         self._behind = False
         self._starting = starting
@@ -134,6 +137,8 @@ class Job:
                 started = perf_counter()
                 reports = self._apply(records, batch)
                 self._maintenance.applied(reports)
+                if self._registration is not None:
+                    self._registration.applied(reports)
                 self._resize(reports, perf_counter() - started)
                 self._spread()
         except Exception as error:

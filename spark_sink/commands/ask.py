@@ -1,5 +1,5 @@
-"""`spark-sink resume`, `discard`, `park`, `sweep`, `maintain`: commands that the running sink executes between
-batches."""
+"""`spark-sink resume`, `discard`, `park`, `sweep`, `maintain`, `register`: commands that the running sink executes
+between batches."""
 
 from __future__ import annotations
 
@@ -80,6 +80,15 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
         _check_name(loaded, table)
     for name, step in maintenance.planned([table] if table is not None else maintenance.tables()):
         click.echo(f"{name}\t{step.step}\t{step.why}")
+
+
+@click.command()
+@config
+@click.argument("table", required=False)
+@wait
+def register(config: Path, table: str | None, seconds: float | None) -> None:
+    """Make TABLE known to the catalog of the configuration, or all tables; the sink does it by itself with new ones."""
+    _ask(config, "register", table, None, seconds)
 
 
 def _check_name(loaded: settings.Settings, table: str) -> None:

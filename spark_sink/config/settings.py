@@ -181,6 +181,14 @@ class MaintenanceSettings(_Section):
         return MaintenanceRules(**self.model_dump())
 
 
+class CatalogSettings(_Section):
+    """A catalog that tables are made known to."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
+        default="spark_catalog", description="Its name in Spark; see docs/sink.md."
+    )
+
+
 class MetricsSettings(_Section):
     """The metrics for Prometheus."""
 
@@ -221,6 +229,7 @@ class Settings(_Section):
     storage: Storage = Storage()
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    catalog: CatalogSettings | None = Field(default=None, description="Not set: no table is registered anywhere.")
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
 

@@ -16,6 +16,7 @@ from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
+from spark_sink.operations.registration import Registration
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
@@ -39,7 +40,9 @@ class Actions:
         metrics: Metrics,
         limit: int,
         maintenance: Maintenance,
+        registration: Registration | None = None,
     ) -> None:
+        self._registration = registration
         self._maintenance = maintenance
         self._left: dict[str, Sequence[str]] = {}
         self._applier = applier
@@ -58,6 +61,7 @@ class Actions:
             "discard": self.discard,
             "sweep": self.sweep,
             "maintain": self.maintain,
+            "register": self.register,
         }
 
     def park(self, target: str, argument: str | None) -> RequestAnswer:
@@ -151,6 +155,18 @@ class Actions:
         if left:
             return RequestAnswer(f"{len(left)} tables are left", ended=False)
         return RequestAnswer(", ".join(f"{one.step} {one.table}" for one in done) or "nothing to do")
+
+    def register(self, target: str, argument: str | None) -> RequestAnswer:
+        """Make a table known to the catalog, or all of them."""
+        if self._registration is None:
+            raise FatalError("the configuration has no catalog: no table is registered anywhere")
+        if target != ALL_TABLES:
+            self._known(target)
+        names = self._books.batches.tables() if target == ALL_TABLES else {target}
+        new, refused = self._registration.by_hand(names)
+        if refused:
+            raise FatalError("; ".join(f"{name}: {why}" for name, why in refused.items()))
+        return RequestAnswer(f"{len(new)} registered, {len(names) - len(new)} were known")
 
     def _changed(self) -> None:
         self._books.changed()

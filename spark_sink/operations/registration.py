@@ -1,0 +1,69 @@
+"""Tables are made known to a catalog as they come into being; one that it does not take now is offered again later."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable
+
+import structlog
+
+from spark_sink.control_tables.batches import BatchBook
+from spark_sink.metrics import Metrics
+from spark_sink.table_report import TableReport
+from spark_sink.tables.registration import Catalog, RegistrationError
+
+log = structlog.get_logger()
+
+# So long a table that was refused is not offered again: a catalog that is away shall not slow down every batch.
+_AGAIN_SECONDS = 60.0
+
+
+class Registration:
+    """Offers tables to the catalog, and remembers for this run what it knows.
+
+    Args:
+        clock: seconds, from anywhere.
+    """
+
+    def __init__(
+        self, catalog: Catalog, batches: BatchBook, metrics: Metrics, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._catalog = catalog
+        self._batches = batches
+        self._metrics = metrics
+        self._clock = clock
+        self._known: set[str] = set()
+        self._waiting: dict[str, float] = {}
+        self._begun = False
+
+    def applied(self, reports: Iterable[TableReport]) -> None:
+        """Register the tables that a batch wrote, and with the first batch all that were written before."""
+        names = {report.table for report in reports if report.version is not None}
+        if not self._begun:
+            names |= self._batches.tables()
+            self._begun = True
+        now = self._clock()
+        due = {name for name, at in self._waiting.items() if at <= now}
+        self._offer(sorted((names - self._known - self._waiting.keys()) | due))
+
+    def by_hand(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
+        """Register these now; return the new ones, and those that were refused with the reason."""
+        return self._offer(sorted(names))
+
+    def _offer(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
+        new, refused = [], {}
+        for name in names:
+            try:
+                if self._catalog.register(name):
+                    new.append(name)
+            except RegistrationError as error:
+                refused[name] = str(error)
+                self._waiting[name] = self._clock() + _AGAIN_SECONDS
+                log.warning("table not registered", table=name, why=str(error))
+                self._metrics.registration_failed()
+            else:
+                self._known.add(name)
+                self._waiting.pop(name, None)
+        if new:
+            log.info("tables registered", count=len(new))
+        return new, refused

@@ -1,0 +1,76 @@
+"""Delta tables made known to a catalog of Spark's: a Hive metastore, or what `spark.sql.catalog.NAME` is set to."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from spark_sink.errors import ConfigError
+from spark_sink.job_failures import SPARK_ERRORS
+from spark_sink.spark_session import hadoop_folder
+from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.delta.spark_ddl import literal
+from spark_sink.tables.registration import CatalogName, RegistrationError
+
+# Spark's own, which forgets all that it knows unless a Hive metastore is behind it.
+SESSION_CATALOG = "spark_catalog"
+_BEHIND = "spark.sql.catalogImplementation"
+
+
+class SparkCatalog:
+    """A catalog, by the name that it has in Spark.
+
+    Raises:
+        ConfigError: it would forget the tables when the session ends.
+    """
+
+    def __init__(self, spark: SparkSession, warehouse: str, catalog: str) -> None:
+        if catalog == SESSION_CATALOG and spark.conf.get(_BEHIND) != "hive":
+            raise ConfigError(
+                f"catalog.name is {catalog}, which forgets its tables with the session: set {_BEHIND} to hive in "
+                "spark.conf, and spark.hadoop.hive.metastore.uris; or name a catalog of spark.sql.catalog.*"
+            )
+        self._spark = spark
+        self._warehouse = warehouse
+        self._catalog = catalog
+        self._schemas: set[str] = set()
+
+    def register(self, name: str) -> bool:
+        known = CatalogName.of(name)
+        path = location(self._warehouse, name)
+        schema = f"{_ticked(self._catalog)}.{_ticked(known.schema)}"
+        table = f"{schema}.{_ticked(known.table)}"
+        try:
+            if known.schema not in self._schemas:
+                self._spark.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+                self._schemas.add(known.schema)
+            if not self._spark.catalog.tableExists(table):
+                self._spark.sql(f"CREATE TABLE {table} USING DELTA LOCATION {literal(path)}")
+                return True
+            found = self._spark.sql(f"DESCRIBE DETAIL {table}").collect()[0]["location"]
+        except SPARK_ERRORS as error:
+            raise RegistrationError(_told(error)) from None
+        if _plain(found) != _plain(self._absolute(path)):
+            raise RegistrationError(f"{known.schema}.{known.table} is a table elsewhere, at {found}")
+        return False
+
+    def _absolute(self, path: str) -> str:
+        files, there = hadoop_folder(self._spark, path)
+        return str(files.makeQualified(there).toString())
+
+
+def _ticked(name: str) -> str:
+    ticked = name.replace("`", "``")
+    return f"`{ticked}`"
+
+
+def _plain(path: str) -> str:
+    """A folder's path or URL without what two spellings of one differ in."""
+    return unquote(urlsplit(path)._replace(scheme="").geturl()).replace("//", "/").rstrip("/")
+
+
+def _told(error: Exception) -> str:
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    return condition or str(error).strip().partition("\n")[0]

@@ -1,0 +1,113 @@
+"""Tables made known to a Hive metastore, a real one in a process of its own, and found there by name."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_sink.control_tables.requests import State
+from spark_sink.operations.maintenance import ALL_TABLES
+from spark_sink.tables.registration import CatalogName
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+from tests.spark_sink.sink_process import PATIENCE_SECONDS
+
+ROOT = Path(__file__).parents[3]
+
+_SCRIPT = """
+import json, sys
+from dev.jars import spark_jars
+from dev.small_spark import SMALL_SPARK
+from spark_sink import spark_session
+from spark_sink.config.settings import Spark
+from spark_sink.control_tables.batches import BatchBook
+from spark_sink.errors import ConfigError
+from spark_sink.metrics import Metrics
+from spark_sink.operations.registration import Registration
+from spark_sink.tables.delta.registration import SparkCatalog
+
+warehouse, elsewhere, metastore = sys.argv[1:]
+conf = {
+    **SMALL_SPARK,
+    "spark.sql.catalogImplementation": "hive",
+    "spark.hadoop.javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={metastore};create=true",
+}
+settings = Spark(master="local[1]", memory="1g", jars=tuple(map(str, spark_jars())), conf=conf)
+spark = spark_session.build("registration", settings, warehouse)
+clock = [0.0]
+catalog, metrics = SparkCatalog(spark, warehouse, "spark_catalog"), Metrics(0)
+registration = Registration(catalog, BatchBook(warehouse, "test", "", "canonical"), metrics, lambda: clock[0])
+said = {}
+
+def refused():
+    return metrics.registry.get_sample_value("cdc_sink_registration_failures_total")
+
+registration.applied([])
+said["rows"] = [row.id for row in spark.sql("SELECT id FROM shop_sales.orders ORDER BY id").collect()]
+said["again"] = registration.by_hand(["shop_sales.orders"])
+# Another warehouse has a table of that name: it is not taken for ours.
+other = SparkCatalog(spark, elsewhere, "spark_catalog")
+late = Registration(other, BatchBook(elsewhere, "test", "", "canonical"), metrics, lambda: clock[0])
+late.applied([])
+said["refused"] = refused()
+spark.sql("DROP TABLE shop_sales.orders")
+late.applied([])
+said["too early"] = spark.catalog.tableExists("shop_sales.orders")
+clock[0] += 3600
+late.applied([])
+said["later"] = [row.id for row in spark.sql("SELECT id FROM shop_sales.orders").collect()]
+said["why"] = registration.by_hand(["shop_sales.orders"])[1]
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("shop_sales.orders", ("shop_sales", "orders")),
+        ("orders", ("default", "orders")),
+        ("lake.shop.orders", ("lake_shop", "orders")),
+    ],
+)
+def test_names(name: str, known: tuple[str, str]) -> None:
+    """A catalog has schemas and tables, and no folders in folders."""
+    assert known == CatalogName.of(name)
+
+
+def test_no_catalog(lake: Lake) -> None:
+    """Who asks for what is not configured is told so."""
+    asked = lake.command("register", ALL_TABLES)
+    assert (State.FAILED, True) == (asked.state, "has no catalog" in (asked.error or ""))
+
+
+@pytest.mark.integration
+@pytest.mark.faults
+def test_a_metastore(tmp_path: Path) -> None:
+    """Tables that were written before are registered with the first batch, once. A name that belongs to another table
+    is refused and told, and offered again after a while: then the table has it."""
+    lakes = {name: Lake(tmp_path / name) for name in ("warehouse", "elsewhere")}
+    orders = schema_of({"id": "int64"})
+    for number, lake in enumerate(lakes.values()):
+        lake.announce(orders)
+        lake.apply(0, [change("c", {"id": number}, {}, pos=1, schema=orders)])
+    folders = [str(lake.warehouse) for lake in lakes.values()]
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{_SCRIPT}", *folders, "metastore"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert 0 == ended.returncode, ended.stderr[-3000:]
+    said = json.loads(ended.stdout.splitlines()[-1])
+    assert [0] == said["rows"]
+    assert [[], {}] == said["again"]
+    assert 1.0 == said["refused"]
+    assert said["too early"] is False
+    assert [1] == said["later"]
+    assert said["why"]["shop_sales.orders"].startswith("shop_sales.orders is a table elsewhere, at file:")
