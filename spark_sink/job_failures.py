@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
@@ -63,9 +64,15 @@ def _in_python(text: str, frames: list[re.Match[str]]) -> str:
     # Between the last frame and the error stands its source line, indented.
     kind, message = (raised["kind"], raised["message"]) if raised else ("an error", None)
     places = ", ".join(_places(frames[-_FRAMES:]))
-    if message and kind.rpartition(".")[2] in _TELLING:
-        return f"{kind}: {message} (in a Python worker, at {places})"
+    if raised and message and kind.rpartition(".")[2] in _TELLING:
+        told = " ".join((message, *_further_lines(text[raised.end() + 1 :])))
+        return f"{kind}: {told} (in a Python worker, at {places})"
     return f"{kind} in a Python worker, at {places}; its message may hold values of a row and is not repeated"
+
+
+def _further_lines(text: str) -> Iterator[str]:
+    """The rest of a message, which deltalake breaks into lines from the general to the particular."""
+    return (line.strip() for line in takewhile(lambda line: line.strip(), text.splitlines()))
 
 
 def _places(frames: list[re.Match[str]]) -> Iterator[str]:

@@ -31,9 +31,9 @@ def _failed(spark: SparkSession, make: Callable[[], BaseException]) -> str:
 
 
 def test_a_worker_without_credentials(spark: SparkSession) -> None:
-    """What a machine lacks is told as the worker told it, in its first line."""
-    told = _failed(spark, lambda: OSError("loading credentials: none\nand more"))
-    assert told.startswith("a job of Spark failed: OSError: loading credentials: none (in a Python worker, at ")
+    """What a machine lacks is told as the worker told it, in one line."""
+    told = _failed(spark, lambda: OSError("S3 error\n  loading credentials"))
+    assert told.startswith("a job of Spark failed: OSError: S3 error loading credentials (in a Python worker, at ")
     assert "test_job_failures.py:" in told
     assert "\n" not in told
 
