@@ -20,8 +20,8 @@ TABLES = ("orders", "merged")
 
 
 def test_keys_of_the_workers(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Executors write with the keys of their own environment; the driver does not hand over its own. Where a machine has
-    none, the sink ends, and names that; when it has them, the batch is taken again."""
+    """Executors write with the keys of their own environment; the driver does not hand over its own. Where a machine
+    has none, the sink ends, and names that; when it has them, the batch is taken again."""
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3-cluster")
     sink.settings["tables"]["engines"] = {"*.merged": "spark"}
     schemas = [schema_of({"id": "int64", "name": "string"}, table=table) for table in TABLES]
