@@ -8,29 +8,25 @@ copies of the tables as they were after the load. At the end the sink's tables a
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import shutil
 import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.measure import machine, table
 from bench.processes import Tree
-from bench.sink.events import COLUMNS, KEY, PARTITIONS, Feed, Workload
+from bench.sink.events import COLUMNS, KEY, Workload
+from bench.sink.feeder import TOPIC, HistorySize, create_topic, feed
 from bench.sink.pattern import Pattern
 from cdc_core.envelope import TableSchema
 from dev.broker import Broker
@@ -50,8 +46,6 @@ from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
-
-TOPIC = "bench.canonical"
 
 
 class Used(NamedTuple):
@@ -93,38 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-class HistorySize(NamedTuple):
-    """The number of events, by part."""
-
-    tables: int
-    load: int
-    warm_up: int
-    changes: int
-
-    def parts(self) -> tuple[Workload, Iterator[Iterator[Feed]]]:
-        """The parts in order, each to be taken whole before the next; the workload knows the rows then."""
-        workload = Workload(self.tables)
-        changes = (workload.changes(count) for count in (self.warm_up, self.changes))
-        return workload, chain([workload.load(self.load)], changes)
-
-
-def _feed(bootstrap: str, history: HistorySize, part: int) -> None:
-    """One part of the history to the topic."""
-    _, parts = history.parts()
-    for _ in range(part):
-        deque(next(parts), maxlen=0)
-    records = next(parts)
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "enable.idempotence": True})
-    for partition, key, value in records:
-        while True:
-            try:
-                producer.produce(TOPIC, value, key, partition)
-                break
-            except BufferError:
-                producer.poll(0.1)
-    producer.flush()
-
-
 class SinkBench:
     """The sink, and the pattern, on one workload."""
 
@@ -144,16 +106,15 @@ class SinkBench:
 
     def run(self, tree: Tree, *, pattern: bool) -> Iterable[str]:
         """The lines of a report. Ends the process when a table is not what it should be."""
-        topic = NewTopic(TOPIC, PARTITIONS, 1)
-        admin = AdminClient({"bootstrap.servers": self._bootstrap})
-        admin.create_topics([topic])[TOPIC].result(30)
-        loaded = self._fed(0)
+        bootstrap = self._bootstrap
+        create_topic(bootstrap)
+        loaded = feed(bootstrap, self._history, 0)
         used = [self._batch(tree, "sink, load", self._history.load)]
         copies = self._warehouse.with_name("pattern")
         shutil.copytree(self._warehouse, copies)
-        warm = self._fed(1)
+        warm = feed(bootstrap, self._history, 1)
         self._batch(tree, "sink, warm-up", self._history.warm_up)
-        final = self._fed(2)
+        final = feed(bootstrap, self._history, 2)
         used.append(self._batch(tree, "sink, changes", self._history.changes))
         if pattern:
             documented = Pattern(self._spark, self._bootstrap, TOPIC, copies, self._schemas)
@@ -163,21 +124,6 @@ class SinkBench:
         yield table(_HEAD, [_row(one) for one in used])
         yield f"{self._compared()} rows in {len(self._schemas)} tables equal the generator's"
         yield machine("pyspark", "deltalake", "pyarrow")
-
-    def _fed(self, part: int) -> list[int]:
-        """Writes one part of the history; how many records each partition has then.
-
-        In a process of its own: the rows that the generator remembers are not the sink's memory.
-        """
-        arguments = (self._bootstrap, self._history, part)
-        feeder = multiprocessing.get_context("spawn").Process(target=_feed, args=arguments)
-        feeder.start()
-        feeder.join()
-        if feeder.exitcode != 0:
-            sys.exit(f"the feeder ended with code {feeder.exitcode}")
-        with closing(Consumer({"bootstrap.servers": self._bootstrap, "group.id": "bench"})) as reader:
-            places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
-            return [reader.get_watermark_offsets(place, timeout=30)[1] for place in places]
 
     def _batch(self, tree: Tree, name: str, events: int) -> Used:
         """One micro-batch with all that has come; the query's own start and end are not counted."""
