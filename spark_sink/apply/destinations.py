@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
+from spark_sink.events.event_columns import operations
 from spark_sink.events.grouping import EXCLUDED, Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
@@ -117,7 +118,7 @@ def _first(
     """Return the owner of a name that several tables have, while there is no table."""
     declared = (table for table in several if table.source == SEVERAL)
     # Truncates alone make no table.
-    makers = (table for table in several if any(event.op not in ("t", GAP) for event in by_table[table].events))
+    makers = (table for table in several if operations(by_table[table].events) - {"t", GAP})
     return next(chain(declared, waiting, makers, several))
 
 

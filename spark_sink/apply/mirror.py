@@ -1,7 +1,8 @@
-"""The events of a table between two barriers -> what to write. An event whose values do not fit is left out."""
+"""The events of a mirror between two truncates -> what to write. An event whose values do not fit is left out."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +13,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_sink.apply.mirror_columns import EARLIEST, LATEST, ColumnFold, fold_in_columns
 from spark_sink.events.arrow_values import column, fits
+from spark_sink.events.event_columns import EventColumns
 from spark_sink.events.grouping import typed_keys
+from spark_sink.events.image_table import NotInColumns
 from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
+    DUPLICATE,
     GAP,
+    TRUNCATED,
     Event,
     Key,
 )
@@ -44,17 +50,27 @@ from spark_sink.tables.protocols import (
     TableChanges,
 )
 
-# What a timestamp of every reader can be: years 1 to 9999.
-_EARLIEST, _LATEST = -62135596800_000_000, 253402300799_999_999
-
 
 @dataclass(frozen=True, slots=True)
 class MirrorChanges:
-    """The rows that a segment changes in a mirror, and the events that it does not take."""
+    """The rows that a segment changes in a mirror, and the events that it does not take.
+
+    Args:
+        stale: the number of events that change nothing, by reason; `late` of those that came after a later one.
+        scope_changes: how often another scope took a row over; `deleted`: the number of rows that are deleted.
+    """
 
     changes: TableChanges
     rejected: list[Rejected]
-    folded: Folded[FoldedRow]
+    stale: Counter[str]
+    late: int
+    scope_changes: int
+    deleted: int
+
+    @classmethod
+    def of(cls, changes: TableChanges, rejected: list[Rejected], folded: Folded[FoldedRow]) -> MirrorChanges:
+        deleted = sum(1 for row in folded.rows.values() if not row.exists)
+        return cls(changes, rejected, folded.stale, folded.late, folded.scope_changes, deleted)
 
 
 class UnwritableRows(Exception):
@@ -65,7 +81,40 @@ class UnwritableRows(Exception):
 
 
 def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
-    """Fold the events onto the stored rows.
+    """Fold the events onto the stored rows: in columns as far as that goes, the others one by one.
+
+    Args:
+        soft: deleted rows keep what they were.
+
+    Raises:
+        Refused: the table cannot go on.
+    """
+    if isinstance(events, EventColumns) and not soft:
+        with suppress(NotInColumns):
+            folded = fold_in_columns(events, table, plan)
+            return _with_others(folded, fold_one_by_one(folded.others, table, plan) if folded.others else None)
+    return fold_one_by_one(events, table, plan, soft=soft)
+
+
+def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChanges:
+    """The rows of both, none of which is in both."""
+    counted = ((TRUNCATED, folded.truncated), (DUPLICATE, folded.duplicates))
+    stale = Counter({reason: count for reason, count in counted if count})
+    if others is None:
+        return MirrorChanges(folded.changes, [], stale, 0, 0, folded.deleted)
+    parts = (folded.changes, others.changes)
+    kept = {
+        name: pa.concat_arrays([part.kept.get(name, pa.array([True] * len(part.rows), pa.bool_())) for part in parts])
+        for name in dict.fromkeys(name for part in parts for name in part.kept)
+    }
+    rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
+    changes = TableChanges(rows, kept, all(part.inserts_only for part in parts))
+    deleted = folded.deleted + others.deleted
+    return MirrorChanges(changes, others.rejected, stale + others.stale, others.late, others.scope_changes, deleted)
+
+
+def fold_one_by_one(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
+    """Fold any events onto the stored rows. What `fold_in_columns` gives is defined by what this gives.
 
     Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
     one leaves a gap that marks its row, and the segment is folded again.
@@ -87,12 +136,12 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
     quick = None if soft else quick_fold(events, keys, marks, table.floors)
     if quick is not None:
         with suppress(UnwritableRows):
-            return MirrorChanges(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
+            return MirrorChanges.of(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
         folded = fold(events, keys, marks, table.floors)
         try:
             last = _last(folded.rows) if soft else {}
-            return MirrorChanges(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
+            return MirrorChanges.of(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
         except UnwritableRows as unfit:
             suspects = _suspects(events, keys, folded, unfit.keys)
             found = [one for event in suspects if (one := reader.examined(event)) is not None]
@@ -199,7 +248,7 @@ def instant(times: Sequence[int | None]) -> pa.Array:
 
 
 def readable(time: int) -> int:
-    return min(max(time, _EARLIEST), _LATEST)
+    return min(max(time, EARLIEST), LATEST)
 
 
 def _state(mark: RowMark) -> str | None:

@@ -16,6 +16,7 @@ from spark_sink.apply.truncate import truncate
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.envelope_fields import details
+from spark_sink.events.event_columns import newest, truncates
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
@@ -100,12 +101,12 @@ class Commits:
         mirror = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
         counters.fold_ms += _ms_since(started)
         self.rejects.reject(number, [*rejected, *mirror.rejected])
-        self._count(mirror.folded.stale, mirror.folded.late, mirror.folded.scope_changes)
+        self._count(mirror.stale, mirror.late, mirror.scope_changes)
         if mirror.changes:
             started = time.perf_counter()
             table.write(mirror.changes, self.rejects.marker(number), self._forgotten(segment, table))
             self._written(mirror.changes.rows.num_rows, started)
-            counters.deleted += sum(1 for row in mirror.folded.rows.values() if not row.exists)
+            counters.deleted += mirror.deleted
 
     def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
         counters, started = self.rejects.counters, time.perf_counter()
@@ -161,26 +162,25 @@ class Commits:
 
         The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.
         """
-        newest = min(max(event.ts for event in segment), time.time_ns() // 1000)
-        before = newest - self.rules.tombstone_days * DAY
+        now = min(newest(segment), time.time_ns() // 1000)
+        before = now - self.rules.tombstone_days * DAY
         day, done = before // DAY, table.applied(FORGOTTEN)
         if done is not None and done < day and not self.rules.soft_deletes:
             table.forget(before)
         return Marker(FORGOTTEN, day if done is None else max(day, done))
 
 
-def segmented(events: Sequence[Event]) -> list[list[Event]]:
+def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
     """The events between truncates, and each truncate alone, in order; the first segment may be empty.
 
     Raises:
         Refused: there are more than have a number.
     """
-    segments: list[list[Event]] = [[]]
-    for event in events:
-        if event.op == "t":
-            segments += [[event], []]
-        else:
-            segments[-1].append(event)
+    segments, start = [], 0
+    for place in truncates(events):
+        segments += [events[start:place], events[place : place + 1]]
+        start = place + 1
+    segments.append(events[start:])
     kept = segments[:1] + [segment for segment in segments[1:] if segment]
     if len(kept) > MAX_SEGMENTS:
         raise Refused(

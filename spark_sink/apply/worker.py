@@ -25,6 +25,7 @@ from spark_sink.apply.rejects import RejectedEvents
 from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
+from spark_sink.events.event_columns import count_without_gaps, operations, schema_ids
 from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.events.parking import NOTHING_PARKED, Parking
@@ -103,8 +104,7 @@ class Task:
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         extent = OffsetSpan.of(records)
         for place in found:
-            events = sum(1 for event in place.incoming.events if event.op != GAP)
-            counters = TableCounters(events, ignored=dict(place.incoming.ignored))
+            counters = TableCounters(count_without_gaps(place.incoming.events), ignored=dict(place.incoming.ignored))
             source = "" if place.table is None else str(place.table)
             try:
                 applied = task._apply(place, records, counters)
@@ -180,7 +180,7 @@ class Task:
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
         """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
-        named = {event.schema_id for event in incoming.events if event.schema_id is not None}
+        named = schema_ids(incoming.events)
         missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
         if not missing:
             return incoming
@@ -199,10 +199,9 @@ class Task:
         events: Sequence[Event],
         form: TableSpec,
     ) -> Plan | None:
-        if table is None and all(event.op in ("t", GAP) for event in events):
+        if table is None and operations(events) <= {"t", GAP}:
             return None
-        named = dict.fromkeys(event.schema_id for event in events if event.schema_id is not None)
-        schemas = [schema for id in named if (schema := self.catalog.find(table_id, id)) is not None]
+        schemas = [schema for id in schema_ids(events) if (schema := self.catalog.find(table_id, id)) is not None]
         current = table.shape if table is not None else None
         key = current.key_sent_as if current is not None else key_columns(events)
         latest = self.catalog.latest(table_id)

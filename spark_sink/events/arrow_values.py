@@ -52,6 +52,26 @@ def column(values: Values, sql: str) -> pa.Array:
         raise ValueError(f"a value that {sql} does not hold exactly") from None
 
 
+def counting(count: int) -> pa.Int64Array:
+    """The numbers from 0 on."""
+    return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
+
+
+def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
+    """The same as `column` gives for the texts.
+
+    Raises:
+        ValueError: some text does not fit exactly.
+    """
+    convert = _BY_TYPE_OF_TEXT.get(sql.split("(")[0])
+    if convert is not None:
+        try:
+            return convert(texts, arrow_type(sql))
+        except pa.ArrowException:
+            pass  # one of a spelling that takes more
+    return column(texts.to_pylist(), sql)
+
+
 def fits(value: Any, sql: str) -> bool:
     """Tell whether one value fits."""
     try:
@@ -112,16 +132,25 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
-    whole, scale = arrow.precision - arrow.scale, arrow.scale
     try:
-        texts = pa.array(values, pa.string())
-        # Arrow's cast does not notice every overflow: only what surely fits is left to it.
-        fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
-        if pc.all(fits, min_count=0).as_py():
-            return texts.cast(arrow)
+        return _decimals_of_texts(pa.array(values, pa.string()), arrow)
     except (pa.ArrowException, TypeError):
         pass  # exponents, and numbers that came as JSON numbers
     return pa.array([None if value is None else _number(value) for value in values], arrow)
+
+
+def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Array:
+    """Digits as decimals.
+
+    Raises:
+        pa.ArrowInvalid: not all of them are plain, and short enough.
+    """
+    whole, scale = arrow.precision - arrow.scale, arrow.scale
+    # Arrow's cast does not notice every overflow: only what surely fits is left to it.
+    fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
+    if not pc.all(fits, min_count=0).as_py():
+        raise pa.ArrowInvalid("not plain digits")
+    return texts.cast(arrow)
 
 
 def _number(value: Any) -> Decimal:
@@ -199,4 +228,13 @@ _BY_TYPE: dict[str, Callable[[Values, pa.DataType], pa.Array]] = {
     "date": _dates,
     "timestamp": _timestamps,
     "timestamp_ntz": _timestamps,
+}
+
+# Those of which many texts are converted at once.
+_BY_TYPE_OF_TEXT: dict[str, Callable[[pa.StringArray, pa.DataType], pa.Array]] = {
+    "decimal": _decimals_of_texts,
+    "string": lambda texts, arrow: texts,
+    "date": lambda texts, arrow: _in_calendar(texts.cast(arrow)),
+    "timestamp": lambda texts, arrow: _in_calendar(texts.cast(arrow)),
+    "timestamp_ntz": lambda texts, arrow: _in_calendar(texts.cast(arrow)),
 }

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_sink.errors import Reason
 from spark_sink.events.envelope_fields import details, image_columns, with_full_after_image
+from spark_sink.events.event_columns import without_key
 from spark_sink.events.grouping import Intake
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
@@ -37,7 +38,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
         incoming = Intake(list(_by_commit(incoming.events, records)), incoming.rejected, incoming.ignored)
     key = (SOURCE, *form.key) if form.shared else form.key
     keyed = list(_declared(incoming.events, key, records)) if form.key else incoming.events
-    suspects = keyed if form.shared else [event for event in keyed if not event.key]
+    suspects = keyed if form.shared else without_key(keyed)
     keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, incoming.rejected, incoming.ignored)

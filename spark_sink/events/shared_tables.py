@@ -43,6 +43,7 @@ def pooled(
     """The events of tables by the one that they go to, in order, and a catalog that knows it by the schemas of all."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
+    together: dict[TableId, list[Event]] = {}
     spelled: dict[str, TableId] = {}  # names that differ by case are one; the first counts
     for table, incoming in taken.items():
         owner = None if table is None else owner_of(table, pattern, rules)
@@ -50,13 +51,13 @@ def pooled(
             found[table] = incoming
             continue
         owner = spelled.setdefault(owner.table.lower(), owner)
-        into = found.setdefault(owner, Intake([], [], Counter()))
+        into = found.setdefault(owner, Intake(together.setdefault(owner, []), [], Counter()))
         parts.setdefault(owner, []).append(table)
-        into.events += _marked(incoming.events, table)
+        together[owner] += _marked(incoming.events, table)
         into.rejected += incoming.rejected
         into.ignored.update(incoming.ignored)
     for owner, tables in parts.items():
-        found[owner].events.sort(key=lambda event: event.index)
+        together[owner].sort(key=lambda event: event.index)
         catalog = catalog.joined(owner, tables)
     return found, catalog
 

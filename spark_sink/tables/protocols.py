@@ -82,6 +82,10 @@ class MirrorTable(OpenTable, Protocol):
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         """Return the marks of those rows that are stored, deleted ones among them."""
 
+    def mark_columns(self, keys: pa.Table) -> pa.Table:
+        """Return the same as columns: of the stored rows among `keys`, which has the columns of the key, and perhaps of
+        others, those columns and META_COLUMNS."""
+
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Return those rows that are stored, whole."""
 

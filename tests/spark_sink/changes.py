@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
+from spark_sink.events.event_columns import EventColumns
 from spark_sink.model.event import Event
 from tests.translator.examples import BLANK
 from translator.codecs.avro import AvroCodec
@@ -96,6 +99,19 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
         withholds(event),
         event.schema_id,
         event.ts_origin_us,
+    )
+
+
+def in_columns(events: Sequence[Event]) -> EventColumns:
+    """Events as the records of one table bring them, unless there is a gap among them."""
+    types = {"index": pa.int64(), "ts": pa.int64(), "after": pa.binary(), "full": pa.bool_(), "withholds": pa.bool_()}
+    return EventColumns(
+        pa.table(
+            {
+                name: pa.array([getattr(event, name) for event in events], types.get(name, pa.string()))
+                for name in Event.__struct_fields__
+            }
+        )
     )
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from cdc_core.envelope import position
 from spark_sink.model.event import Event
+from tests.spark_sink.changes import text
 
 KEYS = range(5)
 COLUMNS = ("a", "b", "c")
@@ -123,11 +124,11 @@ class _Source:
             Event(
                 index=number,
                 op=op,
-                key=json.dumps({"id": key}),
-                key_old=None if old is None else json.dumps({"id": old}),
+                key=text({"id": key}),
+                key_old=None if old is None else text({"id": old}),
                 scope=self.scope,
                 pos=place,
-                after=None if columns is None else json.dumps({"id": key, **columns}).encode(),
+                after=None if columns is None else text({"id": key, **columns}).encode(),
                 full=full,
                 withholds=withholds,
                 schema_id=None,

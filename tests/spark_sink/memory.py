@@ -16,8 +16,10 @@ from spark_sink.model.row import (
     RowMark,
 )
 from spark_sink.model.version_timeline import End, Truncate, Version
+from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.protocols import Identity, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
@@ -49,6 +51,20 @@ class MemoryTable:
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         return {key: self.remembered[key] for key in keys if key in self.remembered}
+
+    def mark_columns(self, keys: pa.Table) -> pa.Table:
+        """All that is stored: more than is asked for."""
+        marks = self.remembered.values()
+        columns = {name: [key[i] for key in self.remembered] for i, name in enumerate(self.shape.key)}
+        columns["_cdc_scope"] = [mark.scope for mark in marks]
+        columns["_cdc_pos"] = [mark.pos for mark in marks]
+        columns["_cdc_state"] = [
+            None if mark.memory == NOTHING else msgspec.json.encode(mark.memory).decode() for mark in marks
+        ]
+        columns["_cdc_incomplete"] = [mark.incomplete for mark in marks]
+        columns["_cdc_deleted_at"] = [datetime(2026, 1, 1, tzinfo=UTC) if mark.deleted else None for mark in marks]
+        types = {**self.shape.types, **META_COLUMNS}
+        return pa.table({name: pa.array(values, arrow_type(types[name])) for name, values in columns.items()})
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         return {key: self.stored[key] for key in keys if key in self.stored}

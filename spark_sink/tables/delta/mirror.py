@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -27,6 +28,7 @@ from spark_sink.tables.delta.open_table import (
 from spark_sink.tables.meta_columns import (
     DELETED_AT,
     INCOMPLETE,
+    META_COLUMNS,
     POS,
     SCOPE,
     STATE,
@@ -38,6 +40,9 @@ from spark_sink.tables.protocols import (
 from spark_sink.tables.spark_operations import WRITTEN, merged
 
 _MEMORY = msgspec.json.Decoder(Memory)
+
+# The least and the greatest value of each key column.
+Reach = Mapping[str, tuple[Any, Any]]
 
 
 class DeltaMirror(DeltaOpened):
@@ -54,6 +59,18 @@ class DeltaMirror(DeltaOpened):
             key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
             for key, (scope, pos, incomplete, deleted, state) in found
         }
+
+    def mark_columns(self, keys: pa.Table) -> pa.Table:
+        names = [*self.shape.key, *META_COLUMNS]
+        reach = {name: tuple(pc.min_max(keys.column(name)).as_py().values()) for name in self.shape.key}
+        wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
+        found = []
+        for batch in self._scan(names, reach):
+            for name, values in wanted.items():
+                batch = batch.filter(pc.is_in(batch.column(name), values))
+            found.append(batch)
+        schema = pa.schema([(n, arrow_type({**self.shape.types, **META_COLUMNS}[n])) for n in names])
+        return pa.Table.from_batches(found, None if found else schema)
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         names = tuple(self.shape.types)
@@ -150,7 +167,7 @@ class DeltaMirror(DeltaOpened):
             name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
             for i, name in enumerate(self.shape.key)
         }
-        for batch in self._scan(columns, wanted):
+        for batch in self._scan(columns, self._reach(wanted)):
             for name in self.shape.key:
                 batch = batch.filter(pc.is_in(batch.column(name), values[name]))
             # Of a time only whether it is there: it may be one that no datetime holds.
@@ -162,22 +179,29 @@ class DeltaMirror(DeltaOpened):
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
 
-    def _scan(self, names: Sequence[str], keys: Collection[Key] | None = None) -> Iterator[pa.RecordBatch]:
-        """The named columns of the rows, of `keys` at least."""
-        files = self._table.to_pyarrow_dataset() if keys is None else self.near(keys)
+    def _reach(self, keys: Collection[Key]) -> Reach:
+        values = {name: {key[i] for key in keys} for i, name in enumerate(self.shape.key)}
+        return {name: (min(found), max(found)) for name, found in values.items()}
+
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        """The named columns of the rows, of those within `reach` at least."""
+        files = self._table.to_pyarrow_dataset() if reach is None else self._near(reach)
         yield from files.to_batches(columns=list(names))
 
     def near(self, keys: Collection[Key]) -> ds.Dataset:
-        """The files that may hold rows of `keys`, by their statistics in the log, where those can be trusted.
+        """The files that may hold rows of `keys`."""
+        return self._near(self._reach(keys))
+
+    def _near(self, reach: Reach) -> ds.Dataset:
+        """The files that may hold rows within `reach`, by their statistics in the log, where those can be trusted.
 
         Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
         """
         files = self._table.to_pyarrow_dataset()
         condition = ds.scalar(True)
-        for i, name in enumerate(self.shape.key):
+        for name, (least, greatest) in reach.items():
             if has_statistics(self.shape.types[name]):
-                values = {key[i] for key in keys}
-                condition &= (ds.field(name) >= min(values)) & (ds.field(name) <= max(values))
+                condition &= (ds.field(name) >= least) & (ds.field(name) <= greatest)
         near = list(files.get_fragments(filter=condition))
         return ds.FileSystemDataset(near, files.schema, files.format, files.filesystem)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +19,12 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from spark_sink.model.event import Key
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
-from spark_sink.tables.delta.mirror import DeltaMirror
+from spark_sink.tables.delta.mirror import DeltaMirror, Reach
 from spark_sink.tables.meta_columns import (
     DELETED_AT,
     META_COLUMNS,
@@ -102,7 +101,7 @@ class StagedMirror(DeltaMirror):
                 columns={name: types[name] for name in changes.rows.column_names},
                 kept=tuple(changes.kept),
                 key=self.shape.key,
-                bounds=dict(self._bounds(keys)),
+                bounds=dict(self._bounds(self._reach(keys))),
                 inserts_only=changes.inserts_only,
                 marker=markers[0] if markers else None,
             )
@@ -130,20 +129,15 @@ class StagedMirror(DeltaMirror):
     def forget(self, before: int) -> None:
         self.orders.append(Forget(before))
 
-    def _scan(self, names: Sequence[str], keys: Collection[Key] | None = None) -> Iterator[pa.RecordBatch]:
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         sql = {**self.shape.types, **META_COLUMNS}
         types = {name: arrow_type(sql[name]) for name in names}
         read = by_file if self._by_file else by_query
-        return read(self._table, types, {} if keys is None else self._bounds(keys))
+        return read(self._table, types, {} if reach is None else self._bounds(reach))
 
-    def _bounds(self, keys: Collection[Key]) -> Bounds:
-        """Return the least and greatest value of the key columns that are numbers or texts."""
-        found: dict[str, tuple[str | int, str | int]] = {}
-        for i, name in enumerate(self.shape.key):
-            if self.shape.types[name] in _BOUNDED:
-                values = [key[i] for key in keys]
-                found[name] = (min(values), max(values))
-        return found
+    def _bounds(self, reach: Reach) -> Bounds:
+        """Return the reach of the key columns that are numbers or texts."""
+        return {name: values for name, values in reach.items() if self.shape.types[name] in _BOUNDED}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:

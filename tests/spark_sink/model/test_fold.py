@@ -186,8 +186,8 @@ def test_stale_events_are_counted_by_reason() -> None:
         native(insert(1, "x", "y", pos=5)),
         native(insert(1, "x", "y", pos=2)),
     )
-    assert {"duplicate": 3, "superseded": 1, "truncated": 1} == settled.folded.stale
-    assert 1 == settled.folded.late
+    assert {"duplicate": 3, "superseded": 1, "truncated": 1} == settled.stale
+    assert 1 == settled.late
 
 
 def test_scope_changes_are_counted() -> None:
@@ -195,9 +195,9 @@ def test_scope_changes_are_counted() -> None:
     table = Stored()
     other = change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1, scope=OTHER_SCOPE)
     settled = table.apply(arrived(insert(1, "x", "y", pos=5)), arrived(other))
-    assert (1, [(1, "other", "o")]) == (settled.folded.scope_changes, table.told())
+    assert (1, [(1, "other", "o")]) == (settled.scope_changes, table.told())
     settled = table.apply(arrived(insert(1, "x", "y", pos=5)))
-    assert ({"duplicate": 1}, [(1, "other", "o")]) == (settled.folded.stale, table.told())
+    assert ({"duplicate": 1}, [(1, "other", "o")]) == (settled.stale, table.told())
 
 
 def test_untouched_rows_are_not_written() -> None:
@@ -241,9 +241,9 @@ def test_the_load_that_a_row_began_with_may_come_again() -> None:
     load = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1))
     table.apply(load)
     table.apply(native(patch(1, a="x", pos=5)))
-    assert {"duplicate": 1} == table.apply(load).folded.stale
+    assert {"duplicate": 1} == table.apply(load).stale
     table.apply(native(delete(1, pos=6)))
-    assert {"duplicate": 1} == table.apply(load).folded.stale
+    assert {"duplicate": 1} == table.apply(load).stale
     assert {} == table.visible()
 
 

@@ -1,0 +1,299 @@
+"""The events of a mirror between two truncates -> what to write, column by column: of each row the last reset, and of
+each column the last value that an event names from there on.
+
+It gives what `mirror.fold_one_by_one` gives, which is the specification; test_mirror_columns.py holds the two together.
+Rows that take more are left to it: a change of their key, another scope than before, scopes that come in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.events.arrow_values import counting
+from spark_sink.events.event_columns import EventColumns
+from spark_sink.events.image_table import NotInColumns, names_column, read_images
+from spark_sink.events.row_numbers import RowNumbers, number_rows
+from spark_sink.model.event import in_order
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import Plan
+from spark_sink.tables.meta_columns import DELETED_AT, INCOMPLETE, META_COLUMNS, POS, SCOPE, STATE
+from spark_sink.tables.protocols import MirrorTable, TableChanges
+
+# What a timestamp of every reader can be: years 1 to 9999, in microseconds.
+EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
+
+_EMPTY = pa.scalar(b"", pa.binary())
+
+
+class ColumnFold(NamedTuple):
+    """The changes of the rows that were folded in columns, and the events of all others.
+
+    Args:
+        truncated: the number of events that lie up to a truncate; `duplicates` of those that came before.
+        deleted: the number of rows that are deleted.
+    """
+
+    changes: TableChanges
+    truncated: int
+    duplicates: int
+    deleted: int
+    others: EventColumns
+
+
+def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> ColumnFold:
+    """Fold the events of those rows that can be folded so.
+
+    Raises:
+        NotInColumns: something that concerns all of them.
+    """
+    columns = _in_one_piece(events.columns)
+    scopes = columns["scope"].dictionary_encode()
+    if not any(map(in_order, scopes.dictionary.to_pylist())):
+        raise NotInColumns
+    rows = number_rows(columns["key"], columns["key_old"], plan.shape)
+    stored = _Stored.of(table.mark_columns(pa.Table.from_batches([rows.keys])), rows, scopes.dictionary)
+    others = pc.is_in(rows.of_events, _other_rows(rows, scopes, stored))
+    ours = pc.invert(others)
+    fields = dict(zip(columns.schema.names, columns.columns, strict=True))
+    found = pa.RecordBatch.from_pydict({**fields, "row": rows.of_events, "in_scope": scopes.indices}).filter(ours)
+    above = found.filter(pc.invert(_under(found, table.floors)))
+    timeline = _Timeline(above.take(pc.sort_indices(above["row"])), stored)
+    fresh = timeline.without_duplicates()
+    duplicates = len(timeline) - len(fresh)
+    changes, deleted = _changes(fresh, rows.keys, scopes.dictionary, plan)
+    return ColumnFold(changes, found.num_rows - above.num_rows, duplicates, deleted, events.where(others))
+
+
+class _Stored(NamedTuple):
+    """The marks of rows by number; null where a row is not stored. `scope` is the place among those of the events, -1
+    for another one; `whole`: it needs no memory beyond its position."""
+
+    scope: pa.Int64Array
+    pos: pa.StringArray
+    incomplete: pa.BooleanArray
+    exists: pa.BooleanArray
+    whole: pa.BooleanArray
+
+    @classmethod
+    def of(cls, marks: pa.Table, rows: RowNumbers, scopes: pa.StringArray) -> _Stored:
+        places = pc.index_in(
+            counting(rows.keys.num_rows), value_set=rows.of_stored(marks.select(rows.keys.schema.names))
+        )
+        found = _in_one_piece(marks.select(list(META_COLUMNS)).combine_chunks().take(places))
+        is_stored = pc.is_valid(found[SCOPE])
+        scope = pc.fill_null(pc.index_in(found[SCOPE], value_set=scopes), -1).cast(pa.int64())
+        return cls(
+            pc.if_else(is_stored, scope, None),
+            found[POS],
+            pc.fill_null(found[INCOMPLETE], False),
+            pc.and_(is_stored, pc.is_null(found[DELETED_AT])),
+            pc.is_null(found[STATE]),
+        )
+
+
+def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -> pa.Int64Array:
+    """The rows that are not folded in columns."""
+    number, scope = rows.of_events, scopes.indices.cast(pa.int64())
+    known = stored.scope.take(number)
+    unordered = pa.array([not in_order(name) for name in scopes.dictionary.to_pylist()]).take(scopes.indices)
+    moves = pc.is_valid(rows.before)
+    apart = pc.or_(pc.fill_null(pc.not_equal(scope, known), False), pc.invert(stored.whole.take(number)))
+    alone = pc.or_(pc.or_(unordered, moves), apart)
+    several = pa.table({"row": number, "scope": scope}).group_by("row").aggregate([("scope", "min"), ("scope", "max")])
+    mixed = several.filter(pc.not_equal(several["scope_min"], several["scope_max"]))["row"].combine_chunks()
+    return pc.unique(pa.concat_arrays([number.filter(alone), rows.before.drop_null(), mixed]))
+
+
+def _under(events: pa.RecordBatch, floors: Mapping[str, str]) -> pa.BooleanArray:
+    """Tell which events lie up to the last truncate of their scope."""
+    under = pa.array([False] * events.num_rows, pa.bool_())
+    for scope, floor in floors.items():
+        under = pc.or_(under, pc.and_(pc.equal(events["scope"], scope), pc.less_equal(events["pos"], floor)))
+    return under
+
+
+@dataclass(frozen=True)
+class _Timeline:
+    """Events row by row, those of a row in order.
+
+    Args:
+        events: the fields of `Event`; `row`, the number of its row, which rises; `in_scope`, the number of its scope.
+    """
+
+    events: pa.RecordBatch
+    stored: _Stored
+
+    def __len__(self) -> int:
+        return int(self.events.num_rows)
+
+    @cached_property
+    def rows(self) -> pa.Int64Array:
+        """The number of the row of each event."""
+        return self.events["row"]
+
+    @cached_property
+    def _begins(self) -> pa.BooleanArray:
+        """By event whether it is the first of its row."""
+        rows = self.rows
+        first = pa.array([True][: len(rows)], pa.bool_())
+        return pa.concat_arrays([first, pc.not_equal(rows.slice(1), rows.slice(0, max(0, len(rows) - 1)))])
+
+    @cached_property
+    def first(self) -> pa.Int64Array:
+        """The place of the first event of each row."""
+        return pc.indices_nonzero(self._begins).cast(pa.int64())
+
+    @cached_property
+    def last(self) -> pa.Int64Array:
+        """The place of the last event of each row."""
+        after = pa.concat_arrays([self.first.slice(1), pa.array([len(self)][: len(self)], pa.int64())])
+        return pc.subtract(after, 1)
+
+    @cached_property
+    def row_places(self) -> pa.Int64Array:
+        """By event the place of its row among those that have events."""
+        return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
+
+    def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
+        """The place of the last event of each row for which the mask is true; null where there is none."""
+        reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
+        return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
+
+    def without_duplicates(self) -> _Timeline:
+        """Return the timeline without events that do not lie beyond all that is known of their row."""
+        if not len(self):
+            return self
+        positions = self.events["pos"]
+        known = pc.fill_null(self.stored.pos.take(self.rows), "")
+        rising = pc.or_(pc.greater(positions.slice(1), positions.slice(0, len(self) - 1)), self._begins.slice(1))
+        beyond = pc.greater(positions.take(self.first), known.take(self.first))
+        if pc.all(rising, min_count=0).as_py() and pc.all(beyond, min_count=0).as_py():
+            return self
+        # By number, each row in a range of its own, so that the greatest so far is that of the row.
+        ranks = pc.rank(pa.concat_arrays([positions, known]), tiebreaker="dense").cast(pa.int64())
+        base = pc.multiply(self.rows, 2 * len(self) + 1)
+        reached, start = pc.add(base, ranks.slice(0, len(self))), pc.add(base, ranks.slice(len(self)))
+        so_far = pa.concat_arrays([pa.array([-1], pa.int64()), pc.cumulative_max(reached).slice(0, len(self) - 1)])
+        fresh = pc.greater(reached, pc.max_element_wise(so_far, start))
+        return _Timeline(self.events.filter(fresh), self.stored)
+
+
+def _changes(timeline: _Timeline, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan) -> tuple[TableChanges, int]:
+    """Return what to write of the rows, and how many of them are deleted."""
+    events, stored = timeline.events, timeline.stored
+    deletes = pc.equal(events["op"], "d")
+    resets = pc.or_(pc.not_equal(events["op"], "u"), events["full"])
+    reset = timeline.last_where(resets)
+    start = pc.coalesce(reset, timeline.first)
+    kept = pc.greater_equal(counting(events.num_rows), start.take(timeline.row_places))
+    alive = _Timeline(events.filter(kept), stored)
+    begun = _Begun(resets.filter(kept), deletes.filter(kept))
+
+    rows = timeline.rows.take(timeline.first)
+    was_reset, is_stored = pc.is_valid(reset), stored.exists.take(rows)
+    first = events.take(start)
+    has_gaps = pc.or_(first["withholds"], pc.is_valid(first["schema_id"]))
+    leaves_gaps = pc.and_(pc.invert(pc.or_(first["full"], pc.equal(first["op"], "d"))), has_gaps)
+    exists = pc.if_else(was_reset, pc.not_equal(first["op"], "d"), is_stored)
+    incomplete = pc.if_else(was_reset, leaves_gaps, stored.incomplete.take(rows))
+    patches = pc.invert(begun.resets)
+    is_patched = pc.is_valid(alive.last_where(patches))
+    withheld = pc.is_valid(alive.last_where(pc.and_(patches, alive.events["withholds"])))
+    incomplete = pc.or_(pc.or_(incomplete, withheld), pc.and_(is_patched, pc.invert(exists)))
+    exists = pc.or_(exists, is_patched)
+
+    values, flags = _values(alive, begun, pc.and_(is_stored, pc.invert(was_reset)), plan)
+    times = pc.max_element_wise(pc.min_element_wise(first["ts"], LATEST), EARLIEST)
+    last = events.take(timeline.last)
+    names = plan.shape.types
+    written = {
+        **{name: values[name] if name in values else keys[name].take(rows) for name in names},
+        SCOPE: scopes.take(last["in_scope"]),
+        POS: last["pos"],
+        STATE: pa.nulls(len(rows), pa.string()),
+        INCOMPLETE: incomplete,
+        DELETED_AT: pc.if_else(exists, None, times).cast(pa.timestamp("us", "UTC")),
+    }
+    inserts_only = not pc.any(pc.is_valid(stored.scope.take(rows)), min_count=0).as_py()
+    changes = TableChanges(pa.table(written), flags, inserts_only)
+    return changes, int(pc.sum(pc.invert(exists), min_count=0).as_py())
+
+
+class _Begun(NamedTuple):
+    """Of the events from the last reset of each row on: whether each is a reset, and a delete."""
+
+    resets: pa.BooleanArray
+    deletes: pa.BooleanArray
+
+
+def _values(
+    alive: _Timeline, begun: _Begun, stays: pa.BooleanArray, plan: Plan
+) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
+    """The values to write by column, those of the key apart; and by column that some rows leave as it is stored,
+    whether each row writes it.
+
+    Args:
+        stays: whether a row keeps what no event names.
+    """
+    shape = plan.shape
+    images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), alive.events["after"])
+    read = _read(images, alive.events["schema_id"], plan)
+    patched = pc.if_else(begun.resets, _EMPTY, images)
+    is_plain = pc.all(begun.resets, min_count=0).as_py()
+    values: dict[str, pa.Array] = {}
+    flags: dict[str, pa.Array] = {}
+    for name, sql in shape.types.items():
+        if name in shape.key:
+            continue
+        column = read.get(name, pa.nulls(len(images), arrow_type(sql)))
+        if is_plain:  # each row has one event, which tells all of it
+            values[name] = column
+            continue
+        told = pc.or_(begun.resets, names_column(patched, name)) if name in read else begun.resets
+        place = alive.last_where(told)
+        values[name] = column.take(place)
+        left = pc.and_(stays, pc.is_null(place))
+        if pc.any(left).as_py():
+            flags[name] = pc.invert(left)
+    return values, flags
+
+
+def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict[str, pa.Array]:
+    """The columns that the images name, each read with its own schema."""
+    ids = pc.unique(schema_of).to_pylist()
+    if len(ids) <= 1:
+        return read_images(images, _types(plan, *ids)) if ids else {}
+    places: list[pa.Array] = []
+    parts: list[pa.Table] = []
+    for id in ids:
+        mask = pc.is_null(schema_of) if id is None else pc.fill_null(pc.equal(schema_of, id), False)
+        places.append(pc.indices_nonzero(mask))
+        parts.append(pa.table(read_images(images.filter(mask), _types(plan, id))))
+    order = pc.sort_indices(pa.concat_arrays(places))
+    together = pa.concat_tables(parts, promote_options="default").take(order)
+    return {name: together[name].combine_chunks() for name in together.column_names}
+
+
+def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
+    """The type of each column that events of a schema name.
+
+    Raises:
+        NotInColumns: one is written elsewhere, nowhere, or to one of several columns.
+    """
+    places = plan.places[schema_id]
+    if any(name != place or name in plan.versions for name, place in places.items()):
+        raise NotInColumns
+    return {name: plan.shape.types[name] for name in places}
+
+
+def _in_one_piece(table: pa.Table) -> pa.RecordBatch:
+    pieces = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
+    if len(pieces) > 1:  # more than one array of Arrow holds
+        raise NotInColumns
+    return pieces[0]

@@ -1,0 +1,110 @@
+"""The sound events of one table as columns: what is asked of all of them is answered without an object for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import overload
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.model.event import GAP, Event
+
+
+class EventColumns(Sequence[Event]):
+    """Events in canonical order, none of them broken, nor a gap. Whoever asks for one, or for all, gets objects.
+
+    Args:
+        columns: a row for each event, and a column for each field of `Event`, named alike and in its order: `index` and
+            `ts` as int64, `after` as binary, `full` and `withholds` as booleans, the others as text.
+    """
+
+    def __init__(self, columns: pa.Table) -> None:
+        self.columns = columns
+
+    @cached_property
+    def _objects(self) -> list[Event]:
+        return list(map(Event, *(column.to_pylist() for column in self.columns.columns)))
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self._objects)
+
+    @overload
+    def __getitem__(self, place: int) -> Event: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> EventColumns: ...
+
+    def __getitem__(self, place: int | slice) -> Event | EventColumns:
+        if isinstance(place, slice):
+            start, stop, step = place.indices(len(self))
+            if step != 1:
+                raise ValueError("events are cut in order, without steps")
+            return EventColumns(self.columns.slice(start, max(0, stop - start)))
+        if place not in range(-len(self), len(self)):
+            raise IndexError(place)
+        return Event(*(column[place].as_py() for column in self.columns.columns))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(Event.__eq__, self, other))
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+    def where(self, mask: pa.Array) -> EventColumns:
+        """Return the events for which the mask is true."""
+        return EventColumns(self.columns.filter(mask))
+
+
+def operations(events: Sequence[Event]) -> set[str]:
+    """The operations that occur."""
+    if isinstance(events, EventColumns):
+        return set(pc.unique(events.columns["op"]).to_pylist())
+    return {event.op for event in events}
+
+
+def truncates(events: Sequence[Event]) -> list[int]:
+    """The places of the truncates."""
+    if isinstance(events, EventColumns):
+        is_truncate = pc.equal(events.columns["op"], "t").combine_chunks()
+        return list(pc.indices_nonzero(is_truncate).to_pylist())
+    return [place for place, event in enumerate(events) if event.op == "t"]
+
+
+def schema_ids(events: Sequence[Event]) -> list[str]:
+    """The schemas that are named, in order of appearance."""
+    if isinstance(events, EventColumns):
+        return [id for id in pc.unique(events.columns["schema_id"]).to_pylist() if id is not None]
+    return list(dict.fromkeys(event.schema_id for event in events if event.schema_id is not None))
+
+
+def newest(events: Sequence[Event]) -> int:
+    """The latest of the times of the events' records, in microseconds."""
+    if isinstance(events, EventColumns):
+        return int(pc.max(events.columns["ts"]).as_py())
+    return max(event.ts for event in events)
+
+
+def without_schema(events: Sequence[Event]) -> Sequence[Event]:
+    """The events with an image that name no schema."""
+    if isinstance(events, EventColumns):
+        columns = events.columns
+        return events.where(pc.and_(pc.is_null(columns["schema_id"]), pc.is_valid(columns["after"])))
+    return [event for event in events if event.schema_id is None and event.after is not None]
+
+
+def without_key(events: Sequence[Event]) -> Sequence[Event]:
+    """The events of rows whose key is not known."""
+    if isinstance(events, EventColumns):
+        return events.where(pc.equal(events.columns["key"], ""))
+    return [event for event in events if not event.key]
+
+
+def count_without_gaps(events: Sequence[Event]) -> int:
+    """The number of events that are not gaps."""
+    if isinstance(events, EventColumns):
+        return len(events)
+    return sum(1 for event in events if event.op != GAP)

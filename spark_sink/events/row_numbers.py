@@ -1,0 +1,81 @@
+"""The rows of a batch by number, so that events are brought together by integers instead of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.events.arrow_values import counting
+from spark_sink.events.image_table import NotInColumns, read_images
+from spark_sink.schema.evolution import TableShape
+
+# Numbers of keys of several columns are products of those of each column.
+_LARGEST = 2**62
+
+
+class RowNumbers(NamedTuple):
+    """The numbers of rows, from 0.
+
+    Args:
+        of_events: the row of each event.
+        before: the row that an event takes away by a change of the key; null for all others.
+        keys: the typed key of each row, by column of the table.
+    """
+
+    of_events: pa.Int64Array
+    before: pa.Int64Array
+    keys: pa.RecordBatch
+
+    def of_stored(self, stored: pa.Table) -> pa.Int64Array:
+        """Return the number of each row of a table that has the columns of the key; null for rows of no event."""
+        known = [pc.unique(column) for column in self.keys.columns]
+        wanted, found = (
+            _combined([pc.index_in(one, value_set=of) for one, of in zip(columns, known, strict=True)], known)
+            for columns in (self.keys.columns, [column.combine_chunks() for column in stored.columns])
+        )
+        return pc.index_in(found, value_set=wanted).cast(pa.int64())
+
+
+def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShape) -> RowNumbers:
+    """Number the rows that events name, by the texts of their keys and of the keys that they had before.
+
+    Raises:
+        NotInColumns: some key is not of the kind that can be read at once.
+    """
+    texts = pa.concat_arrays([keys, keys_old]) if keys_old.null_count < len(keys_old) else keys
+    coded = texts.dictionary_encode()
+    by_text, typed = _rows_of(coded.dictionary, shape)
+    numbers = by_text.take(coded.indices)
+    before = numbers.slice(len(keys)) if len(texts) > len(keys) else pa.nulls(len(keys), pa.int64())
+    return RowNumbers(numbers.slice(0, len(keys)), before, typed)
+
+
+def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
+    """Return the number of the row of each text, and the keys by number: several texts may be one key."""
+    types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
+    read = read_images(texts.cast(pa.binary()), types)
+    columns = [read[name] for name in shape.key_sent_as]
+    # NaN is no key, and of zero there are two.
+    if any(column.null_count or pa.types.is_floating(column.type) for column in columns):
+        raise NotInColumns
+    coded = [column.dictionary_encode() for column in columns]
+    rows = _combined([one.indices for one in coded], [one.dictionary for one in coded]).dictionary_encode()
+    numbers = rows.indices.cast(pa.int64())
+    places = pa.table({"number": numbers, "place": counting(len(texts))})
+    first = places.group_by("number").aggregate([("place", "min")]).sort_by("number").column("place_min")
+    keys = pa.RecordBatch.from_pydict(dict(zip(shape.key, columns, strict=True)))
+    return numbers, keys.take(first.combine_chunks())
+
+
+def _combined(codes: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.Int64Array:
+    """One number of those that each column has; null where one is."""
+    if prod(map(len, values)) > _LARGEST:
+        raise NotInColumns
+    whole: pa.Array = pa.array([0] * len(codes[0]), pa.int64())
+    for column, of in zip(codes, values, strict=True):
+        whole = pc.add(pc.multiply(whole, len(of)), column.cast(pa.int64()))
+    return whole
