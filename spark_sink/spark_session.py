@@ -92,7 +92,7 @@ def build(name: str, settings: Spark, warehouse: str, store: Mapping[str, str] |
     for key, value in conf.items():
         builder = builder.config(key, value)
     if SparkContext._gateway is None:
-        _start_java(conf, {**_NEEDED, **(_NEEDED_BY_S3 if store else {})})
+        _start_java(conf, _needed(store))
     elif store:
         _check_jars(SparkContext._gateway, _NEEDED_BY_S3)
     try:
@@ -118,8 +118,38 @@ def follow_cores(session: SparkSession) -> int:
     return cores
 
 
+def check_java(settings: Spark, store: Mapping[str, str]) -> None:
+    """Start a JVM as a session would, and end it; `store` as for the session.
+
+    Raises:
+        ConfigError: Java does not start, or does not have the jars.
+    """
+    jars = _expanded(settings.jars)
+    conf = {**({"spark.jars": ",".join(jars)} if jars else {}), **settings.conf}
+    gateway = _java(conf, _needed(store))
+    gateway.shutdown()
+    if gateway.proc is not None:
+        gateway.proc.stdin.close()  # by which it knows that nobody needs it
+        gateway.proc.wait()
+
+
+def _needed(store: Mapping[str, str] | None) -> Mapping[str, str]:
+    return {**_NEEDED, **(_NEEDED_BY_S3 if store else {})}
+
+
 def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:
     """Start the JVM, before the session does: what is missing there would be told in hundreds of lines of Java."""
+    gateway = _java(conf, needed)
+    if gateway.proc is not None:
+        # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
+        # reach it through us: it ends when the running batch has, or when we are gone.
+        signals = gateway.jvm.sun.misc
+        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _java(conf: Mapping[str, str], needed: Mapping[str, str]) -> Any:
+    """A JVM that has the jars, and the gateway to it."""
     try:
         gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
@@ -132,12 +162,7 @@ def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) ->
     except ConfigError:
         gateway.shutdown()
         raise
-    if gateway.proc is not None:
-        # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
-        # reach it through us: it ends when the running batch has, or when we are gone.
-        signals = gateway.jvm.sun.misc
-        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
-    SparkContext._ensure_initialized(gateway=gateway)
+    return gateway
 
 
 def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:

@@ -104,14 +104,14 @@ class SchemaReader:
         except KafkaException as error:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
-    def reach(self) -> None:
-        """Wait for a broker, and say so.
+    def reach(self, patience: float = PATIENCE_SECONDS) -> None:
+        """Wait for a broker, and say so; so many seconds, and for one attempt at least.
 
         Raises:
             ConfigError: one refuses us, or is not whom we trust.
             FatalError: none answered in time.
         """
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + patience
         said = ""
         while True:
             try:
@@ -122,7 +122,8 @@ class SchemaReader:
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
                 if time.monotonic() > deadline:
-                    raise FatalError(f"no broker answered within {PATIENCE_SECONDS:g} s: {reason}") from None
+                    waited = max(patience, _ATTEMPT_SECONDS)
+                    raise FatalError(f"no broker answered within {waited:g} s: {reason}") from None
                 if reason != said:
                     log.warning("waiting for a broker", reason=reason)
                     said = reason

@@ -1,0 +1,36 @@
+"""`spark-sink check`: what `run` would refuse, before it runs."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+
+from spark_sink.commands.ask import config
+from spark_sink.commands.configuration import configured
+from spark_sink.errors import FatalError
+
+
+@click.command()
+@config
+@click.option("--connect", is_flag=True, help="Ask brokers, Java, the stores and the tables, too.")
+def check(config: Path, connect: bool) -> None:
+    """Check a configuration file, and with --connect all that `run` needs: a line for each question."""
+    loaded = configured(config)
+    loaded.kafka.spark_options()  # reads the files that it names
+    click.echo(f"ok     settings: {config}")
+    if not connect:
+        return
+    # Here, not above: help and mistakes in the file need no Spark.
+    from spark_sink import spark_session
+    from spark_sink.operations import checks
+
+    store = loaded.storage.spark_conf(loaded.tables.warehouse, loaded.checkpoint)
+    asked = checks.questions(loaded, partial(spark_session.check_java, loaded.spark, store))
+    wrong = 0
+    for answer in checks.answers(asked):
+        wrong += not answer.ok
+        click.echo(f"{'ok   ' if answer.ok else 'WRONG'}  {answer.subject}: {answer.text}")
+    if wrong:
+        raise FatalError(f"{wrong} of {len(asked)} answers are wrong; `spark-sink run` needs all of them right")

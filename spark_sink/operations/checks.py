@@ -1,0 +1,170 @@
+"""Questions whose answers `spark-sink run` depends on, each asked by itself: a wrong answer keeps no other from being
+asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as fs
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AclOperation, AdminClient
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+
+from cdc_core.kafka_settings import librdkafka_options
+from spark_sink.apply.existing_tables import check_tables
+from spark_sink.config.settings import Settings
+from spark_sink.control_tables.batches import BatchBook
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.schema.catalog import SchemaReader
+from spark_sink.tables.delta.tables import DeltaTables
+
+# For one answer of a broker.
+_SECONDS = 10.0
+
+
+class Question(NamedTuple):
+    """A question to something that the sink needs.
+
+    Args:
+        ask: returns what is found; raises what is wrong.
+        advice: what to do where the error is not ours, and does not say so.
+    """
+
+    subject: str
+    ask: Callable[[], str]
+    advice: str
+
+
+class Answer(NamedTuple):
+    """An answer, in one line."""
+
+    subject: str
+    ok: bool
+    text: str
+
+
+def answers(questions: Iterable[Question]) -> Iterator[Answer]:
+    """Ask one after the other; whatever one raises is its answer."""
+    for question in questions:
+        try:
+            yield Answer(question.subject, True, question.ask())
+        except (ConfigError, FatalError) as error:
+            yield Answer(question.subject, False, " ".join(str(error).split()))
+        except Exception as error:
+            yield Answer(question.subject, False, f"{_told(error)}; {question.advice}")
+
+
+def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
+    """All questions to what lies outside of the configuration file.
+
+    Args:
+        check_java: starts and ends a JVM that Spark would run in.
+    """
+    reading = "check kafka.* and the rights of its user (docs/sink.md: Read on both topics)"
+    writing = "the sink reads, writes and deletes files there: check the folder and the rights of this user"
+    return [
+        Question("brokers", partial(_brokers, settings), reading),
+        Question(f"topic {settings.input.topic}", partial(_topic, settings, settings.input.topic), reading),
+        Question(f"topic {settings.input.schemas}", partial(_schemas_topic, settings), reading),
+        Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME and the jars (docs/sink.md)"),
+        Question("tables.warehouse", partial(_store, settings.tables.warehouse), writing),
+        Question("checkpoint", partial(_store, settings.checkpoint), writing),
+        Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),
+    ]
+
+
+def _brokers(settings: Settings) -> str:
+    with closing(SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)) as reader:
+        reader.reach(0)
+    return f"{settings.kafka.bootstrap_servers} answers"
+
+
+def _topic(settings: Settings, topic: str) -> str:
+    return f"{_partitions(settings, topic)} partition(s), and may be read"
+
+
+def _schemas_topic(settings: Settings) -> str:
+    topic = settings.input.schemas
+    partitions = _partitions(settings, topic)
+    if partitions != 1:
+        raise ConfigError(
+            f"it has {partitions} partitions, and the order of schemas is that of one: is input.schemas_topic right?"
+        )
+    return "1 partition, and may be read"
+
+
+def _partitions(settings: Settings, topic: str) -> int:
+    """The number of partitions of a topic that our user may read."""
+    admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
+    (future,) = admin.describe_topics(
+        TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
+    ).values()
+    try:
+        described = future.result(_SECONDS + 1)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise ConfigError(
+                "there is no such topic, or our user may not see it: start the translator, which makes it, or name the "
+                "right one in input"
+            ) from None
+        raise
+    allowed = described.authorized_operations
+    if allowed is not None and not {AclOperation.READ, AclOperation.ALL} & set(allowed):
+        raise ConfigError("our user may not read it: give it Read on the topic")
+    return len(described.partitions)
+
+
+def _java(check_java: Callable[[], None]) -> str:
+    check_java()
+    return "Java starts, with Delta Lake, Spark's Kafka source and its Avro functions"
+
+
+def _store(folder: str) -> str:
+    """Commit to a table and delete it again; of a local folder that is not there yet, say where it would be made."""
+    local = _local(folder)
+    if local is not None and not local.exists():
+        above = next(parent for parent in local.parents if parent.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
+            raise ConfigError(
+                f"{folder} is not there, and this user cannot make it in {above}: make it, or name another"
+            )
+        return f"{folder} is not there yet, and can be made"
+    name = f"_cdc_check.{uuid.uuid4().hex}"
+    DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]))
+    if local is not None:
+        shutil.rmtree(local / name)
+    else:
+        fs.PyFileSystem(DeltaStorageHandler(folder)).delete_dir(name)
+    return f"{folder} can be written"
+
+
+def _local(folder: str) -> Path | None:
+    """A folder of this machine; None for an object store."""
+    url = urlsplit(folder)
+    if not url.scheme:
+        return Path(folder).absolute()
+    return Path(unquote(url.path)) if url.scheme == "file" else None
+
+
+def _tables(settings: Settings) -> str:
+    warehouse = settings.tables.warehouse
+    names = BatchBook(warehouse, settings.pipeline, "", settings.input.topic).tables()
+    check_tables(names, DeltaTables(warehouse), settings.tables.rules)
+    return f"{len(names)} of this pipeline, and each is what the configuration says"
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, KafkaException):
+        return str(error.args[0].str())
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first}"

@@ -1,0 +1,164 @@
+"""`spark-sink check --connect`: every question is answered, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker, hold_port
+from dev.jars import spark_jars
+from spark_sink import spark_session
+from spark_sink.commands import main
+from spark_sink.config.settings import Spark
+from spark_sink.control_tables.batches import Books
+from spark_sink.errors import ConfigError
+from spark_sink.operations.checks import Question, answers
+from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.table_naming import TableId
+from tests.spark_sink.local import local_ddl
+from tests.spark_sink.records import report
+
+NAME = "s_d.t"
+
+
+class Asked:
+    """The command over a configuration."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+
+    def __call__(self, settings: Mapping[str, Any], *options: str) -> tuple[int, dict[str, str], str]:
+        """Exit code; by subject the lines of the answers; what is said of them."""
+        config = self.folder / "sink.yaml"
+        config.write_text(yaml.safe_dump(dict(settings)))
+        self._monkeypatch.setattr(sys, "argv", ["spark-sink", "check", "-c", str(config), *options])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capsys.readouterr()
+        lines = [line.split(None, 1) for line in said.out.splitlines()]
+        return int(ended.value.code or 0), {rest.partition(": ")[0]: f"{ok} {rest}" for ok, rest in lines}, said.err
+
+
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
+    # A JVM is started where it is the subject.
+    monkeypatch.setattr(spark_session, "check_java", lambda settings, store: None)
+    return Asked(tmp_path, monkeypatch, capsys)
+
+
+def _settings(folder: Path, bootstrap: str, topic: str = "cdc.canonical", **tables: Any) -> dict[str, Any]:
+    return {
+        "pipeline": "p",
+        "kafka": {"bootstrap_servers": bootstrap},
+        "input": {"topic": topic},
+        "tables": {"warehouse": str(folder / "warehouse"), **tables},
+        "checkpoint": str(folder / "checkpoint"),
+    }
+
+
+def test_settings_alone(asked: Asked) -> None:
+    """Nothing is asked of anybody; a mistake is told as by every command."""
+    settings = _settings(asked.folder, "nobody:1")
+    code, lines, _ = asked(settings)
+    assert (0, {"settings"}) == (code, lines.keys())
+    code, lines, said = asked({**settings, "chekpoint": "c"})
+    assert (2, {}) == (code, lines)
+    assert "checkpoint" in said
+
+
+def test_all_is_well(asked: Asked, broker: Broker) -> None:
+    """Before the first run, and after it."""
+    topic = "checked.well"
+    _create(broker, topic, 3)
+    _create(broker, f"{topic}.schemas", 1)
+    settings = _settings(asked.folder, broker.bootstrap, topic)
+    code, lines, said = asked(settings, "--connect")
+    assert (0, "") == (code, said)
+    assert all(line.startswith("ok ") for line in lines.values())
+    assert "not there yet, and can be made" in lines["checkpoint"]
+    assert "3 partition(s)" in lines[f"topic {topic}"]
+    _written(asked.folder)
+    code, lines, _ = asked(settings, "--connect")
+    assert 0 == code
+    assert "1 of this pipeline" in lines["tables"]
+    assert "can be written" in lines["tables.warehouse"]
+    assert [] == list((asked.folder / "warehouse").glob("_cdc_check*"))
+
+
+def test_everything_is_wrong(asked: Asked) -> None:
+    """Each question has its answer, and its advice; the last one is asked, too."""
+    _written(asked.folder)
+    (asked.folder / "checkpoint").write_text("a file where a folder is to be")
+    with hold_port() as port:
+        bootstrap = f"127.0.0.1:{port.getsockname()[1]}"
+        settings = _settings(asked.folder, bootstrap, modes={NAME: "history"})
+        settings["spark"] = {"jars": ["/nowhere/*.jar"]}
+        code, lines, said = asked(settings, "--connect")
+    assert 1 == code
+    assert "5 of 7 answers are wrong" in said
+    wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
+    assert ["brokers", "topic cdc.canonical", "topic cdc.canonical.schemas", "checkpoint", "tables"] == list(wrong)
+    assert "no broker answered" in wrong["brokers"]
+    assert "check kafka.*" in wrong["topic cdc.canonical"]
+    assert "check the folder" in wrong["checkpoint"]
+    assert "tables are not what the configuration says" in wrong["tables"]
+
+
+def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
+    """One that is not there, and a schemas topic of several partitions."""
+    _create(broker, "checked.two.schemas", 2)
+    code, lines, _ = asked(_settings(asked.folder, broker.bootstrap, "checked.two"), "--connect")
+    assert 1 == code
+    assert "there is no such topic" in lines["topic checked.two"]
+    assert "it has 2 partitions" in lines["topic checked.two.schemas"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ConfigError("what, and what to do"), "what, and what to do"),
+        (PermissionError(13, "denied", "/lake"), "PermissionError: [Errno 13] denied: '/lake'; do this"),
+        (KafkaException(KafkaError(KafkaError._TRANSPORT, "away")), "away; do this"),
+        (ValueError("one line\nand another"), "ValueError: one line; do this"),
+    ],
+)
+def test_foreign_errors_are_answers(error: Exception, told: str) -> None:
+    """With what to do; and the next question is asked."""
+
+    def fail() -> str:
+        raise error
+
+    first, second = answers([Question("a", fail, "do this"), Question("b", lambda: "fine", "")])
+    assert ("a", False, told) == first
+    assert ("b", True, "fine") == second
+
+
+def test_java() -> None:
+    """A JVM starts with the jars of the configuration, and ends; jars that are not there are told."""
+    spark_session.check_java(Spark(jars=tuple(map(str, spark_jars()))), {})
+    with pytest.raises(ConfigError, match="no file matches"):
+        spark_session.check_java(Spark(jars=("/nowhere/*.jar",)), {})
+
+
+def _create(broker: Broker, topic: str, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+        future.result(30)
+
+
+def _written(folder: Path) -> None:
+    """One table that the pipeline has written."""
+    warehouse = str(folder / "warehouse")
+    shape = TableShape(TableId("s", "d", None, "t"), (TableColumn("id", "bigint"),), ("id",))
+    local_ddl(warehouse).create(NAME, shape)
+    books = Books(warehouse, "p", "one", "cdc.canonical")
+    books.create()
+    books.batches.write(0, [msgspec.structs.replace(report(NAME), version=0)])
