@@ -7,8 +7,10 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
+from spark_sink.errors import FatalError, Overtaken
 from spark_sink.spark_session import hadoop_folder
 
 # Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
@@ -31,7 +33,12 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
         files.mkdirs(folder)
         out = files.createAtomic(path, False)
         out.writeUTF(uuid.uuid4().hex)
-        out.close()
+        try:
+            out.close()
+        except Py4JJavaError as error:
+            if files.exists(path):
+                raise Overtaken(f"the checkpoint {checkpoint}") from None
+            raise FatalError(f"the checkpoint {checkpoint} cannot be written: {error.java_exception}") from None
     stored = files.open(path)
     try:
         return str(stored.readUTF())

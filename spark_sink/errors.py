@@ -2,6 +2,7 @@
 
 FatalError       going on would lose or invent something: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
+  Overtaken      somebody else wrote what only this sink may write
 Refused          one table cannot take what its events ask for: it is parked with them, other tables go on
 Reason           one event cannot be applied: it goes to quarantine, its table goes on
 """
@@ -13,6 +14,20 @@ from enum import StrEnum
 from cdc_core.errors import ConfigError as ConfigError
 from cdc_core.errors import FatalError as FatalError
 from cdc_core.errors import unknown as unknown
+
+
+class Overtaken(FatalError):
+    """Somebody else wrote what only this sink may write, at the same time; nothing is lost by it.
+
+    Args:
+        what: was written, such as "the table shop.orders".
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"another sink or program wrote {what} at the same time. Run one sink of a configuration, and leave its "
+            "tables to it; the next start goes on with what is there"
+        )
 
 
 class Refused(Exception):

@@ -23,7 +23,7 @@ from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
-from spark_sink.job_failures import SPARK_ERRORS, failure
+from spark_sink.job_failures import SPARK_ERRORS, failure, overtaken
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.table_report import TableReport
@@ -120,8 +120,13 @@ class Job:
         writer = records.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
         if self._available_now:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self._settings.batches.trigger_seconds} seconds").start()
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{self._settings.batches.trigger_seconds} seconds")
+        try:
+            return writer.start()
+        except SPARK_ERRORS as error:
+            raise overtaken(error, self._settings.checkpoint) or failure(error) from None
 
     def _batch(self, records: DataFrame, batch: int) -> None:
         if self._stopping.is_set() or self._resizing.is_set():
@@ -215,6 +220,8 @@ class Job:
                 return False
             if isinstance(self._failure, FatalError):
                 raise self._failure from None
+            if self._failure is None and (other := overtaken(error, self._settings.checkpoint)):
+                raise other from None
             raise FatalError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
         # One that ended by itself is at the end of the topic.
         return self._stopping.is_set() or not stopped

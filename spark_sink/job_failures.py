@@ -13,7 +13,7 @@ from itertools import takewhile
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from spark_sink.errors import FatalError
+from spark_sink.errors import FatalError, Overtaken
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 """PySpark raises these for a job that failed."""
@@ -38,13 +38,31 @@ _OF_MACHINES = re.compile(
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
+# What Spark says of a checkpoint that two queries write, the error of ours in a Python worker, and those of Delta for a
+# commit that another one made impossible.
+_CHECKPOINT_OVERTAKEN = re.compile(r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\b(?:Spark)?ConcurrentModificationException\b")
+_TABLE_OVERTAKEN = re.compile(
+    r"\bspark_sink\.errors\.Overtaken: another sink or program wrote (?P<what>.+) at the same time"
+)
+_COMMIT_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
+
 # So many frames of a stack trace find the place.
 _FRAMES = 3
 
 
 def failure(error: Exception) -> FatalError:
     """The error of ours for one that PySpark raised; the batch is not acknowledged."""
-    return FatalError(f"a job of Spark failed: {cause(str(error)) or type(error).__name__}")
+    text = str(error)
+    if table := _TABLE_OVERTAKEN.search(text):
+        return Overtaken(table["what"])
+    if _COMMIT_OVERTAKEN.search(text):
+        return Overtaken("a table")
+    return FatalError(f"a job of Spark failed: {cause(text) or type(error).__name__}")
+
+
+def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
+    """The error of ours for a query that another one of its checkpoint has overtaken; None for all others."""
+    return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
 def cause(text: str) -> str | None:

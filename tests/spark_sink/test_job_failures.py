@@ -12,7 +12,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark_sink.job_failures import SPARK_ERRORS, cause, failure
+from spark_sink.errors import Overtaken
+from spark_sink.job_failures import SPARK_ERRORS, cause, failure, overtaken
 from tests.spark_sink.sink_process import PATIENCE_SECONDS
 
 
@@ -36,6 +37,19 @@ def test_a_worker_without_credentials(spark: SparkSession) -> None:
     assert told.startswith("a job of Spark failed: OSError: S3 error loading credentials (in a Python worker, at ")
     assert "test_job_failures.py:" in told
     assert "\n" not in told
+
+
+def test_overtaken(spark: SparkSession) -> None:
+    """What a worker says of another sink comes through as it is, and as the class that it is. Of a checkpoint
+    Spark says it, of a table Delta."""
+    theirs = Overtaken("the table shop.orders")
+    with pytest.raises(SPARK_ERRORS) as failed:
+        spark.range(1).mapInArrow(_raises(lambda: Overtaken("the table shop.orders")), "id long").collect()
+    told = failure(failed.value)
+    assert (Overtaken, str(theirs)) == (type(told), str(told))
+    assert isinstance(failure(PySparkException("x: io.delta.exceptions.ConcurrentAppendException: y")), Overtaken)
+    assert overtaken(PySparkException("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update"), "s3a://c") is not None
+    assert overtaken(PySparkException("[OTHER] x"), "s3a://c") is None
 
 
 def test_a_value_of_a_row(spark: SparkSession) -> None:

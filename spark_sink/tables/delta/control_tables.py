@@ -24,6 +24,7 @@ from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import (
     REMEMBERED,
     commit,
+    committing,
     literal,
     location,
 )
@@ -67,7 +68,9 @@ class Book:
             return
         stated = [{"pipeline": self.pipeline, **row} for row in rows]
         properties = commit(marker) if marker is not None else None
-        write_deltalake(table, pa.Table.from_pylist(stated, self._schema), mode="append", commit_properties=properties)
+        added = pa.Table.from_pylist(stated, self._schema)
+        with committing(table, *([] if marker is None else [marker])):
+            write_deltalake(table, added, mode="append", commit_properties=properties)
 
     def remove_before(self, column: str, moment: float) -> int:
         """Remove rows of this pipeline whose time is before a moment (seconds since 1970); how many.

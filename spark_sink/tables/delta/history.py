@@ -20,6 +20,7 @@ from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
+    committing,
     literal,
 )
 from spark_sink.tables.meta_columns import (
@@ -108,7 +109,10 @@ class DeltaHistory(DeltaOpened):
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         if adds_only:
             # merge: columns that somebody else added are NULL in new rows.
-            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers))
+            with committing(self._table, *markers):
+                write_deltalake(
+                    self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
+                )
             return
         same = " AND ".join(f"t.`{name}` = s.`{name}`" for name in (*self.shape.key, SCOPE, POS))
         written = {f"`{name}`": f"s.`{name}`" for name in rows.column_names}
@@ -120,28 +124,31 @@ class DeltaHistory(DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
-        merge.when_matched_update(written).when_not_matched_insert(written).execute()
+        with committing(self._table, *markers):
+            merge.when_matched_update(written).when_not_matched_insert(written).execute()
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
         text = msgspec.json.encode(truncates).decode()
-        self._table.alter.set_table_properties({TRUNCATES_PROPERTY: text}, raise_if_not_exists=False)
+        with committing(self._table):
+            self._table.alter.set_table_properties({TRUNCATES_PROPERTY: text}, raise_if_not_exists=False)
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         floors = sorted(truncate.floors.items())
         begun = (f"(`{SCOPE}` = {literal(s)} AND `{POS}` <= {literal(p)})" for s, p in floors)
         ends = " ".join(f"WHEN `{SCOPE}` = {literal(s)} THEN {literal(p)}" for s, p in floors)
         before = self._table.version()
-        self._table.update(
-            updates={
-                f"`{END_OP}`": "'t'",
-                f"`{END_SCOPE}`": f"`{SCOPE}`",
-                f"`{END_POS}`": f"CASE {ends} END",
-                f"`{END_TS}`": f"arrow_cast({truncate.ts}, 'Timestamp(Microsecond, Some(\"UTC\"))')",
-                f"`{CURRENT}`": "false",
-            },
-            predicate=f"`{CURRENT}` AND ({' OR '.join(begun)})",
-            commit_properties=commit(marker),
-        )
+        with committing(self._table, marker):
+            self._table.update(
+                updates={
+                    f"`{END_OP}`": "'t'",
+                    f"`{END_SCOPE}`": f"`{SCOPE}`",
+                    f"`{END_POS}`": f"CASE {ends} END",
+                    f"`{END_TS}`": f"arrow_cast({truncate.ts}, 'Timestamp(Microsecond, Some(\"UTC\"))')",
+                    f"`{CURRENT}`": "false",
+                },
+                predicate=f"`{CURRENT}` AND ({' OR '.join(begun)})",
+                commit_properties=commit(marker),
+            )
         return self._table.version() > before
 
 

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
+    committing,
 )
 from spark_sink.tables.meta_columns import (
     ID,
@@ -61,4 +62,5 @@ class DeltaLog(DeltaOpened):
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
         properties = commit(*markers, metadata={GREATEST: json.dumps(greatest, sort_keys=True)})
         # merge: columns that somebody else added are NULL in new rows.
-        write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)
+        with committing(self._table, *markers):
+            write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

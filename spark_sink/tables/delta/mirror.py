@@ -23,6 +23,7 @@ from spark_sink.tables.delta.open_table import (
     FLOORS_PROPERTY,
     DeltaOpened,
     commit,
+    committing,
     literal,
 )
 from spark_sink.tables.meta_columns import (
@@ -111,9 +112,10 @@ class DeltaMirror(DeltaOpened):
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         if changes.inserts_only:
             # merge: columns that somebody else added are NULL in new rows.
-            write_deltalake(
-                self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
-            )
+            with committing(self._table, *markers):
+                write_deltalake(
+                    self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
+                )
             return
         source = changes.rows
         for name, written in changes.kept.items():
@@ -130,24 +132,28 @@ class DeltaMirror(DeltaOpened):
             commit_properties=commit(*markers),
         )
         # No positions in the conditions: the fold has compared them, and a writer that came between fails the commit.
-        merge.when_matched_update(updates).when_not_matched_insert(written).execute()
+        with committing(self._table, *markers):
+            merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 
     def raise_floors(self, floors: Mapping[str, str]) -> None:
         stored = {FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)}
-        self._table.alter.set_table_properties(stored, raise_if_not_exists=False)
+        with committing(self._table):
+            self._table.alter.set_table_properties(stored, raise_if_not_exists=False)
 
     def clear(self, marker: Marker) -> bool:
         before = self._table.version()
-        self._table.delete(self._under_floors(), commit_properties=commit(marker))
+        with committing(self._table, marker):
+            self._table.delete(self._under_floors(), commit_properties=commit(marker))
         return self._table.version() > before
 
     def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
         before = self._table.version()
-        self._table.update(
-            updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
-            predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
-            commit_properties=commit(marker),
-        )
+        with committing(self._table, marker):
+            self._table.update(
+                updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
+                predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
+                commit_properties=commit(marker),
+            )
         return self._table.version() > before
 
     def _under_floors(self) -> str:
@@ -155,7 +161,8 @@ class DeltaMirror(DeltaOpened):
         return " OR ".join(under)
 
     def forget(self, before: int) -> None:
-        self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
+        with committing(self._table):
+            self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[object, ...]]]:
         """The named columns of those rows that are stored."""

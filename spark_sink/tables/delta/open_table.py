@@ -4,11 +4,13 @@ commits and conditions of deltalake are made of."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import CommitFailedError
 
-from spark_sink.errors import Reason, Refused
+from spark_sink.errors import Overtaken, Reason, Refused
 from spark_sink.schema.column_types import is_known, sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
@@ -80,6 +82,26 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> Commi
     """Return the properties of a commit; `metadata` stands in the table's log."""
     custom = dict(metadata) if metadata is not None else None
     return CommitProperties(custom_metadata=custom, app_transactions=[Transaction(*marker) for marker in markers])
+
+
+@contextmanager
+def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
+    """Make a commit whose answer is lost once: deltalake tries again, and is refused for what its first try has made.
+
+    That it was made is told by the marker, the first of several.
+
+    Raises:
+        Overtaken: another commit came first.
+    """
+    try:
+        yield
+    except CommitFailedError as error:
+        table.update_incremental()
+        for app, version in markers[:1]:
+            made = table.transaction_version(app)
+            if made is not None and made >= version:
+                return
+        raise Overtaken(f"the table {table.table_uri}") from error
 
 
 def literal(text: str) -> str:

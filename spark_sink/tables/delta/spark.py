@@ -14,6 +14,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_sink.errors import Overtaken
 from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.delta.open_table import (
     FLOORS_PROPERTY,
@@ -51,6 +52,9 @@ _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delt
 # A staged file never changes, so that Spark need not keep a copy of it before it joins.
 _SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
+# Delta's exceptions for a commit that another one made impossible.
+_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
+
 # What tells that the table takes none of these rows: trying again would not help.
 _REFUSALS = re.compile(r"\b(DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED)\b")
 
@@ -78,7 +82,11 @@ class DeltaWriter:
         files.delete(folder, True)
 
     def _table(self, name: str, orders: Sequence[Order]) -> str | None:
-        """Carry out the orders of a table, and return why it does not take them; None if it does."""
+        """Carry out the orders of a table, and return why it does not take them; None if it does.
+
+        Raises:
+            Overtaken: somebody else has changed the table meanwhile.
+        """
         table = _Table(self._session(), self._staging, name)
         try:
             for order in orders:
@@ -87,6 +95,8 @@ class DeltaWriter:
             # Only what is the matter: the text of the error holds values of the row.
             broken = _REFUSALS.search(str(error))
             if broken is None:
+                if _OVERTAKEN.search(str(error)):
+                    raise Overtaken(f"the table {name}") from None
                 raise
             return f"a row breaks a rule that the table was given: {broken[0]}"
         return None

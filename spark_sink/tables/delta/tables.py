@@ -19,6 +19,7 @@ from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.open_table import (
     commit,
+    committing,
     location,
     shape_of,
 )
@@ -102,7 +103,8 @@ class DeltaTables:
         table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:
-            write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
+            with committing(table, marker):
+                write_deltalake(table, rows, mode="append", commit_properties=commit(marker))
 
 
 def features_of(table: DeltaTable) -> frozenset[str]:

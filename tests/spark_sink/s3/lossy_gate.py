@@ -1,32 +1,41 @@
-"""A gate before an object store that loses one answer: the store has done what it was asked for, and nobody hears."""
+"""A gate before an object store that loses answers: the store has done what it was asked for, and nobody hears."""
 
 from __future__ import annotations
 
 import re
 import select
 import socket
+import threading
+from collections import Counter
 from contextlib import suppress
 
 from tests.gate import Gate, Server
 
 
 class LossyGate(Gate):
-    """The answer to the first request whose first line has `lost` does not come through, and its connection ends."""
+    """For each of `lost`, the answer to the first request that begins so does not come through: its connection ends.
 
-    def __init__(self, port: int, lost: bytes) -> None:
+    Attributes:
+        requests: how many requests began so.
+    """
+
+    def __init__(self, port: int, *lost: bytes) -> None:
         super().__init__(port)
-        self._lost = re.compile(rb"\A" + lost)
-        self.requests: list[bytes] = []
+        self.requests: Counter[bytes] = Counter()
+        self._lost = lost
+        self._counting = threading.Lock()
 
     def _new_server(self) -> Server:
         return _LossyServer(self.port, self.behind, self)
 
     def loses(self, request: bytes) -> bool:
         """Tell whether the answer to this request is the one to be lost."""
-        if self._lost.search(request) is None:
+        begun = next((lost for lost in self._lost if re.match(lost, request)), None)
+        if begun is None:
             return False
-        self.requests.append(request.partition(b"\r\n")[0])
-        return 1 == len(self.requests)
+        with self._counting:
+            self.requests[begun] += 1
+            return 1 == self.requests[begun]
 
 
 class _LossyServer(Server):

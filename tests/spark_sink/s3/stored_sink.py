@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -29,6 +30,13 @@ class StoredSink(Sink):
         endpoint = store.endpoint if port is None else f"http://127.0.0.1:{port}"
         self.settings["storage"] = {"endpoint": endpoint}
         self.write_config()
+
+    def beside(self, folder: Path) -> StoredSink:
+        """Another one of the same configuration; its log is in a folder of its own."""
+        folder.mkdir()
+        other = copy.copy(self)
+        other.folder = folder
+        return other
 
     def environment(self) -> dict[str, str]:
         return {**super().environment(), **self._store.credentials}

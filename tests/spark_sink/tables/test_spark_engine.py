@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,12 +11,16 @@ import pytest
 import structlog
 from deltalake import DeltaTable
 
+from spark_sink.errors import Overtaken
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.staged import Staging
 from spark_sink.tables.spark_operations import Order
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import TABLES, announce, both, present, rules, stored
+
+# Two that merge at once meet in the first or second of them.
+ROUNDS = 50
 
 
 def test_both_engines_give_one_table(merging_lake: MergingLake) -> None:
@@ -234,3 +239,24 @@ def test_a_sweep(merging_lake: MergingLake) -> None:
         told = [merging_lake.command("sweep", f"shop_sales.{table}", loaded).result for _ in "ab"]
         assert (["1 rows deleted", "0 rows deleted"], {1: {"a": "new"}}) == (told, present(merging_lake, table))
     assert not list(merging_lake.warehouse.glob("_cdc/staging/*/*"))
+
+
+def test_two_sinks_at_once(merging_lake: MergingLake) -> None:
+    """Who is overtaken in a MERGE is told so, in words for operators, and the table has the change of the other."""
+    merging_lake.use(rules())
+    merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table="merged"))
+    merging_lake.apply(0, [change("c", {"id": 1}, {"n": 0}, pos=1, table="merged")])
+    other = merging_lake.beside(merging_lake.warehouse)
+    other.schemas, other.rules = merging_lake.schemas, merging_lake.rules
+    other.applier = other.new_applier("checkpoint-2")
+    with ThreadPoolExecutor(2) as both_at_once:
+        for number in range(1, ROUNDS):
+            event = change("u", {"id": 1}, {"n": number}, pos=number + 1, table="merged")
+            ended = [both_at_once.submit(lake.apply, number, [event]) for lake in (merging_lake, other)]
+            errors = [error for future in ended if (error := future.exception()) is not None]
+            if errors:
+                break
+    (overtaken,) = errors
+    assert isinstance(overtaken, Overtaken)
+    assert str(overtaken).startswith("another sink or program wrote the table shop_sales.merged at the same time. ")
+    assert {1: {"n": number}} == present(merging_lake, "merged")

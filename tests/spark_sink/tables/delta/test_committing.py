@@ -1,0 +1,53 @@
+"""Two writers of one table, through deltalake."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from spark_sink.errors import Overtaken
+from spark_sink.tables.delta.mirror import DeltaMirror
+from spark_sink.tables.protocols import Marker, TableChanges
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import Lake
+
+NAME = "shop_sales.orders"
+
+
+@pytest.fixture
+def twice(lake: Lake) -> tuple[DeltaMirror, DeltaMirror]:
+    """One table with a row, opened by two who both have a change of it."""
+    schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1, schema=schema)])
+    first, second = lake.tables.open(NAME), lake.tables.open(NAME)
+    assert isinstance(first, DeltaMirror)
+    assert isinstance(second, DeltaMirror)
+    return first, second
+
+
+def _changes(mirror: DeltaMirror, value: str) -> TableChanges:
+    rows = mirror._table.to_pyarrow_table()
+    place = rows.column_names.index("a")
+    return TableChanges(rows.set_column(place, "a", pa.array([value])), kept={}, inserts_only=False)
+
+
+def test_another_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> None:
+    """Who comes second is told, in words for operators, and has written nothing."""
+    first, second = twice
+    changes = [_changes(mirror, value) for mirror, value in zip(twice, ("first", "second"), strict=True)]
+    first.write(changes[0], Marker("one", 7))
+    with pytest.raises(
+        Overtaken, match=r"another sink or program wrote the table .*shop_sales/orders/? at the same time"
+    ):
+        second.write(changes[1], Marker("two", 7))
+    assert [{"id": 1, "a": "first"}] == lake.rows()
+
+
+def test_the_same_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> None:
+    """A commit that is refused for itself was made: the answer of the store was lost, and it was tried again."""
+    first, second = twice
+    changes = [_changes(mirror, "once") for mirror in twice]
+    first.write(changes[0], Marker("one", 7))
+    second.write(changes[1], Marker("one", 7))
+    assert (first.version, 7) == (second.version, second.applied("one"))
+    assert [{"id": 1, "a": "once"}] == lake.rows()
