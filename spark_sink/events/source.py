@@ -22,6 +22,9 @@ _TUNING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
+    # A broker keeps an empty answer back for so long, half a second by default; behind its last record a batch gets
+    # one.
+    "kafka.fetch.max.wait.ms": "10",
 }
 
 
