@@ -21,31 +21,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from bench.measure import machine, table
 from bench.processes import Tree
+from bench.sink.batch_runner import BatchRunner
+from bench.sink.breadth import breadth
 from bench.sink.events import COLUMNS, KEY, Workload
 from bench.sink.feeder import TOPIC, HistorySize, create_topic, feed
 from bench.sink.pattern import Pattern
-from cdc_core.envelope import TableSchema
 from dev.broker import Broker
 from dev.jars import spark_jars
 from spark_sink import spark_session
-from spark_sink.apply.driver import Applier
-from spark_sink.apply.spark_runner import SparkRunner
-from spark_sink.config.settings import Input, Settings, Spark, TablesSettings
-from spark_sink.config.spark_kafka_options import SparkKafka
-from spark_sink.control_tables.batches import Books
-from spark_sink.events.source import stream
-from spark_sink.metrics import Metrics
-from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.table_naming import TableId
-from spark_sink.tables.delta.ddl import DeltaDdl
-from spark_sink.tables.delta.open_table import location
-from spark_sink.tables.delta.spark import DeltaWriter
-from spark_sink.tables.delta.spark_ddl import SparkDdl
-from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.config.settings import Spark
 
 
 class Used(NamedTuple):
@@ -67,6 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--tables", type=int, default=50)
     parser.add_argument("--memory", default="2g", help="of the driver")
     parser.add_argument("--no-pattern", action="store_true", help="the sink alone")
+    parser.add_argument("--breadth", type=int, metavar="TABLES", help="so many small tables, made and fed, then idle")
     options = parser.parse_args(arguments)
     spark_settings = Spark(
         master="local[2]",
@@ -77,6 +66,10 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder, Broker() as broker:
         spark = spark_session.build("bench", spark_settings, folder)
         try:
+            if options.breadth:
+                for line in breadth(spark, broker.bootstrap, Path(folder), options.breadth):
+                    print(line, flush=True)
+                return 0
             history = HistorySize(options.tables, options.load, options.warm_up, options.changes)
             bench = SinkBench(spark, broker.bootstrap, Path(folder), history)
             with Tree(apart=broker.pid) as tree:
@@ -95,14 +88,7 @@ class SinkBench:
         self._bootstrap = bootstrap
         self._history = history
         self._schemas = Workload(history.tables).schemas
-        self._warehouse = folder / "warehouse"
-        self._settings = Settings(
-            pipeline="bench",
-            kafka=SparkKafka(bootstrap_servers=bootstrap),
-            input=Input(topic=TOPIC),
-            tables=TablesSettings(warehouse=str(self._warehouse)),
-            checkpoint=str(folder / "checkpoint"),
-        )
+        self._batches = BatchRunner(spark, bootstrap, folder, self._schemas)
 
     def run(self, tree: Tree, *, pattern: bool) -> Iterable[str]:
         """The lines of a report. Ends the process when a table is not what it should be."""
@@ -110,8 +96,8 @@ class SinkBench:
         create_topic(bootstrap)
         loaded = feed(bootstrap, self._history, 0)
         used = [self._batch(tree, "sink, load", self._history.load)]
-        copies = self._warehouse.with_name("pattern")
-        shutil.copytree(self._warehouse, copies)
+        copies = self._batches.warehouse.with_name("pattern")
+        shutil.copytree(self._batches.warehouse, copies)
         warm = feed(bootstrap, self._history, 1)
         self._batch(tree, "sink, warm-up", self._history.warm_up)
         final = feed(bootstrap, self._history, 2)
@@ -127,23 +113,12 @@ class SinkBench:
 
     def _batch(self, tree: Tree, name: str, events: int) -> Used:
         """One micro-batch with all that has come; the query's own start and end are not counted."""
-        ddl = DeltaDdl(str(self._warehouse), SparkDdl(self._spark, str(self._warehouse)))
-        ddl.create_quarantine()
-        rules, pattern, app = self._settings.tables.rules, self._settings.tables.pattern, "bench/1"
-        tables = DeltaTables(str(self._warehouse), app, rules.engines)
-        merges = DeltaWriter(self._spark, tables.staging)
-        books = Books(str(self._warehouse), "bench", "1", TOPIC)
-        books.create()
-        schemas, metrics = _Announced(self._schemas), Metrics(tables=0)
-        applier = Applier(schemas, tables, ddl, pattern, app, rules, books, metrics, SparkRunner(self._spark), merges)
         found: list[Used] = []
 
-        def measured(records: DataFrame, batch: int) -> None:
-            found.append(self._measured(tree, name, events, partial(applier, records, batch)))
+        def measured(work: Callable[[], object]) -> None:
+            found.append(self._measured(tree, name, events, work))
 
-        source = stream(self._spark, self._settings, "earliest", 10 * events)
-        writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
-        writer.trigger(availableNow=True).start().awaitTermination()
+        self._batches.apply(measured, 10 * events)
         (used,) = found
         return used
 
@@ -161,26 +136,13 @@ class SinkBench:
             deque(part, maxlen=0)
         count = 0
         for schema, expected in zip(workload.schemas, workload.rows, strict=True):
-            name = self._settings.tables.pattern.target(TableId.of(schema))
-            stored = DeltaTable(location(str(self._warehouse), name)).to_pyarrow_table()
+            stored = DeltaTable(self._batches.table(schema)).to_pyarrow_table()
             rows = {row[KEY]: row for row in stored.to_pylist() if row["_cdc_deleted_at"] is None}
             typed = {id: {n: _value(COLUMNS[n], v) for n, v in row.items()} for id, row in expected.items()}
             if {id: {name: row[name] for name in COLUMNS} for id, row in rows.items()} != typed:
-                sys.exit(f"the table {name} is not what it should be")
+                sys.exit(f"the table {schema.table} is not what it should be")
             count += len(typed)
         return count
-
-
-class _Announced:
-    """The schemas topic, as the sink would have read it."""
-
-    def __init__(self, schemas: Iterable[TableSchema]) -> None:
-        self._catalog = SchemaCatalog()
-        for schema in schemas:
-            self._catalog.add(schema)
-
-    def refresh(self) -> SchemaCatalog:
-        return self._catalog
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {

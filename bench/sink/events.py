@@ -67,6 +67,11 @@ class Workload:
         for _ in range(count):
             yield self._inserted(self._table(), "r")
 
+    def rows_of(self, table: int, count: int) -> Iterator[Feed]:
+        """Rows of a full load of one table."""
+        for _ in range(count):
+            yield self._inserted(table, "r")
+
     def changes(self, count: int) -> Iterator[Feed]:
         """Inserts, updates and deletes."""
         for _ in range(count):

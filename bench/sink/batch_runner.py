@@ -1,0 +1,91 @@
+"""The sink as the benchmarks run it: one micro-batch at a time, with all that the topic has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.sink.feeder import TOPIC
+from cdc_core.envelope import TableSchema
+from spark_sink.apply.driver import Applier
+from spark_sink.apply.spark_runner import SparkRunner
+from spark_sink.config.settings import Input, Settings, TablesSettings
+from spark_sink.config.spark_kafka_options import SparkKafka
+from spark_sink.control_tables.batches import Books
+from spark_sink.events.source import stream
+from spark_sink.metrics import Metrics
+from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.table_naming import TableId
+from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.delta.spark import DeltaWriter
+from spark_sink.tables.delta.spark_ddl import SparkDdl
+from spark_sink.tables.delta.tables import DeltaTables
+
+_APP = "bench/1"
+
+
+class BatchRunner:
+    """Applies what comes to the topic to tables in a folder."""
+
+    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, schemas: Iterable[TableSchema]) -> None:
+        self._spark = spark
+        self.warehouse = folder / "warehouse"
+        self._settings = Settings(
+            pipeline="bench",
+            kafka=SparkKafka(bootstrap_servers=bootstrap),
+            input=Input(topic=TOPIC),
+            tables=TablesSettings(warehouse=str(self.warehouse)),
+            checkpoint=str(folder / "checkpoint"),
+        )
+        warehouse, rules = str(self.warehouse), self._settings.tables.rules
+        ddl = DeltaDdl(warehouse, SparkDdl(spark, warehouse))
+        ddl.create_quarantine()
+        tables = DeltaTables(warehouse, _APP, rules.engines)
+        books = Books(warehouse, "bench", "1", TOPIC)
+        books.create()
+        self._applier = Applier(
+            _Announced(schemas),
+            tables,
+            ddl,
+            self._settings.tables.pattern,
+            _APP,
+            rules,
+            books,
+            Metrics(tables=0),
+            SparkRunner(spark),
+            DeltaWriter(spark, tables.staging),
+        )
+
+    def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
+        """Apply what has come, at most `limit` records, in one micro-batch; the query's start and end are not measured.
+
+        Args:
+            measure: gets the work of the batch, and does it.
+        """
+
+        def measured(records: DataFrame, batch: int) -> None:
+            measure(partial(self._applier, records, batch))
+
+        source = stream(self._spark, self._settings, "earliest", limit)
+        writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    def table(self, schema: TableSchema) -> str:
+        """The folder of the table of a schema."""
+        return location(str(self.warehouse), self._settings.tables.pattern.target(TableId.of(schema)))
+
+
+class _Announced:
+    """The schemas topic, as the sink would have read it."""
+
+    def __init__(self, schemas: Iterable[TableSchema]) -> None:
+        self._catalog = SchemaCatalog()
+        for schema in schemas:
+            self._catalog.add(schema)
+
+    def refresh(self) -> SchemaCatalog:
+        return self._catalog
