@@ -56,6 +56,9 @@ class Metrics:
         self._maintained = self._counter("maintenance_steps", "Steps of maintenance that were done.", "step")
         self._maintenance_seconds = self._counter("maintenance_seconds", "Time of maintenance, by step.", "step")
         self._maintenance_failed = self._counter("maintenance_failures", "Tables left for later, as a step failed.")
+        self._beside = self._counter(
+            "columns_beside", "Columns that were added as their source's type went beyond the column of before."
+        )
         self._unregistered = self._counter("registration_failures", "Tables that the catalog did not take.")
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
@@ -117,6 +120,10 @@ class Metrics:
     def maintenance_failed(self) -> None:
         """A step of maintenance was not done."""
         self._maintenance_failed.inc()
+
+    def columns_beside(self, count: int) -> None:
+        """So many columns have a further version."""
+        self._beside.inc(count)
 
     def registration_failed(self) -> None:
         """A table was not registered; it is offered again later."""

@@ -221,6 +221,11 @@ class Applier(Generic[Records]):
                 self._ddl.add_columns(table, columns)
                 names = [column.name for column in columns]
                 log.info("columns added", table=table, columns=names, ms=_ms(started))
+                beside = [column.name for column in columns if column.is_version]
+                if beside:
+                    then = "values that the column of before does not hold are here: spark-sink view reads both"
+                    log.warning("columns beside", table=table, columns=beside, then=then)
+                    self._metrics.columns_beside(len(beside))
             case Widen(columns):
                 self._ddl.widen(table, columns)
                 types = {column.name: column.type for column in columns}

@@ -81,6 +81,14 @@ def fits(value: Any, sql: str) -> bool:
     return True
 
 
+def is_exactly(value: Any, sql: str) -> bool:
+    """Tell whether one value of a number fits, with its sign: an integer type has no negative zero."""
+    return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
+
+
+_NEGATIVE_ZERO = re.compile(r"-[0.]+([eE].*)?")
+
+
 def _booleans(values: Values, arrow: pa.DataType) -> pa.Array:
     return pa.array(values, arrow)
 

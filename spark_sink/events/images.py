@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spark_sink.errors import Reason
-from spark_sink.events.arrow_values import fits, image
+from spark_sink.events.arrow_values import fits, image, is_exactly
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Plan
@@ -52,10 +52,16 @@ class ImageReader:
                 raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
             place = places[name]
             if place is not None:
+                place = self._narrowest(place, value)
                 values[place] = value
                 # The value stands in one version of its column.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
+
+    def _narrowest(self, place: str, value: Any) -> str:
+        """The column for a value, where earlier versions of its column are narrower: the first that holds it."""
+        types = self._plan.shape.types
+        return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
     def examined(self, event: Event) -> Rejected | None:
         """Return the reason why the image of an event cannot be written, value by value; None if it can."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,11 +15,15 @@ from deltalake.exceptions import DeltaError
 from spark_sink.control_tables.batches import BatchBook
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestBook
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TableId, TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
 from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.delta.tables import DeltaTables
+
+# A look at a table waits for storage most of its time.
+_LOOKS = 8
 
 
 def cut(
@@ -74,6 +79,7 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
     for row in written:
         versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
+    beside = _columns_beside(warehouse, versions)
     return {
         "pipeline": pipeline,
         "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
@@ -85,6 +91,7 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
                 "detail": held[name].detail if name in held else None,
                 "since": datetime.fromtimestamp(held[name].since / 1e6, UTC) if name in held else None,
                 "waiting": held[name].events if name in held else 0,
+                "beside": beside.get(name, {}),
                 "quarantined": {reason: count for (target, reason), count in sorted(broken.items()) if target == name},
             }
             for name in names
@@ -96,6 +103,20 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
             if not request.ended
         ],
     }
+
+
+def _columns_beside(warehouse: str, names: Collection[str]) -> dict[str, dict[str, str]]:
+    """By table the columns that hold what another column of the same source does not, each with the source's name."""
+
+    def of(name: str) -> dict[str, str]:
+        try:
+            shape = DeltaTables(warehouse).shape(name)
+        except (DeltaError, OSError, Refused):
+            return {}  # what is the matter with the table is told when it is written
+        return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
+
+    with ThreadPoolExecutor(_LOOKS) as pool:
+        return dict(zip(names, pool.map(of, names), strict=True))
 
 
 def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) -> None:

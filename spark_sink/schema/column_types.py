@@ -96,6 +96,12 @@ def holds(sql: str, other: str) -> bool:
     return other in _DIGITS and precision - scale >= _DIGITS[other]
 
 
+def is_narrower(sql: str, other: str) -> bool:
+    """Tell whether all values of the type `sql` are such of the type `other`, and of each of those it is known whether
+    `sql` holds it: both are of numbers. A float takes every double, and rounds it."""
+    return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
+
+
 # Digits before the point that Delta's type widening asks of a decimal for the values of an integer type.
 _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 

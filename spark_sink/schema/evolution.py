@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
 from spark_sink.errors import Reason, Refused
-from spark_sink.schema.column_types import holds, sql_type, widens
+from spark_sink.schema.column_types import holds, is_narrower, sql_type, widens
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
@@ -26,6 +26,9 @@ META_PREFIX = "_cdc_"
 
 # Delta Lake holds these in a column name only with column mapping, which the Arrow reader of the tables does not know.
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
+
+
+_VERSION = re.compile(r"__v[0-9]+$")
 
 
 class Policy(StrEnum):
@@ -52,7 +55,10 @@ KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead
 
 Policies = Mapping[ShapeChange, Policy]
 
-DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT) | {ShapeChange.KEY: Policy.FAIL}
+DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT) | {
+    ShapeChange.WIDEN: Policy.EVOLVE,
+    ShapeChange.KEY: Policy.FAIL,
+}
 
 
 class TableColumn(Struct, frozen=True):
@@ -65,6 +71,11 @@ class TableColumn(Struct, frozen=True):
     @property
     def sent_as(self) -> str:
         return self.name if self.source is None else self.source
+
+    @property
+    def is_version(self) -> bool:
+        """Tell whether it is named so because another column has the name, or one that differs by case only."""
+        return self.source is not None and _VERSION.search(self.name) is not None
 
 
 class TableShape(Struct, frozen=True, dict=True):
@@ -115,12 +126,15 @@ class Plan(NamedTuple):
     """The shape that holds every schema, the step that leads there, and where the values of each schema go.
 
     `versions`: for columns of which there are several, the others of the same source column: writing one empties them.
+    `narrower`: of those the earlier ones whose values are all such of this column; a value goes to the first of them
+    that holds it, so that who reads the column of before has all values that fit.
     """
 
     shape: TableShape
     step: Step | None
     places: Mapping[str | None, Places]
     versions: Mapping[str, tuple[str, ...]]
+    narrower: Mapping[str, tuple[str, ...]]
 
 
 def evolve(
@@ -261,14 +275,24 @@ class _Layout:
             for column in versions
             if len(versions) > 1
         }
+        narrower = {
+            column.name: earlier
+            for versions in self._versions.values()
+            for number, column in enumerate(versions)
+            if (earlier := tuple(other.name for other in versions[:number] if is_narrower(other.type, column.type)))
+        }
+
+        def plan(step: Step | None) -> Plan:
+            return Plan(shape, step, places, several, narrower)
+
         if self._current is None:
-            return Plan(shape, Create(shape), places, several)
+            return plan(Create(shape))
         stored = frozenset(self._current.columns)
         wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
         if wider:
-            return Plan(shape, Widen(wider), places, several)
+            return plan(Widen(wider))
         added = tuple(self._columns[len(stored) :])
-        return Plan(shape, AddColumns(added) if added else None, places, several)
+        return plan(AddColumns(added) if added else None)
 
 
 def no_key() -> Refused:

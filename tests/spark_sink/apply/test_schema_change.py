@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spark_sink.config.table_rules import TableRules
+from spark_sink.operations.status import status
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
+from spark_sink.schema.table_naming import TablePattern
+from spark_sink.schema.table_spec import Mode
+from tests.sizes import examples
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import PATTERN, Lake
 
 ODD = ["a b", "", "_cdc_pos", "x", "X", "it's", 'q"', "`", "\n", "a.b", "名", "n;", "back\\slash", "%", "${x}"]
 
 
 def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
-    """C11, C12: events of two schemas, mixed in one batch, each go to the column of their type; a row shows its value
-    in one of them."""
+    """C11, C12: events of two schemas, mixed in one batch, are each read by their schema; a row shows its value in
+    one column, that of before where it holds the value."""
     old = lake.announce(schema_of({"id": "int64", "n": "int32", "v": "string"}))
     lake.apply(0, [change("c", {"id": id}, {"n": id, "v": "x"}, pos=id, schema=old) for id in (1, 2, 3)])
     new = lake.announce(schema_of({"id": "int64", "n": "decimal(20,2)", "v": "string", "w": "int16"}))
@@ -31,9 +41,42 @@ def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
         {"id": 1, "n": None, "v": "x", "n__v2": Decimal("0.25"), "w": None},
         {"id": 2, "n": None, "v": "x", "n__v2": Decimal("9.50"), "w": 1},
         {"id": 3, "n": 3, "v": "x", "n__v2": None, "w": None},
-        {"id": 4, "n": None, "v": "old", "n__v2": Decimal("8.00"), "w": None},
+        {"id": 4, "n": 8, "v": "old", "n__v2": None, "w": None},
     ] == lake.rows()
     assert [] == lake.quarantine()
+    assert 1 == lake.metrics.registry.get_sample_value("cdc_sink_columns_beside_total")
+    (told,) = status(str(lake.warehouse), "test", TablePattern.parse(PATTERN))["tables"]
+    assert {"n__v2": "n"} == told["beside"]
+
+
+@pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
+@examples(0.2)
+@given(
+    st.lists(
+        st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-40_000, 40_000), st.none()), min_size=1, max_size=6
+    )
+)
+def test_values_of_a_wider_type(tmp_path_factory: pytest.TempPathFactory, mode: Mode, values: list[int | None]) -> None:
+    """Who reads the column of before has every value that it holds; together the two columns have each value, once."""
+    lake = Lake(tmp_path_factory.mktemp("lake") / "warehouse")
+    lake.use(TableRules(modes={"*": mode}))
+    old = lake.announce(schema_of({"id": "int64", "n": "int16"}))
+    lake.apply(0, [change("c", {"id": 0}, {"n": 1}, pos=1, schema=old)])
+    new = lake.announce(schema_of({"id": "int64", "n": "int64"}))
+    changes = [
+        change("u", {"id": number % 2}, {"n": value}, pos=number + 2, full=bool(number % 3), schema=new)
+        for number, value in enumerate(values)
+    ]
+    lake.apply(1, changes)
+    last = {0: 1} | {number % 2: value for number, value in enumerate(values)}
+    found = {row["id"]: (row["n"], row["n__v2"]) for row in _present(lake, mode)}
+    narrow = {id: value is None or -(2**15) <= value < 2**15 for id, value in last.items()}
+    assert {id: (value, None) if narrow[id] else (None, value) for id, value in last.items()} == found
+
+
+def _present(lake: Lake, mode: Mode) -> list[dict[str, Any]]:
+    rows = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
+    return [row for row in rows if (row["_cdc_current"] if mode is Mode.HISTORY else row["_cdc_deleted_at"] is None)]
 
 
 def test_any_name_and_many_columns(lake: Lake) -> None:

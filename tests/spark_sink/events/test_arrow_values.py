@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.events.arrow_values import column, fits, image
+from spark_sink.events.arrow_values import column, fits, image, is_exactly
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
 
@@ -91,6 +91,26 @@ def test_what_does_not_fit(value: Any, sql: str) -> None:
     with pytest.raises(ValueError, match=r"a value that .* does not hold exactly") as caught:
         column([None, value], sql)
     assert str(value) not in str(caught.value).replace(sql, "")
+
+
+@pytest.mark.parametrize(
+    ("value", "sql", "expected"),
+    [
+        (127, "tinyint", True),
+        (128, "tinyint", False),
+        ("5.00", "int", True),
+        (Decimal("5.5"), "int", False),
+        ("-0", "int", False),
+        (Decimal("-0.0"), "int", False),
+        ("-0.01", "decimal(3,2)", True),
+        ("NaN", "int", False),
+        ("1e400", "bigint", False),
+        (None, "int", True),
+    ],
+)
+def test_numbers_of_a_narrower_type(value: Any, sql: str, expected: bool) -> None:
+    """A number fits as it is; the sign of a zero would be lost."""
+    assert expected == is_exactly(value, sql)
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**20), max_value=10**20))

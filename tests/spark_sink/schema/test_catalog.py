@@ -76,13 +76,12 @@ def test_while_no_broker_answers(
     free_port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """It is said once, and once at the end; librdkafka, which would say it many times a second, writes nothing."""
-    monkeypatch.setattr(catalog, "PATIENCE_SECONDS", 3.0)
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     kafka = SparkKafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     reader = SchemaReader(librdkafka_options(kafka), "none")
     refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
     with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):
-        reader.reach()
+        reader.reach(3.0)
     reader.close()
     assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs
     assert ("", "") == capfd.readouterr()

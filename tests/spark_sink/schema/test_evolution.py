@@ -158,19 +158,19 @@ def test_policies(change: ShapeChange, columns: dict[str, str], message: str) ->
     assert evolved(columns) == evolved(columns, policies=DEFAULTS | {change: Policy.EVOLVE})
 
 
-IN_PLACE = DEFAULTS | {ShapeChange.WIDEN: Policy.EVOLVE}
+BESIDE = DEFAULTS | {ShapeChange.WIDEN: Policy.LENIENT}
 
 
 @pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
 def test_types_in_place(type: str) -> None:
-    """With the policy `evolve`, where the engine can, a column gets the wider type; what else the table lacks is asked
+    """By default, where the engine can, a column gets the wider type; what else the table lacks is asked
     for when that is done."""
     old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type, "x": "date"})
     wider = TableColumn("n", sql_type(type))
-    plan = evolve(STORED, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    plan = evolve(STORED, TABLE, [old, new], in_place=True)
     assert (Widen((wider,)), "n", "n") == (plan.step, places(plan, old)["n"], places(plan, new)["n"])
     between = TableShape(TABLE, (STORED.columns[0], wider), ("id",))
-    then = evolve(between, TABLE, [old, new], policies=IN_PLACE, in_place=True)
+    then = evolve(between, TABLE, [old, new], in_place=True)
     assert (AddColumns((TableColumn("x", "date"),)), "n") == (then.step, places(then, old)["n"])
 
 
@@ -178,27 +178,27 @@ def test_types_that_stand_beside_all_the_same() -> None:
     """What the engine, or Delta Lake, or the policy does not change in place."""
     for type in ("decimal(10,1)", "string", "date", "int64"):
         schema = schema_of({"id": "int64", "n": type})
-        beside = evolve(STORED, TABLE, [schema], policies=IN_PLACE)
+        beside = evolve(STORED, TABLE, [schema])
         assert "n__v2" == places(beside, schema)["n"]
-        assert beside == evolve(STORED, TABLE, [schema], in_place=True)
-        assert ("int64" == type) == (beside != evolve(STORED, TABLE, [schema], policies=IN_PLACE, in_place=True))
+        assert beside == evolve(STORED, TABLE, [schema], policies=BESIDE, in_place=True)
+        assert ("int64" == type) == (beside != evolve(STORED, TABLE, [schema], in_place=True))
 
 
 def test_the_key_in_place() -> None:
     """A key column may get a wider type where its rows keep their keys; under any other policy the table stops."""
     narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     schema = schema_of({"id": "int64", "n": "int32"})
-    plan = evolve(narrow, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    plan = evolve(narrow, TABLE, [schema], in_place=True)
     assert (Widen((TableColumn("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
     with pytest.raises(Refused, match="the column id is int"):
-        evolve(narrow, TABLE, [schema], in_place=True)
+        evolve(narrow, TABLE, [schema], policies=BESIDE, in_place=True)
 
 
 def test_the_last_version_is_widened() -> None:
     """Of a column with versions the newest goes on."""
     shape = TableShape(TABLE, (*STORED.columns, TableColumn("n__v2", "decimal(10,2)", "n")), ("id",))
     schema = schema_of({"id": "int64", "n": "decimal(12,4)"})
-    plan = evolve(shape, TABLE, [schema], policies=IN_PLACE, in_place=True)
+    plan = evolve(shape, TABLE, [schema], in_place=True)
     assert (Widen((TableColumn("n__v2", "decimal(12,4)", "n"),)), "n__v2") == (plan.step, places(plan, schema)["n"])
     assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
 
