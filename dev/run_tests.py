@@ -38,7 +38,7 @@ PARTS = (
     ("tests/translator/service", "tests/translator/kafka"),
     ("tests/translator/operations", "tests/translator/commands"),
 )
-FAULTS = (("tests/chaos",), ("tests/integration",), ("tests/spark_sink",))
+FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/integration",))
 
 
 class Runner:

@@ -25,6 +25,7 @@ from spark_sink.tables.delta.open_table import (
     REMEMBERED,
     commit,
     committing,
+    create,
     literal,
     location,
 )
@@ -52,7 +53,7 @@ class Book:
             "delta.checkpointInterval": CHECKPOINT_EVERY,
             **REMEMBERED,
         }
-        DeltaTable.create(self.path, self._schema, mode="ignore", configuration=properties)
+        create(self.path, self._schema, properties)
 
     def exists(self) -> bool:
         return DeltaTable.is_deltatable(self.path)

@@ -29,6 +29,7 @@ from spark_sink.tables.delta.open_table import (
     REMEMBERED,
     SOURCE_PROPERTY,
     TABLE_PROPERTY,
+    create,
     location,
 )
 from spark_sink.tables.delta.tables import features_of
@@ -85,14 +86,8 @@ class DeltaDdl:
             self._create(quarantine.NAME, quarantine.COLUMNS, quarantine_properties())
 
     def _create(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        path = location(self._warehouse, name)
         schema = Schema([_field(column, sql) for column, sql in columns.items()])
-        try:
-            DeltaTable.create(path, schema, mode="ignore", configuration=properties, raise_if_key_not_exists=False)
-        except CommitFailedError:
-            # Somebody else has created it meanwhile. Whether it is as wanted is seen when it is opened.
-            if not DeltaTable.is_deltatable(path):
-                raise
+        create(location(self._warehouse, name), schema, properties)
 
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
         """Add those columns that the table does not have; False where Spark has to."""

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from deltalake import CommitProperties, DeltaTable, Transaction
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from spark_sink.errors import Overtaken, Reason, Refused
@@ -76,6 +77,28 @@ class DeltaOpened:
 
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
+
+
+def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:
+    """Create a table unless there is one, in version 0 and in no other.
+
+    deltalake tries again what another commit came before, and would create the table once more over it: with a new id,
+    and without columns that were added meanwhile. Whether a table of somebody else is as wanted is seen when it is
+    opened.
+    """
+    once = CommitProperties(max_commit_retries=0)
+    try:
+        DeltaTable.create(
+            path,
+            schema,
+            mode="ignore",
+            configuration=properties,
+            raise_if_key_not_exists=False,
+            commit_properties=once,
+        )
+    except CommitFailedError:
+        if not DeltaTable.is_deltatable(path):
+            raise
 
 
 def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> CommitProperties:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import msgspec
 import pyarrow as pa
@@ -67,6 +69,20 @@ def test_the_manifest(tmp_path: Path) -> None:
     assert [("r", "09"), ("s", "02")] == row["positions"]
     assert [("a", 3)] == row["versions"]
     assert {0: 12, 1: 20} == books.batches.reached()
+
+
+def test_books_that_several_begin_at_once(tmp_path: Path) -> None:
+    """The sinks of a warehouse start together: each table of ours is created once."""
+    together = Barrier(8)
+
+    def begin(number: int) -> None:
+        books = Books(str(tmp_path), f"p{number}", "", "canonical")
+        together.wait()
+        books.create()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(begin, range(8)))
+    assert {0} == {DeltaTable(str(log.parent)).version() for log in tmp_path.rglob("_delta_log")}
 
 
 def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
