@@ -74,7 +74,18 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             registration = Registration(catalog, books.batches, metrics)
         actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance, registration)
         requests = Requests(books.requests, actions.by_name())
-        Job(spark, settings, apply, requests, maintenance, starting, registration, available_now=available_now).run()
+        job = Job(
+            spark,
+            settings,
+            apply,
+            requests,
+            maintenance,
+            checkpoint,
+            starting,
+            registration,
+            available_now=available_now,
+        )
+        job.run()
     finally:
         schemas.close()
         spark.stop()

@@ -39,6 +39,24 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
             if files.exists(path):
                 raise Overtaken(f"the checkpoint {checkpoint}") from None
             raise FatalError(f"the checkpoint {checkpoint} cannot be written: {error.java_exception}") from None
+    return _stored_id(files, path)
+
+
+def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
+    """Make sure that a checkpoint has the id with which its batches are marked.
+
+    Of two sinks that begin with an empty folder at once, either may find the id of the other there and give it a new
+    one, and either may be the one that goes on: whoever writes its first offsets. This is for then, before a commit.
+
+    Raises:
+        Overtaken: it has another.
+    """
+    files, folder = hadoop_folder(spark, checkpoint)
+    if _stored_id(files, folder.suffix(f"/{ID_FILE}")) != id:
+        raise Overtaken(f"the checkpoint {checkpoint}")
+
+
+def _stored_id(files: Any, path: Any) -> str:
     stored = files.open(path)
     try:
         return str(stored.readUTF())

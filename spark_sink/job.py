@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_sink import signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.batch_sizing import FULL, Pace
+from spark_sink.checkpoint import check_id
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
@@ -58,6 +59,7 @@ class Job:
         apply: Applier[DataFrame],
         requests: Requests,
         maintenance: Maintenance,
+        checkpoint: str,
         starting: str,
         registration: Registration | None = None,
         *,
@@ -72,6 +74,8 @@ class Job:
         # The last batch took all that it might: more waits, and maintenance does too.
         self._behind = False
         self._starting = starting
+        # Its id, until the first batch has found it there still.
+        self._unsure: str | None = checkpoint
         # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
         self._writing = threading.Lock()
         self._requests_run_at = time.monotonic()
@@ -137,6 +141,7 @@ class Job:
         self._first = False
         try:
             with self._writing:
+                self._check_checkpoint()
                 self._run_requests()
                 self._maintain()
                 started = perf_counter()
@@ -151,6 +156,12 @@ class Job:
             self._failure = failure(error) if isinstance(error, SPARK_ERRORS) else error
             self._mute_spark_log(isinstance(self._failure, FatalError))  # which says it all, once, at the end
             raise self._failure from None
+
+    def _check_checkpoint(self) -> None:
+        """Spark has written what the first batch takes: from here on the checkpoint is ours, if it still is."""
+        if self._unsure is not None:
+            check_id(self._spark, self._settings.checkpoint, self._unsure)
+            self._unsure = None
 
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
         """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with

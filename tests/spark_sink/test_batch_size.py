@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from structlog.testing import capture_logs
 
 from dev.broker import Broker
-from spark_sink.checkpoint import offset_entry
+from spark_sink.checkpoint import checkpoint_id, offset_entry
 from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job
@@ -96,7 +96,8 @@ def _run(
     planned = partial(offset_entry, spark_lake.spark, settings.checkpoint)
     spark_lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
     requests, maintenance = spark_lake.requests(), spark_lake.maintenance()
-    job = Job(spark_lake.spark, settings, timed, requests, maintenance, "earliest", available_now=last is None)  # type: ignore[arg-type]
+    id = checkpoint_id(spark_lake.spark, settings.checkpoint)
+    job = Job(spark_lake.spark, settings, timed, requests, maintenance, id, "earliest", available_now=last is None)  # type: ignore[arg-type]
     if last is not None:
         timed.job, timed.last = job, last
     try:
