@@ -4,6 +4,7 @@ asked."""
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -30,6 +31,10 @@ from spark_sink.tables.delta.tables import DeltaTables
 
 # For one answer of a broker.
 _SECONDS = 10.0
+
+# How deltalake, in colours, tells what has caused an error, and how an S3 server says why it refuses.
+_CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
+_S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 
 
 class Question(NamedTuple):
@@ -71,16 +76,20 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         check_java: starts and ends a JVM that Spark would run in.
     """
     reading = "check kafka.* and the rights of its user (docs/sink.md: Read on both topics)"
-    writing = "the sink reads, writes and deletes files there: check the folder and the rights of this user"
     return [
         Question("brokers", partial(_brokers, settings), reading),
         Question(f"topic {settings.input.topic}", partial(_topic, settings, settings.input.topic), reading),
         Question(f"topic {settings.input.schemas}", partial(_schemas_topic, settings), reading),
         Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME and the jars (docs/sink.md)"),
-        Question("tables.warehouse", partial(_store, settings.tables.warehouse), writing),
-        Question("checkpoint", partial(_store, settings.checkpoint), writing),
+        _store_question("tables.warehouse", settings, settings.tables.warehouse),
+        _store_question("checkpoint", settings, settings.checkpoint),
         Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),
     ]
+
+
+def _store_question(subject: str, settings: Settings, folder: str) -> Question:
+    advice = f"the sink reads, writes and deletes files in {folder}: check the folder and the rights of this user"
+    return Question(subject, partial(_store, settings, folder), advice)
 
 
 def _brokers(settings: Settings) -> str:
@@ -129,7 +138,7 @@ def _java(check_java: Callable[[], None]) -> str:
     return "Java starts, with Delta Lake, Spark's Kafka source and its Avro functions"
 
 
-def _store(folder: str) -> str:
+def _store(settings: Settings, folder: str) -> str:
     """Commit to a table and delete it again; of a local folder that is not there yet, say where it would be made."""
     local = _local(folder)
     if local is not None and not local.exists():
@@ -140,11 +149,13 @@ def _store(folder: str) -> str:
             )
         return f"{folder} is not there yet, and can be made"
     name = f"_cdc_check.{uuid.uuid4().hex}"
-    DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]))
+    # The environment of this process leads to the bucket of the warehouse; that of the checkpoint may be another.
+    store = dict(settings.storage.environment(folder))
+    DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]), storage_options=store)
     if local is not None:
         shutil.rmtree(local / name)
     else:
-        fs.PyFileSystem(DeltaStorageHandler(folder)).delete_dir(name)
+        fs.PyFileSystem(DeltaStorageHandler(folder, store)).delete_dir(name)
     return f"{folder} can be written"
 
 
@@ -166,5 +177,16 @@ def _tables(settings: Settings) -> str:
 def _told(error: Exception) -> str:
     if isinstance(error, KafkaException):
         return str(error.args[0].str())
-    first = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first}"
+    first, *others = _causes(str(error))
+    return ": ".join((type(error).__name__, first, *others[-1:]))
+
+
+def _causes(text: str) -> list[str]:
+    """The first line of an error, and of the errors that deltalake says have caused it.
+
+    Of the answer of an S3 server only the reason: the rest of it holds the request, signed with our key.
+    """
+    causes = _CAUSE.split(text.strip())
+    if reason := _S3_REASON.search(causes[-1]):
+        causes[-1] = ": ".join(reason.groups()).rstrip(".")
+    return [cause.strip().partition("\n")[0] for cause in causes]

@@ -128,6 +128,17 @@ def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
         (PermissionError(13, "denied", "/lake"), "PermissionError: [Errno 13] denied: '/lake'; do this"),
         (KafkaException(KafkaError(KafkaError._TRANSPORT, "away")), "away; do this"),
         (ValueError("one line\nand another"), "ValueError: one line; do this"),
+        (
+            OSError("S3 error\n  \x1b[31m↳\x1b[0m GET http://store/lake\n   \x1b[31m↳\x1b[0m no route\n"),
+            "OSError: S3 error: no route; do this",
+        ),
+        (
+            OSError(
+                "S3 error\n  ↳ 403 Forbidden\n   ↳ <?xml?>\n<Error><Code>Refused</Code><Message>Not you.</Message>"
+                "<AWSAccessKeyId>our key</AWSAccessKeyId></Error>\n"
+            ),
+            "OSError: S3 error: Refused: Not you; do this",
+        ),
     ],
 )
 def test_foreign_errors_are_answers(error: Exception, told: str) -> None:

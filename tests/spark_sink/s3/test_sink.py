@@ -54,9 +54,38 @@ def test_both_engines_and_all_commands(broker: Broker, object_store: ObjectStore
     assert "COMMAND" in command(sink, "status")
 
 
+def test_check_asks_the_store(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
+    """Each answer is right, and nothing is left behind; where a bucket is not there, its questions say so, and the
+    others are answered as before."""
+    sink = StoredSink(broker, object_store, tmp_path, "sink-s3-checked")
+    said = command(sink, "check", "--connect")
+    assert {"ok"} == {line.split()[0] for line in said.splitlines()}
+    assert f"tables.warehouse: s3a://{BUCKET}/sink-s3-checked/warehouse can be written" in said
+    left = object_store.directory / "objects" / BUCKET / "sink-s3-checked"
+    assert [] == [path for path in left.rglob("*") if path.is_file()]
+
+    for setting in (sink.settings["tables"], sink.settings):
+        key = "warehouse" if "warehouse" in setting else "checkpoint"
+        setting[key] = f"s3a://nowhere/{key}"
+    sink.write_config()
+    done = _run_command(sink, "check", "--connect")
+    wrong = [line for line in done.stdout.splitlines() if not line.startswith("ok ")]
+    assert 1 == done.returncode, done.stderr
+    assert ["WRONG  tables.warehouse", "WRONG  checkpoint"] == [line.partition(":")[0] for line in wrong[:2]]
+    assert all("NoSuchBucket" in line and "s3a://nowhere/" in line for line in wrong[:2])
+    assert "Traceback" not in done.stderr
+
+
 def command(sink: StoredSink, *words: str) -> str:
     """What a command prints."""
-    return run([sys.executable, "-m", "spark_sink", *words, "-c", str(sink.config)], sink.environment())
+    done = _run_command(sink, *words)
+    assert 0 == done.returncode, done.stderr
+    return done.stdout
+
+
+def _run_command(sink: StoredSink, *words: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "spark_sink", *words, "-c", str(sink.config)]
+    return subprocess.run(program, capture_output=True, text=True, check=False, env=sink.environment())
 
 
 def run(command: Sequence[str], environment: dict[str, str]) -> str:
