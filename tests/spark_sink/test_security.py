@@ -208,10 +208,9 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
     )
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     for section, patience, kind, text in cases:
-        monkeypatch.setattr(catalog, "PATIENCE_SECONDS", patience)
         reader = SchemaReader(librdkafka_options(SparkKafka(**section)), TOPIC)
         with pytest.raises(kind) as caught:
-            reader.reach()
+            reader.reach(patience)
         reader.close()
         assert kind is type(caught.value)
         assert text in str(caught.value)

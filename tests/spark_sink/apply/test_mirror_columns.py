@@ -170,7 +170,7 @@ def both(events: Sequence[Event], table: MemoryTable, plan: Plan = PLAN) -> Mirr
     return single
 
 
-@examples(4)
+@examples(2)
 @given(st.lists(batches(odd=True), min_size=1, max_size=3), st.sampled_from(["", "", "0002"]))
 def test_any_events(made: list[list[Event]], floor: str) -> None:
     """Batch after batch onto what the batches before have left."""
@@ -182,7 +182,7 @@ def test_any_events(made: list[list[Event]], floor: str) -> None:
             table.write(changed.changes, Marker("app", number))
 
 
-@examples(4)
+@examples(2)
 @given(batches(odd=False))
 def test_usual_events_are_folded_in_columns(events: list[Event]) -> None:
     """Else the comparison would say nothing."""
