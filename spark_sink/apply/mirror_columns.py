@@ -28,6 +28,10 @@ from spark_sink.tables.protocols import MirrorTable, TableChanges
 # What a timestamp of every reader can be: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
+# Fields of an event that the fold compares. Images are the most of an event, so they are not carried along: those that
+# count are taken by their place once it is known which they are.
+_LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts")
+
 _EMPTY = pa.scalar(b"", pa.binary())
 
 
@@ -59,14 +63,14 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
     rows = number_rows(columns["key"], columns["key_old"], plan.shape)
     stored = _Stored.of(table.mark_columns(pa.Table.from_batches([rows.keys])), rows, scopes.dictionary)
     others = pc.is_in(rows.of_events, _other_rows(rows, scopes, stored))
-    ours = pc.invert(others)
-    fields = dict(zip(columns.schema.names, columns.columns, strict=True))
-    found = pa.RecordBatch.from_pydict({**fields, "row": rows.of_events, "in_scope": scopes.indices}).filter(ours)
-    above = found.filter(pc.invert(_under(found, table.floors)))
+    fields = {name: columns[name] for name in _LOOKED_AT}
+    numbers = {"row": rows.of_events, "in_scope": scopes.indices, "place": counting(columns.num_rows)}
+    found = _where(pa.RecordBatch.from_pydict({**fields, **numbers}), pc.invert(others))
+    above = _where(found, pc.invert(_under(found, scopes.dictionary, table.floors)))
     timeline = _Timeline(above.take(pc.sort_indices(above["row"])), stored)
     fresh = timeline.without_duplicates()
     duplicates = len(timeline) - len(fresh)
-    changes, deleted = _changes(fresh, rows.keys, scopes.dictionary, plan)
+    changes, deleted = _changes(fresh, columns["after"], rows.keys, scopes.dictionary, plan)
     return ColumnFold(changes, found.num_rows - above.num_rows, duplicates, deleted, events.where(others))
 
 
@@ -110,11 +114,13 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
     return pc.unique(pa.concat_arrays([number.filter(alone), rows.before.drop_null(), mixed]))
 
 
-def _under(events: pa.RecordBatch, floors: Mapping[str, str]) -> pa.BooleanArray:
+def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
     """Tell which events lie up to the last truncate of their scope."""
-    under = pa.array([False] * events.num_rows, pa.bool_())
-    for scope, floor in floors.items():
-        under = pc.or_(under, pc.and_(pc.equal(events["scope"], scope), pc.less_equal(events["pos"], floor)))
+    under = pa.repeat(pa.scalar(False), events.num_rows)
+    for number, scope in enumerate(scopes.to_pylist()):
+        if scope in floors:
+            up_to = pc.less_equal(events["pos"], floors[scope])
+            under = pc.or_(under, pc.and_(pc.equal(events["in_scope"], number), up_to))
     return under
 
 
@@ -123,7 +129,8 @@ class _Timeline:
     """Events row by row, those of a row in order.
 
     Args:
-        events: the fields of `Event`; `row`, the number of its row, which rises; `in_scope`, the number of its scope.
+        events: the fields that are looked at; `row`, the number of its row, which rises; `in_scope`, the number of its
+            scope; `place`, that of its image.
     """
 
     events: pa.RecordBatch
@@ -184,7 +191,9 @@ class _Timeline:
         return _Timeline(self.events.filter(fresh), self.stored)
 
 
-def _changes(timeline: _Timeline, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan) -> tuple[TableChanges, int]:
+def _changes(
+    timeline: _Timeline, images: pa.BinaryArray, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan
+) -> tuple[TableChanges, int]:
     """Return what to write of the rows, and how many of them are deleted."""
     events, stored = timeline.events, timeline.stored
     deletes = pc.equal(events["op"], "d")
@@ -192,7 +201,7 @@ def _changes(timeline: _Timeline, keys: pa.RecordBatch, scopes: pa.StringArray, 
     reset = timeline.last_where(resets)
     start = pc.coalesce(reset, timeline.first)
     kept = pc.greater_equal(counting(events.num_rows), start.take(timeline.row_places))
-    alive = _Timeline(events.filter(kept), stored)
+    alive = _Timeline(_where(events, kept), stored)
     begun = _Begun(resets.filter(kept), deletes.filter(kept))
 
     rows = timeline.rows.take(timeline.first)
@@ -208,7 +217,8 @@ def _changes(timeline: _Timeline, keys: pa.RecordBatch, scopes: pa.StringArray, 
     incomplete = pc.or_(pc.or_(incomplete, withheld), pc.and_(is_patched, pc.invert(exists)))
     exists = pc.or_(exists, is_patched)
 
-    values, flags = _values(alive, begun, pc.and_(is_stored, pc.invert(was_reset)), plan)
+    told = images.take(alive.events["place"])
+    values, flags = _values(alive, begun, told, pc.and_(is_stored, pc.invert(was_reset)), plan)
     times = pc.max_element_wise(pc.min_element_wise(first["ts"], LATEST), EARLIEST)
     last = events.take(timeline.last)
     names = plan.shape.types
@@ -233,16 +243,17 @@ class _Begun(NamedTuple):
 
 
 def _values(
-    alive: _Timeline, begun: _Begun, stays: pa.BooleanArray, plan: Plan
+    alive: _Timeline, begun: _Begun, images: pa.BinaryArray, stays: pa.BooleanArray, plan: Plan
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
     """The values to write by column, those of the key apart; and by column that some rows leave as it is stored,
     whether each row writes it.
 
     Args:
+        images: of each event; that of a delete says nothing.
         stays: whether a row keeps what no event names.
     """
     shape = plan.shape
-    images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), alive.events["after"])
+    images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), images)
     read = _read(images, alive.events["schema_id"], plan)
     patched = pc.if_else(begun.resets, _EMPTY, images)
     is_plain = pc.all(begun.resets, min_count=0).as_py()
@@ -290,6 +301,11 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
     if any(name != place or name in plan.versions for name, place in places.items()):
         raise NotInColumns
     return {name: plan.shape.types[name] for name in places}
+
+
+def _where(events: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """Return the events for which the mask is true: nearly always all of them, which need no copy then."""
+    return events if pc.all(mask, skip_nulls=False, min_count=0).as_py() else events.filter(mask)
 
 
 def _in_one_piece(table: pa.Table) -> pa.RecordBatch:
