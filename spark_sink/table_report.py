@@ -81,7 +81,7 @@ class Latency(Struct, frozen=True):
         known = committed.drop_null()
         if not len(known):
             return cls()
-        ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64()), 1e6), 0.0)
+        ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64(), safe=False), 1e6), 0.0)
         within = tuple(pc.sum(pc.less_equal(ages, bound)).as_py() for bound in LATENCY_BOUNDS)
         return cls(within, len(known), pc.sum(ages).as_py(), pc.max(ages).as_py())
 

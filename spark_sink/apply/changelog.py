@@ -71,6 +71,6 @@ def record(events: Sequence[Event], details: Sequence[Details], log: ChangelogTa
         KEY_OLD: pa.array([event.key_old for event, _ in kept], pa.string()),
         SET: pa.array(found.sets, pa.list_(pa.string())),
         TS: instant([event.ts for event, _ in kept]),
-        COMMIT_TS: instant([more.ts_commit_us for _, more in kept]),
+        COMMIT_TS: instant([event.committed for event, _ in kept]),
     }
     return Recorded(pa.table({**found.columns, **own}), greatest, found.rejected, sent - len(fresh))

@@ -39,6 +39,7 @@ from spark_sink.model.row import (
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.tables.meta_columns import (
+    COMMIT_TS,
     DELETED_AT,
     INCOMPLETE,
     POS,
@@ -238,6 +239,7 @@ def _meta_columns(
         STATE: pa.array([_state(mark) for mark in marks], pa.string()),
         INCOMPLETE: pa.array([mark.incomplete for mark in marks], pa.bool_()),
         DELETED_AT: instant(deleted),
+        COMMIT_TS: instant([mark.committed for mark in marks]),
     }
 
 

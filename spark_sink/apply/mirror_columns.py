@@ -22,7 +22,7 @@ from spark_sink.events.row_numbers import RowNumbers, number_rows
 from spark_sink.model.event import in_order
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan
-from spark_sink.tables.meta_columns import DELETED_AT, INCOMPLETE, META_COLUMNS, POS, SCOPE, STATE
+from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, MARK_COLUMNS, POS, SCOPE, STATE
 from spark_sink.tables.protocols import MirrorTable, TableChanges
 
 # What a timestamp of every reader can be: years 1 to 9999, in microseconds.
@@ -89,7 +89,7 @@ class _Stored(NamedTuple):
         places = pc.index_in(
             counting(rows.keys.num_rows), value_set=rows.of_stored(marks.select(rows.keys.schema.names))
         )
-        found = _in_one_piece(marks.select(list(META_COLUMNS)).combine_chunks().take(places))
+        found = _in_one_piece(marks.select(list(MARK_COLUMNS)).combine_chunks().take(places))
         is_stored = pc.is_valid(found[SCOPE])
         scope = pc.fill_null(pc.index_in(found[SCOPE], value_set=scopes), -1).cast(pa.int64())
         return cls(
@@ -219,7 +219,6 @@ def _changes(
 
     told = images.take(alive.events["place"])
     values, flags = _values(alive, begun, told, pc.and_(is_stored, pc.invert(was_reset)), plan)
-    times = pc.max_element_wise(pc.min_element_wise(first["ts"], LATEST), EARLIEST)
     last = events.take(timeline.last)
     names = plan.shape.types
     written = {
@@ -228,11 +227,18 @@ def _changes(
         POS: last["pos"],
         STATE: pa.nulls(len(rows), pa.string()),
         INCOMPLETE: incomplete,
-        DELETED_AT: pc.if_else(exists, None, times).cast(pa.timestamp("us", "UTC")),
+        DELETED_AT: _instants(pc.if_else(exists, None, first["ts"])),
+        COMMIT_TS: _instants(last["committed"]),
     }
     inserts_only = not pc.any(pc.is_valid(stored.scope.take(rows)), min_count=0).as_py()
     changes = TableChanges(pa.table(written), flags, inserts_only)
     return changes, int(pc.sum(pc.invert(exists), min_count=0).as_py())
+
+
+def _instants(times: pa.Int64Array) -> pa.TimestampArray:
+    """Return what `mirror.instant` makes of them."""
+    earlier = pc.min_element_wise(times, LATEST, skip_nulls=False)
+    return pc.max_element_wise(earlier, EARLIEST, skip_nulls=False).cast(pa.timestamp("us", "UTC"))
 
 
 class _Begun(NamedTuple):

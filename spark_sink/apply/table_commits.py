@@ -39,6 +39,7 @@ class Commits:
 
     Args:
         rejects: for what the table does not take.
+        now: when the sink writes (microseconds, UTC).
         refused_by_spark: why the table did not take its next commit, which the driver has tried in this batch.
     """
 
@@ -46,6 +47,7 @@ class Commits:
     plan: Plan
     rules: TableRules
     rejects: RejectedEvents
+    now: int
     refused_by_spark: str | None
 
     def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
@@ -104,14 +106,16 @@ class Commits:
         self._count(mirror.stale, mirror.late, mirror.scope_changes)
         if mirror.changes:
             started = time.perf_counter()
-            table.write(mirror.changes, self.rejects.marker(number), self._forgotten(segment, table))
+            changes = mirror.changes._replace(at=self.now)
+            table.write(changes, self.rejects.marker(number), self._forgotten(segment, table))
             self._written(mirror.changes.rows.num_rows, started)
             counters.deleted += mirror.deleted
 
     def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
         counters, started = self.rejects.counters, time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
-        counters.commits += truncate(event, table, self.plan, self.rejects.marker(number), all_scopes=scopes, soft=soft)
+        marker = self.rejects.marker(number)
+        counters.commits += truncate(event, table, self.plan, marker, self.now, all_scopes=scopes, soft=soft)
         counters.write_ms += _ms_since(started)
 
     def _append_events(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:

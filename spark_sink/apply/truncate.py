@@ -15,11 +15,11 @@ from spark_sink.model.event import (
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import Plan
 from spark_sink.schema.table_spec import SOURCE
-from spark_sink.tables.protocols import Marker, MirrorTable
+from spark_sink.tables.protocols import Deletion, Marker, MirrorTable
 
 
 def truncate(
-    event: Event, table: MirrorTable, plan: Plan, marker: Marker, *, all_scopes: bool, soft: bool = False
+    event: Event, table: MirrorTable, plan: Plan, marker: Marker, now: int, *, all_scopes: bool, soft: bool = False
 ) -> int:
     """Empty the table of what was before the event, and return the number of commits.
 
@@ -27,6 +27,7 @@ def truncate(
     the floors and removes the rest. A truncate that is met again removes nothing, because it lies under its own floor.
 
     Args:
+        now: when the sink writes (microseconds, UTC).
         all_scopes: whether it also empties the table of what other scopes wrote until now.
         soft: rows stay, as deleted ones.
 
@@ -50,11 +51,14 @@ def truncate(
         table.raise_floors({**table.floors, **higher})
         commits += 1
     if not in_order(event.scope):
-        commits += _cut_short(event, table, plan)
-    return commits + (table.soft_delete_below_floor(readable(event.ts), marker) if soft else table.clear(marker))
+        commits += _cut_short(event, table, plan, now)
+    if not soft:
+        return commits + table.clear(marker)
+    committed = None if event.committed is None else readable(event.committed)
+    return commits + table.soft_delete_below_floor(Deletion(readable(event.ts), committed, now), marker)
 
 
-def _cut_short(event: Event, table: MirrorTable, plan: Plan) -> bool:
+def _cut_short(event: Event, table: MirrorTable, plan: Plan, now: int) -> bool:
     """Rows that were written before the truncate and patched after it lose what came before: as by a late delete."""
     keys = {str(number): key for number, key in enumerate(sorted(table.rows_spanning_floor(event.scope), key=repr))}
     if not keys:
@@ -63,5 +67,5 @@ def _cut_short(event: Event, table: MirrorTable, plan: Plan) -> bool:
     deletes = [msgspec.structs.replace(event, op="d", key=text, key_old=None, after=None, pos=floor) for text in keys]
     marks = table.marks(set(keys.values()))
     rows = fold(deletes, keys, marks, {}).rows
-    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table))
+    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table)._replace(at=now))
     return True

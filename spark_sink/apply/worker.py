@@ -77,6 +77,7 @@ class Task:
         parking: the parked tables, whose events are not looked at; None: the events are parked already, and replayed.
         refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
         spelled: tables that are there under another spelling than the names that they are asked for.
+        began: when the work on the batch began (microseconds, UTC), by the clock of the driver.
     """
 
     tables: Tables
@@ -88,6 +89,7 @@ class Task:
     parking: Parking | None = NOTHING_PARKED
     refused: Mapping[str, str] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
+    began: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Records sorted by route, partition and offset in; one report per table out."""
@@ -111,8 +113,9 @@ class Task:
             except RawRecordMissing:
                 applied = Applied(NeedsRecords(), place.name)
             if counters.commits and isinstance(applied.outcome, Done):
-                rows = records.column("committed").filter(pc.equal(records.column("kind"), "row"))
-                counters.latency = Latency.of(rows, time.time_ns() // 1000)
+                rows = records.filter(pc.equal(records.column("kind"), "row"))
+                times = pc.coalesce(rows.column("committed"), rows.column("ts"))
+                counters.latency = Latency.of(times, time.time_ns() // 1000)
             counters.megabytes = _resident_megabytes()
             yield TableReport(
                 applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version, extent
@@ -155,7 +158,8 @@ class Task:
             return Applied(NeedsDdl(plan.step), name, choice)
         if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
             return Applied(rejects.reject_all(incoming), name, choice)
-        outcome = Commits(table, plan, self.rules, rejects, self.refused.get(name)).write(segments, incoming.rejected)
+        commits = Commits(table, plan, self.rules, rejects, self.began, self.refused.get(name))
+        outcome = commits.write(segments, incoming.rejected)
         return Applied(outcome, name, choice, table.version)
 
     def _version(self, name: str) -> int | None:

@@ -19,7 +19,7 @@ from spark_sink.events.wire_format import (
 )
 from spark_sink.model.event import Event
 
-_SCHEMA = reader_schema("id", "ts_commit_us", "before")
+_SCHEMA = reader_schema("id", "before")
 
 # The columns of an image with their values as they are written.
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -29,7 +29,6 @@ class Details(NamedTuple):
     """Fields of the envelope (docs/design.md §4.1)."""
 
     id: str
-    ts_commit_us: int | None
     before: str | None
 
 
@@ -44,7 +43,7 @@ def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
 
 def _read(value: bytes | None) -> Details:
     found: Any = fastavro.schemaless_reader(io.BytesIO(datum(value or b"") or b""), WRITER_SCHEMA, _SCHEMA)
-    return Details(found["id"], found["ts_commit_us"], found["before"])
+    return Details(found["id"], found["before"])
 
 
 def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:

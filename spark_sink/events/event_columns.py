@@ -17,7 +17,7 @@ class EventColumns(Sequence[Event]):
 
     Args:
         columns: a row for each event, and a column for each field of `Event`, named alike and in its order: `index` and
-            `ts` as int64, `after` as binary, `full` and `withholds` as booleans, the others as text.
+            the times as int64, `after` as binary, `full` and `withholds` as booleans, the others as text.
     """
 
     def __init__(self, columns: pa.Table) -> None:

@@ -114,13 +114,14 @@ class _Sent(NamedTuple):
     schema_id: str | None
     withholds: Any
     ts: Any
+    committed: Any
 
     def event(self, index: int) -> Event:
         """Return the event that the record is, at its place in the batch."""
         full = self.after_state == "full"
         return Event(
             *(index, self.op, self.key or "", self.key_old, self.pos_scope, self.pos),
-            *(self.after, full, self.withholds, self.schema_id, self.ts),
+            *(self.after, full, self.withholds, self.schema_id, self.ts, self.committed),
         )
 
 
@@ -151,7 +152,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
     """Return the columns that an event is made of, by name."""
-    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts")}
+    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts", "committed")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
 

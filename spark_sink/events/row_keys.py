@@ -35,7 +35,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
         events = [with_full_after_image(event, one.before) for event, one in zip(incoming.events, more, strict=True)]
         return Intake(events, incoming.rejected, incoming.ignored)
     if form.mode == Mode.HISTORY:
-        incoming = Intake(list(_by_commit(incoming.events, records)), incoming.rejected, incoming.ignored)
+        incoming = Intake(list(_by_commit(incoming.events)), incoming.rejected, incoming.ignored)
     key = (SOURCE, *form.key) if form.shared else form.key
     keyed = list(_declared(incoming.events, key, records)) if form.key else incoming.events
     suspects = keyed if form.shared else without_key(keyed)
@@ -78,11 +78,10 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
     return not key or (form.shared and image_columns(key).keys() <= {SOURCE})
 
 
-def _by_commit(events: Sequence[Event], records: pa.Table) -> Iterator[Event]:
+def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
     """The events with the time of their commit at the source, as far as it is known: that is what readers ask for."""
-    committed = records.column("committed").to_pylist()
     for event in events:
-        yield msgspec.structs.replace(event, ts=committed[event.index])
+        yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:

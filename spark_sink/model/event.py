@@ -21,10 +21,10 @@ DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 class Event(Struct, frozen=True, gc=False):
     """A row event, with what the sink needs of it.
 
-    `index` leads back to its record, `ts` is `ts_origin_us`; a key that is not known is empty. `withholds`: there is a
-    column that it may have changed, and whose new value it does not tell (read.WITHHOLDS_SQL). `after` is JSON in
-    UTF-8: as a text it took 0.5 us an event more, as one beyond ASCII is coded twice on its way to the JSON decoder
-    (33 000 images of bench.sink, CPU, best of seven).
+    `index` leads back to its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us`, if that is known; a key
+    that is not known is empty. `withholds`: there is a column that it may have changed, and whose new value it does not
+    tell (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a text it took 0.5 us an event more, as one beyond ASCII is
+    coded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -38,6 +38,7 @@ class Event(Struct, frozen=True, gc=False):
     withholds: bool
     schema_id: str | None
     ts: int
+    committed: int | None = None
 
     @property
     def resets(self) -> bool:

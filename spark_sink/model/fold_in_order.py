@@ -30,7 +30,7 @@ from spark_sink.model.row import (
 class QuickRow:
     """A `Row` whose events are of one scope and in order."""
 
-    __slots__ = ("deleted_at", "events", "exists", "incomplete", "pos", "scope", "stored", "touched")
+    __slots__ = ("committed", "deleted_at", "events", "exists", "incomplete", "pos", "scope", "stored", "touched")
 
     def __init__(self, key: Key, scope: str, mark: RowMark | None) -> None:
         self.scope = scope
@@ -40,6 +40,7 @@ class QuickRow:
         self.incomplete = mark is not None and mark.incomplete
         self.events: list[Event] = []
         self.deleted_at = 0
+        self.committed: int | None = None
         self.touched = False
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
@@ -57,7 +58,7 @@ class QuickRow:
 
     def mark(self, columns: Mapping[str, str]) -> RowMark:
         """See `Row.mark`."""
-        return RowMark(self.scope, self.pos, self.incomplete, not self.exists)
+        return RowMark(self.scope, self.pos, self.incomplete, not self.exists, NOTHING, self.committed)
 
 
 def quick_fold(
@@ -87,7 +88,7 @@ def quick_fold(
         if pos <= row.pos:
             duplicates += 1
             continue
-        row.pos, row.touched = pos, True
+        row.pos, row.committed, row.touched = pos, event.committed, True
         if op == "d":
             row.exists = row.incomplete = False
             row.stored, row.events, row.deleted_at = None, [], event.ts

@@ -49,13 +49,15 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """The sink's own columns of a stored row: the scope that wrote it last, and its position there."""
+    """The sink's own columns of a stored row: the scope that wrote it last, its position there, and when the source
+    committed what has this position (microseconds, UTC; None: not told)."""
 
     scope: str
     pos: str
     incomplete: bool = False
     deleted: bool = False
     memory: Memory = NOTHING
+    committed: int | None = None
 
 
 class Image(NamedTuple):
@@ -97,6 +99,7 @@ class Row:
         held: the positions of stored columns that patches wrote; they compare with images of turn `held_turn`.
         images: what lies over the stored columns, in order.
         positions: the greatest position by scope.
+        committed: the time of the event at the greatest position of the present scope.
         reset: nothing up to it can change the row, in the present turn.
         last: of a row that is deleted, what it was.
     """
@@ -110,6 +113,7 @@ class Row:
     positions: dict[str, str] = field(default_factory=dict)
     scope: str | None = None
     turn: int = 0
+    committed: int | None = None
     reset: str = ""
     incomplete: bool = False
     loaded: str = ""
@@ -131,6 +135,7 @@ class Row:
             held=memory.columns,
             positions={**memory.seen, mark.scope: mark.pos},
             scope=mark.scope,
+            committed=mark.committed,
             reset=mark.pos if memory.reset is None else memory.reset,
             incomplete=mark.incomplete,
             loaded=memory.loaded or (mark.pos if is_loaded(mark.scope, mark.pos) else ""),
@@ -161,7 +166,8 @@ class Row:
             self.turn += changed
             self.reset = max(floor, self.positions.get(event.scope, ""))
             self.scope, self.gap = event.scope, ""
-        self.positions[event.scope] = max(event.pos, self.positions.get(event.scope, ""))
+        if event.pos > self.positions.get(event.scope, ""):
+            self.positions[event.scope], self.committed = event.pos, event.committed
         self.touched = True
         return changed
 
@@ -257,4 +263,5 @@ class Row:
                 loaded=self.loaded if native and self.loaded != pos else "",
                 gap=self.gap if native and self.gap > self.reset else "",
             ),
+            self.committed,
         )

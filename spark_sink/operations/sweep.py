@@ -64,7 +64,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
     marks = table.marks(set(swept.keys))
     rows = fold(deletes, texts, marks, {}).rows
     plan = evolve(table.shape, table.shape.table, [], None, [], table.shape.key_sent_as, DEFAULTS)
-    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table))
+    table.write(changes(rows, marks, ImageReader(plan), plan.shape, table)._replace(at=now))
     return len(rows)
 
 

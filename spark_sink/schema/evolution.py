@@ -79,12 +79,16 @@ class TableColumn(Struct, frozen=True):
 
 
 class TableShape(Struct, frozen=True, dict=True):
-    """The columns of a table without the sink's own, and which of them are the key; a changelog has none."""
+    """The columns of a table without the sink's own, and which of them are the key; a changelog has none.
+
+    `lacks`: of the sink's own columns those that the table does not have yet.
+    """
 
     table: TableId
     columns: tuple[TableColumn, ...]
     key: tuple[str, ...]
     mode: Mode = Mode.MIRROR
+    lacks: tuple[TableColumn, ...] = ()
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -291,7 +295,7 @@ class _Layout:
         wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
         if wider:
             return plan(Widen(wider))
-        added = tuple(self._columns[len(stored) :])
+        added = (*self._columns[len(stored) :], *self._current.lacks)
         return plan(AddColumns(added) if added else None)
 
 

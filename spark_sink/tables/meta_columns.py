@@ -9,23 +9,20 @@ from spark_sink.schema.table_spec import Mode
 # The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
 INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
-META_COLUMNS: Mapping[str, str] = {
+COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"
+
+# Of a mirror: those that a fold of columns asks of a stored row, and those that are only for readers.
+MARK_COLUMNS: Mapping[str, str] = {
     SCOPE: "string",
     POS: "string",
     STATE: "string",
     INCOMPLETE: "boolean",
     DELETED_AT: "timestamp",
 }
+META_COLUMNS: Mapping[str, str] = {**MARK_COLUMNS, COMMIT_TS: "timestamp", UPDATED_AT: "timestamp"}
 
 # Of a changelog. SET names the columns that the event carried: what it does not name is NULL because it was not sent.
-ID, OP, KEY_OLD, SET, TS, COMMIT_TS = (
-    "_cdc_id",
-    "_cdc_op",
-    "_cdc_key_old",
-    "_cdc_set",
-    "_cdc_ts",
-    "_cdc_commit_ts",
-)
+ID, OP, KEY_OLD, SET, TS = "_cdc_id", "_cdc_op", "_cdc_key_old", "_cdc_set", "_cdc_ts"
 LOG_COLUMNS: Mapping[str, str] = {
     ID: "string",
     OP: "string",
@@ -60,4 +57,11 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.MIRROR: META_COLUMNS,
     Mode.CHANGELOG: LOG_COLUMNS,
     Mode.HISTORY: HISTORY_COLUMNS,
+}
+
+# Those that a table may lack, because it was created before there were such: it gets them with its next event.
+ADDED_LATER: Mapping[Mode, frozenset[str]] = {
+    Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
+    Mode.CHANGELOG: frozenset(),
+    Mode.HISTORY: frozenset(),
 }

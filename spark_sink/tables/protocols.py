@@ -36,16 +36,32 @@ class Marker(NamedTuple):
 class TableChanges(NamedTuple):
     """Rows to write in one commit, deleted ones among them.
 
-    `rows` has the table's columns and META_COLUMNS. `kept` holds, for columns that some rows leave as they are stored,
-    whether each row writes them; a column that is not in it is written by every row. `inserts_only`: none is stored.
+    `rows` has the table's columns and META_COLUMNS without UPDATED_AT, which becomes `at` in all of them (microseconds,
+    UTC; None: it stays as it is). `kept` holds, for columns
+    that some rows leave as they are stored, whether each row writes them; one that is not in it is written by each.
+    `inserts_only`: none is stored.
     """
 
     rows: pa.Table
     kept: Mapping[str, pa.Array]
     inserts_only: bool
+    at: int | None = None
 
     def __bool__(self) -> bool:
         return bool(self.rows.num_rows)
+
+
+class Deletion(NamedTuple):
+    """When rows were deleted (microseconds, UTC).
+
+    Args:
+        at: the time of the event's raw record; `committed`: of its commit at the source, if known.
+        written: by the sink.
+    """
+
+    at: int
+    committed: int | None
+    written: int
 
 
 class OpenTable(Protocol):
@@ -84,7 +100,7 @@ class MirrorTable(OpenTable, Protocol):
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
         """Return the same as columns: of the stored rows among `keys`, which has the columns of the key, and perhaps of
-        others, those columns and META_COLUMNS."""
+        others, those columns and MARK_COLUMNS."""
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Return those rows that are stored, whole."""
@@ -105,8 +121,8 @@ class MirrorTable(OpenTable, Protocol):
     def clear(self, marker: Marker) -> bool:
         """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
 
-    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
-        """Mark those rows as deleted at a time (microseconds, UTC) instead, and leave their values."""
+    def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
+        """Mark those rows as deleted instead, and leave their values."""
 
     def forget(self, before: int) -> None:
         """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""

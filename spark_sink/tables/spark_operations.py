@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.protocols import Deletion, Marker
 
 
 class Merge(Struct, frozen=True, tag=True):
@@ -19,6 +19,7 @@ class Merge(Struct, frozen=True, tag=True):
         kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
         inserts_only: no row is stored.
+        at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Merge(Struct, frozen=True, tag=True):
     bounds: dict[str, tuple[str | int, str | int]]
     inserts_only: bool
     marker: Marker | None
+    at: int | None = None
 
 
 class WriteMarker(Struct, frozen=True, tag=True):
@@ -50,10 +52,10 @@ class Clear(Struct, frozen=True, tag=True):
 
 
 class Retire(Struct, frozen=True, tag=True):
-    """Mark the rows that lie up to these floors as deleted at a time (microseconds, UTC), and leave their values."""
+    """Mark the rows that lie up to these floors as deleted, and leave their values."""
 
     floors: dict[str, str]
-    at: int
+    deletion: Deletion
     marker: Marker
 
 

@@ -99,12 +99,14 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
         withholds(event),
         event.schema_id,
         event.ts_origin_us,
+        event.ts_commit_us,
     )
 
 
 def in_columns(events: Sequence[Event]) -> EventColumns:
     """Events as the records of one table bring them, unless there is a gap among them."""
-    types = {"index": pa.int64(), "ts": pa.int64(), "after": pa.binary(), "full": pa.bool_(), "withholds": pa.bool_()}
+    types = {**dict.fromkeys(("index", "ts", "committed"), pa.int64()), "after": pa.binary()}
+    types |= dict.fromkeys(("full", "withholds"), pa.bool_())
     return EventColumns(
         pa.table(
             {
@@ -127,6 +129,7 @@ def sent(event: Event, table: str) -> ChangeEvent:
         pos=event.pos,
         pos_scope=event.scope,
         ts_origin_us=event.ts,
+        ts_commit_us=event.committed,
     )
 
 

@@ -133,6 +133,7 @@ class _Source:
                 withholds=withholds,
                 schema_id=None,
                 ts=number,
+                committed=None if number % 5 == 0 else number,
             )
         )
 

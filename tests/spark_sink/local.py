@@ -57,8 +57,7 @@ def _decoded(value: bytes | None) -> Mapping[str, Any]:
         event = None
     if not isinstance(event, dict):
         return {**dict.fromkeys((*PLAIN_FIELDS, "ts", "committed")), "withholds": False}
-    commit = event["ts_commit_us"]
-    times = {"ts": event["ts_origin_us"], "committed": event["ts_origin_us"] if commit is None else commit}
+    times = {"ts": event["ts_origin_us"], "committed": event["ts_commit_us"]}
     return {**{name: event[name] for name in PLAIN_FIELDS}, **times, "withholds": _withholds(event)}
 
 

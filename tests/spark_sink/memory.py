@@ -19,8 +19,8 @@ from spark_sink.model.version_timeline import End, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.meta_columns import META_COLUMNS
-from spark_sink.tables.protocols import Identity, Marker, TableChanges
+from spark_sink.tables.meta_columns import MARK_COLUMNS
+from spark_sink.tables.protocols import Deletion, Identity, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
 
@@ -63,7 +63,7 @@ class MemoryTable:
         ]
         columns["_cdc_incomplete"] = [mark.incomplete for mark in marks]
         columns["_cdc_deleted_at"] = [datetime(2026, 1, 1, tzinfo=UTC) if mark.deleted else None for mark in marks]
-        types = {**self.shape.types, **META_COLUMNS}
+        types = {**self.shape.types, **MARK_COLUMNS}
         return pa.table({name: pa.array(values, arrow_type(types[name])) for name, values in columns.items()})
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
@@ -92,7 +92,10 @@ class MemoryTable:
             state = row["_cdc_state"]
             memory = NOTHING if state is None else msgspec.json.decode(state, type=Memory)
             deleted = row["_cdc_deleted_at"] is not None
-            self.remembered[key] = RowMark(row["_cdc_scope"], row["_cdc_pos"], row["_cdc_incomplete"], deleted, memory)
+            committed = _micros_or_none(row["_cdc_commit_ts"])
+            self.remembered[key] = RowMark(
+                row["_cdc_scope"], row["_cdc_pos"], row["_cdc_incomplete"], deleted, memory, committed
+            )
             kept = {name for name, written in changes.kept.items() if not written[i].as_py()}
             before = self.stored.get(key, {})
             self.stored[key] = {name: (before.get(name) if name in kept else row[name]) for name in self.shape.types}
@@ -107,12 +110,12 @@ class MemoryTable:
         self.markers += [marker] if under else []
         return bool(under)
 
-    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
         under = [key for key, mark in self.remembered.items() if mark.pos <= self.floors.get(mark.scope, "")]
         met = [key for key in under if not self.remembered[key].deleted]
         for key in met:
             mark = self.remembered[key]
-            self.remembered[key] = RowMark(mark.scope, mark.pos, deleted=True)
+            self.remembered[key] = RowMark(mark.scope, mark.pos, deleted=True, committed=deletion.committed)
         self.markers += [marker] if met else []
         return bool(met)
 
@@ -235,6 +238,10 @@ class MemoryHistory:
             row |= {"_cdc_end_ts": datetime.fromtimestamp(truncate.ts / 1e6, UTC), "_cdc_current": False}
         self.markers += [marker] if met else []
         return bool(met)
+
+
+def _micros_or_none(time: datetime | None) -> int | None:
+    return None if time is None else micros(time)
 
 
 def micros(time: datetime) -> int:

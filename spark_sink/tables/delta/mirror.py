@@ -27,14 +27,17 @@ from spark_sink.tables.delta.open_table import (
     literal,
 )
 from spark_sink.tables.meta_columns import (
+    COMMIT_TS,
     DELETED_AT,
     INCOMPLETE,
-    META_COLUMNS,
+    MARK_COLUMNS,
     POS,
     SCOPE,
     STATE,
+    UPDATED_AT,
 )
 from spark_sink.tables.protocols import (
+    Deletion,
     Marker,
     TableChanges,
 )
@@ -55,14 +58,14 @@ class DeltaMirror(DeltaOpened):
         return json.loads(stored) if stored else {}
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        found = self._stored(keys, (SCOPE, POS, INCOMPLETE, DELETED_AT, STATE))
+        found = self._stored(keys, (*MARK_COLUMNS, *({COMMIT_TS} - self._lacking)))
         return {
-            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state))
-            for key, (scope, pos, incomplete, deleted, state) in found
+            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state), *committed)
+            for key, (scope, pos, state, incomplete, deleted, *committed) in found
         }
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
-        names = [*self.shape.key, *META_COLUMNS]
+        names = [*self.shape.key, *MARK_COLUMNS]
         reach = {name: tuple(pc.min_max(keys.column(name)).as_py().values()) for name in self.shape.key}
         wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
         found = []
@@ -70,7 +73,7 @@ class DeltaMirror(DeltaOpened):
             for name, values in wanted.items():
                 batch = batch.filter(pc.is_in(batch.column(name), values))
             found.append(batch)
-        schema = pa.schema([(n, arrow_type({**self.shape.types, **META_COLUMNS}[n])) for n in names])
+        schema = pa.schema([(n, arrow_type({**self.shape.types, **MARK_COLUMNS}[n])) for n in names])
         return pa.Table.from_batches(found, None if found else schema)
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
@@ -110,19 +113,20 @@ class DeltaMirror(DeltaOpened):
         return found
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
+        source = self._writable(changes)
         if changes.inserts_only:
             # merge: columns that somebody else added are NULL in new rows.
             with committing(self._table, *markers):
                 write_deltalake(
-                    self._table, changes.rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)
+                    self._table, source, mode="append", schema_mode="merge", commit_properties=commit(*markers)
                 )
             return
-        source = changes.rows
+        names = source.column_names
         for name, written in changes.kept.items():
             source = source.append_column(WRITTEN + name, written)
         same_key = " AND ".join(f"t.`{name}` = s.`{name}`" for name in self.shape.key)
-        written = {f"`{name}`": f"s.`{name}`" for name in changes.rows.column_names}
-        updates = {f"`{name}`": merged(name, changes.kept) for name in changes.rows.column_names}
+        written = {f"`{name}`": f"s.`{name}`" for name in names}
+        updates = {f"`{name}`": merged(name, changes.kept) for name in names}
         merge = self._table.merge(
             source,
             same_key,
@@ -135,6 +139,18 @@ class DeltaMirror(DeltaOpened):
         with committing(self._table, *markers):
             merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 
+    @property
+    def _lacking(self) -> set[str]:
+        """The columns of the sink that the table does not have yet, which a sweep meets, as it adds none."""
+        return {column.name for column in self.shape.lacks}
+
+    def _writable(self, changes: TableChanges) -> pa.Table:
+        rows, lacking = changes.rows, self._lacking
+        if changes.at is not None and UPDATED_AT not in lacking:
+            times = pa.repeat(pa.scalar(changes.at, pa.timestamp("us", "UTC")), rows.num_rows)
+            rows = rows.append_column(UPDATED_AT, times)
+        return rows.drop_columns([name for name in rows.column_names if name in lacking])
+
     def raise_floors(self, floors: Mapping[str, str]) -> None:
         stored = {FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)}
         with committing(self._table):
@@ -146,11 +162,13 @@ class DeltaMirror(DeltaOpened):
             self._table.delete(self._under_floors(), commit_properties=commit(marker))
         return self._table.version() > before
 
-    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
+        times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
+        updates = {f"`{name}`": _instant(time) for name, time in times}
         before = self._table.version()
         with committing(self._table, marker):
             self._table.update(
-                updates={f"`{DELETED_AT}`": _instant(at), f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
+                updates=updates | {f"`{STATE}`": "NULL", f"`{INCOMPLETE}`": "false"},
                 predicate=f"`{DELETED_AT}` IS NULL AND ({self._under_floors()})",
                 commit_properties=commit(marker),
             )
@@ -164,7 +182,7 @@ class DeltaMirror(DeltaOpened):
         with committing(self._table):
             self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
 
-    def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[object, ...]]]:
+    def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
         """The named columns of those rows that are stored."""
         if not keys:
             return
@@ -177,11 +195,7 @@ class DeltaMirror(DeltaOpened):
         for batch in self._scan(columns, self._reach(wanted)):
             for name in self.shape.key:
                 batch = batch.filter(pc.is_in(batch.column(name), values[name]))
-            # Of a time only whether it is there: it may be one that no datetime holds.
-            stored = {
-                name: (pc.is_valid(batch.column(name)) if name == DELETED_AT else batch.column(name)).to_pylist()
-                for name in columns
-            }
+            stored = {name: _told(name, batch.column(name)).to_pylist() for name in columns}
             found = zip(*(stored[name] for name in self.shape.key), strict=True)
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
@@ -217,5 +231,13 @@ def _memory(state: object) -> Memory:
     return _MEMORY.decode(str(state)) if state else NOTHING
 
 
-def _instant(time: int) -> str:
-    return f"arrow_cast({time}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+def _told(name: str, column: pa.Array) -> pa.Array:
+    """Return of a column what is asked of it. No datetime holds every time: of a delete only whether it is there, of a
+    commit the microseconds."""
+    if name == COMMIT_TS:
+        return column.cast(pa.int64())
+    return pc.is_valid(column) if name == DELETED_AT else column
+
+
+def _instant(time: int | None) -> str:
+    return "NULL" if time is None else f"arrow_cast({time}, 'Timestamp(Microsecond, Some(\"UTC\"))')"

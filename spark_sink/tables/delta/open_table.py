@@ -17,7 +17,7 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode
-from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import Order
 
@@ -49,7 +49,9 @@ def shape_of(table: DeltaTable) -> TableShape:
     fields = table.schema().fields
     own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
-    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or own != OWN_COLUMNS[mode].keys():
+    lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)
+    foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - ADDED_LATER[mode]
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or foreign:
         raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
     columns = []
     for field in fields:
@@ -58,7 +60,7 @@ def shape_of(table: DeltaTable) -> TableShape:
         if field.name not in own and is_known(sql):
             columns.append(TableColumn(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode)
+    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode, lacks)
 
 
 class DeltaOpened:

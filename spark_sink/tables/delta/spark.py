@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
 
 from spark_sink.errors import Overtaken
 from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
@@ -23,11 +24,13 @@ from spark_sink.tables.delta.open_table import (
 from spark_sink.tables.delta.spark_ddl import literal, quoted
 from spark_sink.tables.delta.staged import Staging
 from spark_sink.tables.meta_columns import (
+    COMMIT_TS,
     DELETED_AT,
     INCOMPLETE,
     POS,
     SCOPE,
     STATE,
+    UPDATED_AT,
 )
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
@@ -132,13 +135,15 @@ class _Table:
             case Clear(floors, marker):
                 with self._marked(marker):
                     self._delete(_under(floors))
-            case Retire(floors, at, marker):
-                gone = f"{DELETED_AT} = timestamp_micros({at}), {STATE} = NULL, {INCOMPLETE} = false"
+            case Retire(floors, deletion, marker):
+                times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
+                gone = ", ".join(f"{name} = {_instant(time)}" for name, time in times)
+                gone += f", {STATE} = NULL, {INCOMPLETE} = false"
                 where = f"{DELETED_AT} IS NULL AND ({_under(floors)})"
                 with self._marked(marker):
                     self._session.sql(f"UPDATE {self._quoted} SET {gone} WHERE {where}")  # noqa: S608 - literals
             case Forget(before):
-                self._delete(f"{DELETED_AT} < timestamp_micros({before})")
+                self._delete(f"{DELETED_AT} < {_instant(before)}")
 
     def _delete(self, condition: str) -> None:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
@@ -151,9 +156,10 @@ class _Table:
         staged.createOrReplaceTempView(_STAGED)
         same = [f"t.`{name}` = s.`{name}`" for name in order.key]
         same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
-        updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in order.columns)
-        names = ", ".join(f"`{name}`" for name in order.columns)
-        values = ", ".join(f"s.`{name}`" for name in order.columns)
+        columns = [*order.columns, *([] if order.at is None else [UPDATED_AT])]
+        updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
+        names = ", ".join(f"`{name}`" for name in columns)
+        values = ", ".join(f"s.`{name}`" for name in columns)
         # No positions in the conditions: the fold has compared them.
         matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
         missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
@@ -165,7 +171,8 @@ class _Table:
         flags = {WRITTEN + name: "boolean" for name in order.kept}
         declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
         path = f"{self._staging.warehouse}/{self._staging.folder}/{order.path}"
-        return self._session.read.schema(declared).parquet(path)
+        staged = self._session.read.schema(declared).parquet(path)
+        return staged if order.at is None else staged.withColumn(UPDATED_AT, expr(_instant(order.at)))
 
     def _append(self, rows: DataFrame, marker: Marker | None) -> None:
         options = {} if marker is None else {"txnAppId": marker.app, "txnVersion": str(marker.version)}
@@ -186,6 +193,10 @@ class _Table:
 
 def _under(floors: Mapping[str, str]) -> str:
     return " OR ".join(f"({SCOPE} = {literal(scope)} AND {POS} <= {literal(pos)})" for scope, pos in floors.items())
+
+
+def _instant(time: int | None) -> str:
+    return "NULL" if time is None else f"timestamp_micros({time})"
 
 
 def _value(value: str | int) -> str:

@@ -30,8 +30,10 @@ from spark_sink.tables.meta_columns import (
     META_COLUMNS,
     POS,
     SCOPE,
+    UPDATED_AT,
 )
 from spark_sink.tables.protocols import (
+    Deletion,
     Marker,
     TableChanges,
 )
@@ -90,7 +92,8 @@ class StagedMirror(DeltaMirror):
             done = self.applied(marker.app)
             if marker.version > (-1 if done is None else done):
                 self.orders.append(WriteMarker(marker))
-        staged = changes.rows
+        lacking = self._lacking
+        staged = rows = changes.rows.drop_columns([name for name in changes.rows.column_names if name in lacking])
         for name, flags in changes.kept.items():
             staged = staged.append_column(WRITTEN + name, flags)
         types = {**self.shape.types, **META_COLUMNS}
@@ -98,12 +101,13 @@ class StagedMirror(DeltaMirror):
         self.orders.append(
             Merge(
                 path=self._staging.put(self._name, staged),
-                columns={name: types[name] for name in changes.rows.column_names},
+                columns={name: types[name] for name in rows.column_names},
                 kept=tuple(changes.kept),
                 key=self.shape.key,
                 bounds=dict(self._bounds(self._reach(keys))),
                 inserts_only=changes.inserts_only,
                 marker=markers[0] if markers else None,
+                at=None if UPDATED_AT in lacking else changes.at,
             )
         )
 
@@ -117,13 +121,13 @@ class StagedMirror(DeltaMirror):
             self.orders.append(Clear(dict(self.floors), marker))
         return under
 
-    def soft_delete_below_floor(self, at: int, marker: Marker) -> bool:
+    def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
         met = any(
             _lie_under(batch.filter(pc.is_null(batch.column(DELETED_AT))), self.floors)
             for batch in self._scan([SCOPE, POS, DELETED_AT])
         )
         if met:
-            self.orders.append(Retire(dict(self.floors), at, marker))
+            self.orders.append(Retire(dict(self.floors), deletion, marker))
         return met
 
     def forget(self, before: int) -> None:

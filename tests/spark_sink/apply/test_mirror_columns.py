@@ -137,6 +137,7 @@ def batches(draw: st.DrawFn, odd: bool) -> list[Event]:
                 withholds=draw(st.integers(0, 5)) == 0,
                 schema_id=draw(st.sampled_from([None, WIDE.id, WIDE.id, NARROW.id if strange else WIDE.id])),
                 ts=draw(st.sampled_from([0, 1_764_000_000_000_000, -(2**62), 2**62])),
+                committed=draw(st.sampled_from([None, None, index, 1_764_000_000_000_000, -(2**62), 2**62])),
             )
         )
     return made

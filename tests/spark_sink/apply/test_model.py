@@ -34,7 +34,7 @@ def applied(made: History, *, soft: bool = False) -> MemoryTable:
         for truncates, group in groupby(batch, lambda event: event.op == "t"):
             if truncates:
                 for event in group:
-                    truncate(event, table, PLAN, Marker("app", number), all_scopes=True, soft=soft)
+                    truncate(event, table, PLAN, Marker("app", number), 7, all_scopes=True, soft=soft)
             else:
                 table.write(fold_into_changes(list(group), table, PLAN, soft=soft).changes, Marker("app", number))
     return table

@@ -33,6 +33,7 @@ USUAL: Mapping[str, tuple[Any, ...]] = {
     "schema_id": ("s1", None),
     "withholds": (False, True, None),
     "ts": (7, -1),
+    "committed": (6, None),
 }
 ODD: Mapping[str, tuple[Any, ...]] = {
     "kind": (None, "heartbeat"),
@@ -43,7 +44,7 @@ ODD: Mapping[str, tuple[Any, ...]] = {
     "table": (None, "Orders"),
     "after": (None,),
 }
-TYPES = {"withholds": pa.bool_(), "ts": pa.int64()}
+TYPES = {"withholds": pa.bool_(), "ts": pa.int64(), "committed": pa.int64()}
 
 
 def records(seed: int) -> pa.Table:

@@ -326,10 +326,10 @@ def test_a_late_truncate() -> None:
     )
     late = native(change("t", None, pos=5))
     for _ in range(2):
-        truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+        truncate(late, table, PLAN, Marker("app", 1), 7, all_scopes=False)
         assert ([], [(1, "new", None)]) == (table.told(), table.flagged())
     table.apply(native(insert(1, "c", "c", pos=7)))
-    truncate(late, table, PLAN, Marker("app", 1), all_scopes=False)
+    truncate(late, table, PLAN, Marker("app", 1), 7, all_scopes=False)
     assert [(1, "new", "c")] == table.told()
 
 
@@ -341,7 +341,7 @@ def test_a_truncate_lowers_no_floor() -> None:
     table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
     table.apply(native(patch(1, a="new", pos=20)))
     table.floors = {other: floor}
-    truncate(native(change("t", None, pos=15)), table, PLAN, Marker("app", 1), all_scopes=True)
+    truncate(native(change("t", None, pos=15)), table, PLAN, Marker("app", 1), 7, all_scopes=True)
     assert floor == table.floors[other]
 
 
@@ -351,8 +351,8 @@ def test_a_truncate_met_again_spares_a_later_turn() -> None:
     other = "native:shop/other"
     late = native(change("t", None, pos=5))
     table.apply(native(insert(2, "x", "y", pos=1)))
-    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    truncate(late, table, PLAN, Marker("app", 1), 7, all_scopes=True)
     table.apply(msgspec.structs.replace(native(insert(1, "x", "y", pos=3)), scope=other))
     table.apply(native(patch(1, a="new", pos=9)))
-    truncate(late, table, PLAN, Marker("app", 1), all_scopes=True)
+    truncate(late, table, PLAN, Marker("app", 1), 7, all_scopes=True)
     assert [(1, "new", "y")] == table.told()

@@ -20,6 +20,7 @@ from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.protocols import (
+    Deletion,
     Marker,
     MirrorTable,
     TableChanges,
@@ -141,9 +142,9 @@ def test_what_is_retired(tables: Tables) -> None:
     table.write(_changes(rows, inserts_only=True), Marker("m", 0))
     table = tables.done(table)
     table.raise_floors({"one": "2"})
-    assert table.soft_delete_below_floor(7_000, Marker("m", 1))
+    assert table.soft_delete_below_floor(Deletion(7_000, 8_000, 9_000), Marker("m", 1))
     table = tables.done(table)
     assert (1, {("beyond",)}) == (table.applied("m"), set(table.written()))
     under = table.marks({("under",)})["under",]
-    assert (RowMark("one", "1", deleted=True), 5) == (under, table.rows({("under",)})["under",]["a.b"])
-    assert not table.soft_delete_below_floor(8_000, Marker("m", 2))
+    assert (RowMark("one", "1", deleted=True, committed=8_000), 5) == (under, table.rows({("under",)})["under",]["a.b"])
+    assert not table.soft_delete_below_floor(Deletion(8_000, None, 9_000), Marker("m", 2))

@@ -32,6 +32,7 @@ from spark_sink.tables.meta_columns import (
     OWN_COLUMNS,
 )
 from spark_sink.tables.protocols import (
+    Deletion,
     Marker,
     TableChanges,
 )
@@ -98,10 +99,10 @@ def test_what_lies_under_floors(warehouse: Path) -> None:
     write_deltalake(warehouse / "s_d" / "t", pa.table(stored), mode="append")
     met = {("a", "3"): (True, True), ("a", "2"): (False, False), ("b", "3"): (True, False), ("c", "9"): (False, False)}
     for (scope, floor), (clears, retires) in met.items():
-        table, floors, marker = _opened(warehouse), {scope: floor}, Marker("m", 1)
+        table, floors, marker, now = _opened(warehouse), {scope: floor}, Marker("m", 1), Deletion(7, None, 8)
         table.raise_floors(floors)
-        assert (clears, retires) == (table.clear(marker), table.soft_delete_below_floor(7, marker))
-        expected = [RaiseFloors(floors), *[Clear(floors, marker)] * clears, *[Retire(floors, 7, marker)] * retires]
+        assert (clears, retires) == (table.clear(marker), table.soft_delete_below_floor(now, marker))
+        expected = [RaiseFloors(floors), *[Clear(floors, marker)] * clears, *[Retire(floors, now, marker)] * retires]
         assert expected == table.orders
 
 
