@@ -14,22 +14,22 @@ print(duckdb.sql("SELECT * EXCLUDE (_cdc_scope, _cdc_pos, _cdc_state, _cdc_incom
 FROM orders WHERE _cdc_deleted_at IS NULL ORDER BY _cdc_updated_at DESC LIMIT 5"))"""
 
 
-class Step(NamedTuple):
+class PastedCommand(NamedTuple):
     """A command of the shell, and what it shows."""
 
     shows: str
     command: str
 
 
-def broker_again(port: int, directory: Path) -> Step:
+def broker_again(port: int, directory: Path) -> PastedCommand:
     """Return what brings the broker of a showing back, with all that it held."""
     command = _line("python", "-m", "dev.broker", "--port", port, "--directory", _short(directory))
-    return Step(
+    return PastedCommand(
         "the broker again, with all that it holds, until Ctrl-C; what asks it runs in another terminal", command
     )
 
 
-def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) -> list[Step]:
+def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) -> list[PastedCommand]:
     """The steps for which the broker runs.
 
     Args:
@@ -38,16 +38,18 @@ def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) 
     """
     config = ("-c", _short(directory / "translator.yaml"))
     return [
-        Step("what became of every raw record, by the topics themselves", _line("translator", "audit", *config)),
-        Step("the dead letters, by reason", _line("translator", "dlq", "ls", *config)),
-        Step(
+        PastedCommand(
+            "what became of every raw record, by the topics themselves", _line("translator", "audit", *config)
+        ),
+        PastedCommand("the dead letters, by reason", _line("translator", "dlq", "ls", *config)),
+        PastedCommand(
             "how one raw message is read, and its events",
             _line("translator", "explain", *config, topic, partition, offset, "--values"),
         ),
     ]
 
 
-def asking_the_lakehouse(directory: Path, table: str) -> list[Step]:
+def asking_the_lakehouse(directory: Path, table: str) -> list[PastedCommand]:
     """The steps that only read tables.
 
     Args:
@@ -56,12 +58,14 @@ def asking_the_lakehouse(directory: Path, table: str) -> list[Step]:
     config = ("-c", _short(directory / "sink.yaml"))
     path = _short(directory.joinpath("warehouse", *table.split(".")))
     return [
-        Step("the tables, and why one is parked", _line("spark-sink", "status", *config)),
-        Step(
+        PastedCommand("the tables, and why one is parked", _line("spark-sink", "status", *config)),
+        PastedCommand(
             "the rows of a table that were written last, with the times of their commits",
             _line("python", "-c", _QUERY.format(path=path)),
         ),
-        Step("the view of it for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")),
+        PastedCommand(
+            "the view of it for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")
+        ),
     ]
 
 

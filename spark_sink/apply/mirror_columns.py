@@ -30,7 +30,7 @@ EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
 # Fields of an event that the fold compares. Images are the most of an event, so they are not carried along: those that
 # count are taken by their place once it is known which they are.
-_LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts")
+_LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts", "committed")
 
 _EMPTY = pa.scalar(b"", pa.binary())
 
