@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from dev.bad_input import bad_input
 from dev.broker import Broker
+from dev.next_steps import PastedCommand, broker_again
 from dev.report import Coordinates, DemoReport
 from dev.sources import ShopSource, interleaved, shop_sources
 from dev.stack import Stack, StackError, read_record_file
@@ -80,10 +81,11 @@ def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     directory = directory.resolve()
     sources = shop_sources(seed)
     try:
-        with Broker() as broker:
+        with Broker(directory=directory / "broker") as broker:
             stack = Stack(broker.bootstrap, directory, [source.settings for source in sources] + SAMPLE_SOURCES)
             try:
-                equal = Demo(stack, sources, changes).run()
+                again = None if stay else broker_again(broker.settled_port(), broker.directory)
+                equal = Demo(stack, sources, changes, again).run()
                 if stay:
                     _stay(stack)
             finally:
@@ -105,12 +107,12 @@ def _stay(stack: Stack) -> None:
 
 
 class Demo:
-    """One showing."""
+    """One showing; `broker` is what brings its broker back, if that ends with it."""
 
-    def __init__(self, stack: Stack, sources: list[ShopSource], changes: int) -> None:
+    def __init__(self, stack: Stack, sources: list[ShopSource], changes: int, broker: PastedCommand | None) -> None:
         self._stack = stack
         self._sources = sources
-        self._report = DemoReport(console, stack, sources)
+        self._report = DemoReport(console, stack, sources, broker)
         self._changes = changes
         self._fed: dict[Coordinates, Raw] = {}
         self._ends: Counter[tuple[str, int]] = Counter()
@@ -165,7 +167,7 @@ class Demo:
         """Messages by where they will lie, to show them beside their events; and as record files."""
         for message in messages:
             place = (message.topic, message.partition)
-            self._fed[*place, self._ends[place]] = message
+            self._fed[Coordinates(*place, self._ends[place])] = message
             self._ends[place] += 1
         _capture(self._fed, self._stack.directory / "raw")
 

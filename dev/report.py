@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.panel import Panel
@@ -11,22 +14,34 @@ from rich.table import Table as Grid
 
 from cdc_core.envelope import ChangeEvent
 from dev.compare import differences
+from dev.next_steps import PastedCommand, asking_the_broker, asking_the_lakehouse
 from dev.sources import ShopSource
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack
 from dev.writers import Raw
 from translator.codecs.avro import AvroCodec
 
-Coordinates = tuple[str, int, int]
-"""Topic, partition and offset of a raw message."""
+
+class Coordinates(NamedTuple):
+    """The place of a raw message."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 class DemoReport:
-    """The showing of one run."""
+    """The showing of one run.
 
-    def __init__(self, console: Console, stack: Stack, sources: list[ShopSource]) -> None:
+    Args:
+        broker: what brings the broker back, if it ends with the demo.
+    """
+
+    def __init__(self, console: Console, stack: Stack, sources: list[ShopSource], broker: PastedCommand | None) -> None:
         self._console = console
         self._stack = stack
         self._sources = sources
+        self._broker = broker
+        self._shown: Coordinates | None = None
 
     def differences(self, source: ShopSource, name: str) -> list[str]:
         """Return the differences between a table of a shop and its table in the lakehouse."""
@@ -41,6 +56,7 @@ class DemoReport:
         self._show_account()
         self._console.rule("[bold]Lakehouse tables")
         equal = self._show_tables()
+        self._console.print(told_of_sink(self._stack.log("spark-sink").read_text().splitlines()), highlight=False)
         self._console.rule("[bold]Dead letters: kept, with the reason")
         self._show_dead_letters()
         self._console.rule("[bold]Next")
@@ -55,7 +71,8 @@ class DemoReport:
             if event is None:
                 continue
             origin = event.origin
-            raw = fed[origin.topic, origin.partition, origin.offset].value or b""
+            self._shown = Coordinates(origin.topic, origin.partition, origin.offset)
+            raw = fed[self._shown].value or b""
             self._console.print(
                 Panel(_printable(raw), title=f"{dialect}: {origin.topic} {origin.partition}/{origin.offset}")
             )
@@ -97,17 +114,47 @@ class DemoReport:
             )
 
     def _show_next(self) -> None:
-        raw = self._stack.directory / "raw"
+        directory, raw = self._stack.directory, self._stack.directory / "raw"
+        steps = asking_the_lakehouse(directory, "canal_shop.orders")
+        if self._broker is not None:
+            steps.append(self._broker)
+        if self._shown is not None:
+            steps += asking_the_broker(directory, *self._shown)
+        self._say("Ready to paste, from this folder:")
+        for step in steps:
+            self._say(f"\n  # {step.shows}\n  {step.command}")
         for line in (
-            "The raw messages of this showing are in record files; the same core reads them without Kafka:",
+            "\nThe raw messages are in record files, too; the same core reads them without Kafka:",
             f"  .venv/bin/translator translate -d canal -o profile=oss {_relative(raw / 'raw.canal.jsonl')}",
             f"  .venv/bin/translator translate -d qlik -o topics=support.KIT {_relative(raw / 'sample.qlik.jsonl')}",
-            f"The tables are in {_relative(self._stack.warehouse)}, the configurations beside them.",
             "  make demo DEMO_ARGS=--stay          keeps all of it running, to look around",
             "  make test                           lint, types, unit, integration",
             "  docs/envelope.md                    what consumers build on",
         ):
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._say(line)
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def told_of_sink(log: Iterable[str]) -> str:
+    """Return two lines on what the sink did, by its log."""
+    entries = [json.loads(line) for line in log if line.startswith("{")]
+    told = Counter[str]()
+    for entry in entries:
+        told[entry["event"]] += 1
+        if entry["event"] == "columns added":
+            told["columns"] += len(entry["columns"])
+        if entry["event"] == "batch applied":
+            told.update({name: entry[name] for name in ("events", "commits", "rows", "deleted")})
+            told["quarantined"] += sum(entry["quarantined"].values())
+    parked = ", ".join(sorted({entry["table"] for entry in entries if entry["event"] == "table parked"}))
+    return (
+        f"The sink took {told['events']} events in {told['batch applied']} batches: {told['rows']} rows written, "
+        f"{told['deleted']} of them as deleted, in {told['commits']} commits.\n"
+        f"It created {told['table created']} tables and added {told['columns']} columns; {told['quarantined']} events "
+        f"are in quarantine; {f'parked until somebody decides: {parked}' if parked else 'no table is parked'}."
+    )
 
 
 _PAIRS: dict[str, Callable[[ChangeEvent], bool]] = {

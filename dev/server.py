@@ -42,7 +42,8 @@ class Server(ABC):
     def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
         self.port = port  # None until the first start has settled it
         self._owns_directory = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix=f"cdc-{self.name}-"))
+        # Whole, because it is also the folder in which the process runs.
+        self.directory = (directory or Path(tempfile.mkdtemp(prefix=f"cdc-{self.name}-"))).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.log = self.directory / f"{self.name}.log"
         self._process: subprocess.Popen[bytes] | None = None

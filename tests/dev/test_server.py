@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,3 +29,9 @@ def test_deaf_to_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     with Stubborn() as server:
         pid = server.pid
     assert not alive(pid)
+
+
+def test_a_folder_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the one that is meant where we stand, though the process runs in it."""
+    monkeypatch.chdir(tmp_path)
+    assert tmp_path / "data" == Stubborn(directory=Path("data")).directory

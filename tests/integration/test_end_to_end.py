@@ -5,9 +5,11 @@ twice and the sink once. What the lakehouse must hold in the end is said by the 
 know nothing of the product.
 """
 
+import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from dev.bad_input import Bad, bad_input
 from dev.broker import Broker
 from dev.compare import differences
+from dev.next_steps import asking_the_broker, asking_the_lakehouse
 from dev.sources import ShopSource, interleaved, shop_sources
 from dev.stack import CANONICAL, DEAD_LETTERS, Account, Stack, wait_until
 from dev.writers import Raw
@@ -31,6 +34,7 @@ Coordinates = tuple[str, int, int]
 class Run:
     """What one run left behind."""
 
+    directory: Path
     sources: list[ShopSource]
     fed: dict[Coordinates, Raw]
     bad: dict[Coordinates, Bad]
@@ -50,7 +54,7 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
     stack = Stack(module_broker.bootstrap, directory, [source.settings for source in sources], max_offsets=8000)
     stack.create_raw_topics()
     messages = _messages(sources)
-    result = Run(sources, _placed(messages), {})
+    result = Run(directory, sources, _placed(messages), {})
     bad = {id(entry.message): entry for entry in BAD}
     result.bad = {place: bad[id(message)] for place, message in result.fed.items() if id(message) in bad}
     try:
@@ -238,3 +242,23 @@ def test_the_comparison_sees_what_differs() -> None:
     assert 1 == len(differences(shape, rows[1:], rows))
     wrong = [dict(rows[0], name="somebody else"), *rows[1:]]
     assert 1 == len(differences(shape, rows, wrong))
+
+
+def test_what_the_demo_tells_to_paste(run: Run) -> None:
+    """Each command runs as it stands while the broker does, and shows what it says."""
+    place = next(place for place in run.fed if place[0] == "raw.canal" and place not in run.bad)
+    steps = [*asking_the_lakehouse(run.directory, "canal_shop.orders"), *asking_the_broker(run.directory, *place)]
+    shown = {
+        step.shows: subprocess.run(
+            step.command, shell=True, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        for step in steps
+    }
+    assert {} == {shows: (done.returncode, done.stderr) for shows, done in shown.items() if done.returncode}
+    status, rows, view, audit, letters, explained = (done.stdout for done in shown.values())
+    assert "canal_shop.orders  version" in status
+    assert "_cdc_commit_ts" in rows
+    assert view.startswith('CREATE OR REPLACE VIEW "canal_shop_orders"')
+    assert "lost=0" in audit
+    assert "MALFORMED_JSON" in letters
+    assert '"op":' in explained
