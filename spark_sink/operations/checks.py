@@ -4,7 +4,6 @@ asked."""
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
@@ -26,15 +25,12 @@ from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchBook
 from spark_sink.errors import ConfigError, FatalError
+from spark_sink.foreign_errors import reason
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.tables import DeltaTables
 
 # For one answer of a broker.
 _SECONDS = 10.0
-
-# How deltalake, in colours, tells what has caused an error, and how an S3 server says why it refuses.
-_CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
-_S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 
 
 class Question(NamedTuple):
@@ -177,16 +173,4 @@ def _tables(settings: Settings) -> str:
 def _told(error: Exception) -> str:
     if isinstance(error, KafkaException):
         return str(error.args[0].str())
-    first, *others = _causes(str(error))
-    return ": ".join((type(error).__name__, first, *others[-1:]))
-
-
-def _causes(text: str) -> list[str]:
-    """The first line of an error, and of the errors that deltalake says have caused it.
-
-    Of the answer of an S3 server only the reason: the rest of it holds the request, signed with our key.
-    """
-    causes = _CAUSE.split(text.strip())
-    if reason := _S3_REASON.search(causes[-1]):
-        causes[-1] = ": ".join(reason.groups()).rstrip(".")
-    return [cause.strip().partition("\n")[0] for cause in causes]
+    return f"{type(error).__name__}: {reason(error)}"

@@ -17,6 +17,7 @@ from cdc_core.envelope import position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
+from spark_sink.foreign_errors import reason
 from spark_sink.model.event import (
     Event,
     Key,
@@ -108,9 +109,8 @@ def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], M
     try:
         written, reached = then.written(), then.max_positions()
     except (DeltaError, OSError) as error:
-        why = str(error).strip().partition("\n")[0]
         raise FatalError(
-            f"files of the table as of {moment.isoformat()} are gone (maintenance.keep_days): {why}"
+            f"files of the table as of {moment.isoformat()} are gone (maintenance.keep_days): {reason(error)}"
         ) from None
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

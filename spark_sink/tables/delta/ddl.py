@@ -19,6 +19,7 @@ from deltalake.schema import ArrayType, DataType, PrimitiveType
 
 from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
+from spark_sink.foreign_errors import reason
 from spark_sink.schema.column_types import delta_type, has_statistics, sql_type_of_delta
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
@@ -163,8 +164,7 @@ def _changing(name: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        told = str(error).strip().partition("\n")[0]
-        raise FatalError(f"the table {name} cannot be created or changed: {told}") from error
+        raise FatalError(f"the table {name} cannot be created or changed: {reason(error)}") from error
 
 
 def _field(name: str, sql: str) -> Field:

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import ConfigError
+from spark_sink.foreign_errors import reason
 from spark_sink.job_failures import SPARK_ERRORS
 from spark_sink.spark_session import hadoop_folder
 from spark_sink.tables.delta.open_table import location
@@ -73,4 +74,4 @@ def _plain(path: str) -> str:
 
 def _told(error: Exception) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return condition or str(error).strip().partition("\n")[0]
+    return condition or reason(error)

@@ -1,0 +1,24 @@
+"""What an operator is told of errors that are not ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_sink.foreign_errors import reason
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", ""),
+        ("\n one\n two", "one"),
+        ("S3 error\n  ↳ first\n   ↳ last\n more", "S3 error: last"),
+        (
+            "S3 error\n  ↳ 403\n <Error><Code>NoSuchBucket</Code> <Message>None.</Message><Key>k</Key>",
+            "S3 error: NoSuchBucket: None",
+        ),
+    ],
+)
+def test_one_line(text: str, told: str) -> None:
+    """The first line and the last cause; of an S3 server its code and message, and nothing of the request."""
+    assert told == reason(OSError(text))
