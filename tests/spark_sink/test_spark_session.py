@@ -7,9 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from dev.broker import Broker
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink
@@ -91,3 +94,14 @@ def test_without_java(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from spark_sink import spark_session; spark_session._start_java({})"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert "ConfigError: Java did not start (JAVA_GATEWAY_EXITED)" in ended.stderr.splitlines()[-1]
+
+
+def test_the_memory_of_workers(spark: SparkSession) -> None:
+    """Arrow takes it from the pool that gives it back between tables."""
+
+    def pool(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"pool": [pa.default_memory_pool().backend_name]})
+
+    (found,) = spark.range(1).mapInArrow(pool, "pool string").collect()
+    assert found.pool == "jemalloc"
