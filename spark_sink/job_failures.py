@@ -38,9 +38,12 @@ _OF_MACHINES = re.compile(
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
-# What Spark says of a checkpoint that two queries write, the error of ours in a Python worker, and those of Delta for a
-# commit that another one made impossible.
-_CHECKPOINT_OVERTAKEN = re.compile(r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\b(?:Spark)?ConcurrentModificationException\b")
+# What Spark says of a checkpoint that two queries write (the second when both write one entry at the same moment), the
+# error of ours in a Python worker, and those of Delta for a commit that another one made impossible.
+_CHECKPOINT_OVERTAKEN = re.compile(
+    r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\bMultiple streaming queries are concurrently using\b"
+    r"|\b(?:Spark)?ConcurrentModificationException\b"
+)
 _TABLE_OVERTAKEN = re.compile(
     r"\bspark_sink\.errors\.Overtaken: another sink or program wrote (?P<what>.+) at the same time"
 )

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -48,8 +49,22 @@ def test_overtaken(spark: SparkSession) -> None:
     told = failure(failed.value)
     assert (Overtaken, str(theirs)) == (type(told), str(told))
     assert isinstance(failure(PySparkException("x: io.delta.exceptions.ConcurrentAppendException: y")), Overtaken)
-    assert overtaken(PySparkException("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update"), "s3a://c") is not None
     assert overtaken(PySparkException("[OTHER] x"), "s3a://c") is None
+
+
+def test_an_overtaken_checkpoint(spark: SparkSession) -> None:
+    """Spark has two texts: the entry was there when this query looked, or both wrote it at the same moment."""
+    jvm: Any = spark._jvm
+    errors = jvm.org.apache.spark.sql.errors.QueryExecutionErrors
+    there = jvm.org.apache.hadoop.fs.FileAlreadyExistsException("s3a://c/offsets/1")
+    for error in (
+        errors.concurrentStreamLogUpdate(1),
+        errors.multiStreamingQueriesUsingPathConcurrentlyError("s3a://c/offsets", there),
+    ):
+        told = overtaken(
+            PySparkException(f"[STREAM_FAILED] terminated with exception: {error.getMessage()}"), "s3a://c"
+        )
+        assert "the checkpoint s3a://c" in str(told), error.getMessage()
 
 
 def test_a_value_of_a_row(spark: SparkSession) -> None:
