@@ -97,7 +97,7 @@ def test_without_java(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_workers(spark: SparkSession) -> None:
-    """Arrow takes it from the pool that gives it back between tables."""
+    """Arrow takes it from jemalloc, which needs less for the fold than its default."""
 
     def pool(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
