@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.sink.feeder import TOPIC
 from cdc_core.envelope import TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Input, Settings, TablesSettings
@@ -18,7 +19,6 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.spark import DeltaWriter

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.event_columns import operations
@@ -22,7 +23,7 @@ from spark_sink.events.parking import Parking
 from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
 from spark_sink.model.event import GAP
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.protocols import Tables
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events import quarantine
@@ -15,7 +16,6 @@ from spark_sink.events.grouping import Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import Event
-from spark_sink.schema.table_naming import TableId
 from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.protocols import Marker, Tables
 

@@ -18,6 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form
 from spark_sink.apply.mirror import gap
@@ -40,7 +41,7 @@ from spark_sink.model.event import (
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.table_report import (
     Conflict,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from cdc_core.table_id import TableId
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec, match_rule
 
 

@@ -11,12 +11,8 @@ import fastavro
 import msgspec
 import pyarrow as pa
 
-from spark_sink.events.wire_format import (
-    WRITER_SCHEMA,
-    datum,
-    reader_schema,
-    record_bytes,
-)
+from cdc_core.wire_format import WRITER_SCHEMA, datum
+from spark_sink.events.wire_format import reader_schema, record_bytes
 from spark_sink.model.event import Event
 
 _SCHEMA = reader_schema("id", "before")

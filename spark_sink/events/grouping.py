@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, counting, image
 from spark_sink.events.event_columns import EventColumns, without_schema
@@ -21,7 +22,6 @@ from spark_sink.model.event import (
     Key,
 )
 from spark_sink.schema.evolution import TableShape
-from spark_sink.schema.table_naming import TableId
 
 OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
 NEED_AFTER = frozenset({"r", "c", "u"})

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from cdc_core.table_id import TableId
 from spark_sink.events import quarantine
 from spark_sink.events.quarantine import Rejected
-from spark_sink.schema.table_naming import RESERVED, TableId
+from spark_sink.schema.table_naming import RESERVED
 
 NAME = f"{RESERVED}.parked"
 

@@ -9,13 +9,11 @@ from typing import NamedTuple
 import fastavro
 import pyarrow as pa
 
+from cdc_core.table_id import TableId
+from cdc_core.wire_format import WRITER_SCHEMA, datum
 from spark_sink.errors import Reason
-from spark_sink.events.wire_format import (
-    WRITER_SCHEMA,
-    datum,
-    record_bytes,
-)
-from spark_sink.schema.table_naming import RESERVED, TableId
+from spark_sink.events.wire_format import record_bytes
+from spark_sink.schema.table_naming import RESERVED
 
 NAME = f"{RESERVED}.quarantine"
 

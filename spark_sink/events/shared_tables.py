@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.events.envelope_fields import image_columns
 from spark_sink.events.grouping import Intake
 from spark_sink.model.event import Event
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
 # Stands for the source of a table that has several; no source has such a name.

@@ -8,8 +8,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.functions import col, expr, lit, when
 
+from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
-from spark_sink.events.wire_format import DATUM_SQL, NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
+from spark_sink.events.wire_format import NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 
 # Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
 BUCKETS = 512

@@ -12,12 +12,13 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from cdc_core.table_id import TableId
 from spark_sink.control_tables.batches import BatchBook
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events import parking, quarantine
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
 from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.tables import DeltaTables

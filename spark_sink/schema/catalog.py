@@ -12,8 +12,8 @@ import structlog
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
 from cdc_core.envelope import TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.schema.table_naming import TableId
 
 log = structlog.get_logger()
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.errors import Reason, Refused
 from spark_sink.schema.column_types import holds, is_narrower, sql_type, widens
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
 # Names that start so are the sink's own columns.

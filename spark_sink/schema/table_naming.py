@@ -6,34 +6,12 @@ import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from typing import NamedTuple
 
-from cdc_core.envelope import TableSchema
+from cdc_core.table_id import TableId
 
 FIELDS = ("source", "db", "schema", "table")
 # The folder of our own tables (quarantine); a pattern that starts with it would write among them.
 RESERVED = "_cdc"
-
-
-class TableId(NamedTuple):
-    """A table as its source names it."""
-
-    source: str
-    db: str | None
-    schema: str | None
-    table: str
-
-    def __str__(self) -> str:
-        return "/".join(part if part is not None else "" for part in self)
-
-    def fits(self, pattern: str) -> bool:
-        """Tell whether a pattern over `source/db/schema/table`, with * and ?, means this table. Case counts."""
-        return fnmatchcase(str(self), pattern)
-
-    @classmethod
-    def of(cls, schema: TableSchema) -> TableId:
-        return cls(schema.source, schema.db, schema.schema, schema.table)
 
 
 @dataclass(frozen=True)

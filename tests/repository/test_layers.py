@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
-    "cdc_core": ("errors", "config", "envelope", "kafka_settings"),
+    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "kafka_settings"),
     "translator": (
         *("errors", "options", "message", "services", "settings"),
         *("values", "_native", "codecs", "dialects", "translation"),

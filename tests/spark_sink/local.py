@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from cdc_core.table_id import TableId
+from cdc_core.wire_format import WRITER_SCHEMA, datum
 from spark_sink.apply.worker import Task
-from spark_sink.events.wire_format import PLAIN_FIELDS, WRITER_SCHEMA, datum
+from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.schema.evolution import TableColumn
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.delta.ddl import DeltaDdl

@@ -8,11 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import Create, TableShape
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Conflict, Done, NeedsDdl, Outcome, Parked, TableCounters, TableReport
 from tests.spark_sink.changes import record
 from tests.spark_sink.local import decode

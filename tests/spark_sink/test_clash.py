@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 from structlog.testing import capture_logs
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.table_id import TableId
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
@@ -20,7 +21,7 @@ from spark_sink.errors import ConfigError
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Deferred, NeedsDdl, TableReport
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import change, schema_of

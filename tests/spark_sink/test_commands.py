@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 import yaml
 
+from cdc_core.table_id import TableId
 from spark_sink.commands import main
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report

@@ -20,10 +20,10 @@ import yaml
 from confluent_kafka import Producer
 from deltalake import DeltaTable
 
+from cdc_core.table_id import TableId
 from dev.broker import Broker
 from spark_sink.commands import main
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait

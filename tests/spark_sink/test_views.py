@@ -14,11 +14,11 @@ import yaml
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from cdc_core.table_id import TableId
 from spark_sink.commands import main
 from spark_sink.errors import ConfigError
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.ddl import table_properties
 from spark_sink.tables.meta_columns import OWN_COLUMNS

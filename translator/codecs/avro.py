@@ -8,21 +8,13 @@ from __future__ import annotations
 
 import io
 
-import fastavro
-import msgspec
-
-from cdc_core.envelope import ChangeEvent, TableSchema, avro_schema
+from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.wire_format import FINGERPRINT, SINGLE_OBJECT, event_of_datum
 from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
 
-MARKER = b"\xc3\x01"
-# Times are read as the plain integers that they are: the logical types change nothing on the wire, and without
-# them no datetime is made. Both schemas have one canonical form, so one fingerprint.
-_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
-FINGERPRINT = bytes.fromhex(
-    fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(avro_schema()), "CRC-64-AVRO")
-)
-HEADER = MARKER + FINGERPRINT
+HEADER = SINGLE_OBJECT
+"""What every value begins with where no registry is configured."""
 
 if FINGERPRINT.hex() != _datum.FINGERPRINT:
     raise RuntimeError(
@@ -68,10 +60,7 @@ class AvroCodec:
         if header != self._header:
             raise ValueError(f"expected the header {self._header.hex()}, got {header.hex()}")
         body = io.BytesIO(value[len(self._header) :])
-        try:
-            datum = fastavro.schemaless_reader(body, _SCHEMA, None)
-        except EOFError:
-            raise ValueError("the datum ends too early") from None
+        event = event_of_datum(body)
         if body.read(1):
             raise ValueError("there are bytes after the datum")
-        return msgspec.convert(datum, ChangeEvent)
+        return event

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from cdc_core.envelope import ChangeEvent, TableSchema, avro_schema
+from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.wire_format import IMAGES, event_of_json
 from translator.codecs.record import Record, record_headers, record_key
-
-IMAGES = ("key", "key_old", "before", "after")
-"""The fields that hold JSON text in the event and objects in the JSON form."""
-
-_MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
-_NULL = msgspec.Raw(b"null")
 
 
 class JsonCodec:
@@ -33,9 +28,4 @@ class JsonCodec:
         Raises:
             msgspec.DecodeError: not this envelope.
         """
-        fields = dict.fromkeys(_MAY_BE_MISSING, _NULL) | msgspec.json.decode(value, type=dict[str, msgspec.Raw])
-        for name in IMAGES:
-            raw = bytes(fields[name])
-            if raw != b"null":
-                fields[name] = msgspec.Raw(msgspec.json.encode(raw.decode()))
-        return msgspec.json.decode(msgspec.json.encode(fields), type=ChangeEvent)
+        return event_of_json(value)

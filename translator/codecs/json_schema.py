@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cdc_core.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASES, VERSION, avro_schema
-from translator.codecs.json import IMAGES
+from cdc_core.wire_format import IMAGES
 
 Node = dict[str, Any]
 

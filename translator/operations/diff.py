@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct, field
 
 from cdc_core.envelope import ChangeEvent
-from translator.codecs.avro import MARKER, AvroCodec
+from cdc_core.wire_format import MARKER
+from translator.codecs.avro import AvroCodec
 from translator.codecs.json import JsonCodec
 from translator.errors import FatalError
 from translator.kafka import client_config

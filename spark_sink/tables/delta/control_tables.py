@@ -16,10 +16,10 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
+from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import (
     REMEMBERED,

@@ -11,11 +11,11 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
+from cdc_core.table_id import TableId
 from spark_sink.errors import Overtaken, Reason, Refused
 from spark_sink.schema.column_types import is_known, sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 from spark_sink.tables.protocols import Marker

@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import TableShape, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, text
 from tests.spark_sink.lake import Lake

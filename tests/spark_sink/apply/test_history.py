@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from cdc_core.envelope import ChangeEvent, position
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryHistory, MemoryTables

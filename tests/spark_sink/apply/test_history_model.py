@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import schema_of

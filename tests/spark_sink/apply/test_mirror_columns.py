@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.mirror import MirrorChanges, fold_into_changes, fold_one_by_one
 from spark_sink.apply.mirror_columns import fold_in_columns
 from spark_sink.errors import Refused
@@ -22,7 +23,6 @@ from spark_sink.events.image_table import NotInColumns, names_column, read_image
 from spark_sink.model.event import Event
 from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.protocols import Marker
 from tests.sizes import examples
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, in_columns, schema_of, text

@@ -10,10 +10,10 @@ from itertools import groupby
 
 import pytest
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.apply.truncate import truncate
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import History, history

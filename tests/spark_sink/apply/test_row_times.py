@@ -13,9 +13,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from cdc_core.envelope import ChangeEvent, position
+from cdc_core.table_id import TableId
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from spark_sink.table_report import Done
 from spark_sink.tables.delta.ddl import table_properties
 from spark_sink.tables.delta.open_table import create

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from deltalake import DeltaTable
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.table_commits import DAY
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.apply.test_model import PLAN, SCHEMA, applied, difference
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.histories import History, history

@@ -8,9 +8,9 @@ import msgspec
 from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import TableShape, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import SOURCE, Mode, TableSpec
 from spark_sink.table_report import Done
 from tests.spark_sink.changes import change, schema_of, text

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from cdc_core.envelope import ChangeEvent, position
+from cdc_core.table_id import TableId
 from spark_sink.apply import worker
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.table_commits import DAY
@@ -23,7 +24,7 @@ from spark_sink.events.parking import NOTHING_PARKED, Cause, Parking
 from spark_sink.operations.resume import Replay
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import AddColumns, Create, TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import (
     NO_LATENCY,
     Deferred,

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from cdc_core.kafka_settings import librdkafka_options
+from cdc_core.table_id import TableId
 from spark_sink.config.settings import load, parse
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode, TableSpec
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sink.yaml"

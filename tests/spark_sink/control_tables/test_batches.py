@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from cdc_core.table_id import TableId
 from spark_sink.control_tables import cut
 from spark_sink.control_tables.batches import BatchBook, Books
 from spark_sink.errors import ConfigError, FatalError, Reason
@@ -22,7 +23,7 @@ from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.operations import status
-from spark_sink.schema.table_naming import TableId, TablePattern
+from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker

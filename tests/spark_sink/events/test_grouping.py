@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from cdc_core.table_id import TableId
 from spark_sink.events.grouping import OPERATIONS, _one_table, intake, plain_intake, typed_keys
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 
 SEEDS = range(400)
 

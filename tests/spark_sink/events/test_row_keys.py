@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import change, schema_of, text
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 from tests.spark_sink.records import created, reports

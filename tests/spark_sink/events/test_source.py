@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_core import wire_format
 from cdc_core.envelope import ChangeEvent, avro_schema
-from spark_sink.events import wire_format
 from spark_sink.events.source import decoded
 from tests.spark_sink.changes import change, record, schema_of, withholds
 from tests.translator.codecs.corpus import CORPUS

@@ -13,6 +13,7 @@ import yaml
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from cdc_core.table_id import TableId
 from dev.broker import Broker, hold_port
 from dev.jars import spark_jars
 from spark_sink import spark_session
@@ -22,7 +23,6 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.errors import ConfigError
 from spark_sink.operations.checks import Question, answers
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.records import report
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from cdc_core.envelope import position
+from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError
 from spark_sink.model.row import RowMark
 from spark_sink.operations.sweep import sweep
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.memory import MemoryTable
 
 SHAPE = TableShape(

@@ -11,12 +11,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
 from cdc_core.kafka_settings import librdkafka_options
+from cdc_core.table_id import TableId
 from dev.broker import Broker
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog
 from spark_sink.schema.catalog import SchemaCatalog, SchemaReader
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import announced, schema_of
 
 ORDERS = TableId("shop", "sales", None, "orders")

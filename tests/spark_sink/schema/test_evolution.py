@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.envelope import TableSchema
+from cdc_core.table_id import TableId
 from spark_sink.errors import Reason, Refused
 from spark_sink.schema.column_types import holds, sql_type
 from spark_sink.schema.evolution import (
@@ -22,7 +23,6 @@ from spark_sink.schema.evolution import (
     Widen,
     evolve,
 )
-from spark_sink.schema.table_naming import TableId
 from tests.spark_sink.changes import schema_of
 
 TABLE = TableId("shop", "sales", None, "orders")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sink.schema.table_naming import TableId, TablePattern
+from cdc_core.table_id import TableId
+from spark_sink.schema.table_naming import TablePattern
 
 DEFAULT = TablePattern.parse("{source}_{db}_{schema}.{table}")
 

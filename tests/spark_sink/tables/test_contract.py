@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from cdc_core.table_id import TableId
 from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.meta_columns import META_COLUMNS

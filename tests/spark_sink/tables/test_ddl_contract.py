@@ -14,11 +14,11 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
+from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
 from spark_sink.schema.engine_choice import Engine
 from spark_sink.schema.evolution import TableColumn, TableShape, evolve
-from spark_sink.schema.table_naming import TableId
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.ddl import DeltaDdl, quarantine_properties, table_properties
 from spark_sink.tables.delta.open_table import location

@@ -11,11 +11,12 @@ from hypothesis import given
 
 from bench.steps.fastavro_events import fastavro_datum
 from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
+from cdc_core.wire_format import FINGERPRINT
 from tests.sizes import examples
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import BLANK, UPDATE
 from tests.translator.strategies import events
-from translator.codecs.avro import FINGERPRINT, HEADER, AvroCodec, confluent_header
+from translator.codecs.avro import HEADER, AvroCodec, confluent_header
 
 
 def _value(event: ChangeEvent) -> bytes:

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from cdc_core.table_id import TableId
 from spark_sink.errors import Refused
 from spark_sink.events.quarantine import COLUMNS
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_naming import TableId
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker, TableChanges

@@ -1,0 +1,87 @@
+"""The value of a record of the canonical topic: its first bytes, and the event behind them (docs/envelope.md).
+
+It begins with the header of Avro's single-object encoding, which holds the fingerprint of the schema, or with that of
+Confluent, which holds the id of the schema in a registry, or with the brace of JSON. Nobody here asks a registry:
+whatever the id, the datum is an envelope of version 1 if its first field, `v`, says so, and within a version the
+envelope only grows at its end. So a newer record is read without its new fields, and an older one ends too early,
+which the decoder tells.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+import fastavro
+import msgspec
+from fastavro.types import Schema
+
+from cdc_core.envelope import ChangeEvent, avro_schema
+
+MARKER: Final = b"\xc3\x01"
+FINGERPRINT: Final = bytes.fromhex(
+    fastavro.schema.fingerprint(fastavro.schema.to_parsing_canonical_form(avro_schema()), "CRC-64-AVRO")
+)
+SINGLE_OBJECT: Final = MARKER + FINGERPRINT
+CONFLUENT: Final = b"\x00"
+CONFLUENT_SIZE: Final = 5  # with the id
+JSON: Final = b"{"
+_V1 = b"\x02"  # the number 1 in Avro
+
+# Times are read as the plain integers that they are: the logical types change nothing on the wire, and without them no
+# datetime is made. Both schemas have one canonical form, so one fingerprint.
+WRITER_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
+
+# The datum in a record value, as SQL over the column `value`; null where it is no envelope of version 1.
+DATUM_SQL = f"""
+    case
+        when startswith(value, x'{SINGLE_OBJECT.hex()}') then substring(value, {len(SINGLE_OBJECT) + 1})
+        when startswith(value, x'{CONFLUENT.hex()}') and substring(value, {CONFLUENT_SIZE + 1}, 1) = x'{_V1.hex()}'
+            then substring(value, {CONFLUENT_SIZE + 1})
+    end
+"""
+
+IMAGES = ("key", "key_old", "before", "after")
+"""The fields that hold JSON text in the event and objects in the JSON form."""
+
+_MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
+_NULL = msgspec.Raw(b"null")
+
+
+def datum(value: bytes) -> bytes | None:
+    """Return what DATUM_SQL gives, without Spark."""
+    if value.startswith(SINGLE_OBJECT):
+        return value[len(SINGLE_OBJECT) :]
+    if value.startswith(CONFLUENT) and value.startswith(_V1, CONFLUENT_SIZE):
+        return value[CONFLUENT_SIZE:]
+    return None
+
+
+def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEvent:
+    """The event that a datum begins with; what is behind it stays in `body`.
+
+    Args:
+        writer: the schema that it was written by, when that is not the one of this release.
+
+    Raises:
+        ValueError: not a datum of this envelope version.
+    """
+    try:
+        fields: Any = fastavro.schemaless_reader(body, writer or WRITER_SCHEMA, writer and WRITER_SCHEMA)
+        return msgspec.convert(fields, ChangeEvent)
+    except EOFError:
+        raise ValueError("the datum ends too early") from None
+
+
+def event_of_json(value: bytes) -> ChangeEvent:
+    """The event of the JSON form; a field that may be null may be missing.
+
+    Raises:
+        msgspec.DecodeError: not this envelope.
+    """
+    fields = dict.fromkeys(_MAY_BE_MISSING, _NULL) | msgspec.json.decode(value, type=dict[str, msgspec.Raw])
+    for name in IMAGES:
+        raw = bytes(fields[name])
+        if raw != b"null":
+            fields[name] = msgspec.Raw(msgspec.json.encode(raw.decode()))
+    return msgspec.json.decode(msgspec.json.encode(fields), type=ChangeEvent)
