@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
-    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "kafka_settings"),
+    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "reader", "kafka_settings"),
     "translator": (
         *("errors", "options", "message", "services", "settings"),
         *("values", "_native", "codecs", "dialects", "translation"),
@@ -51,6 +51,7 @@ ROOMS_WITHOUT_SPARK = frozenset(
     {"model", "schema", "table_report", "control_tables", "metrics", "apply", "operations", "batch_sizing"}
 )
 SPARK_MODULES = frozenset({"spark_sink.apply.spark_runner"})
+SPARK_OF_READERS = "cdc_core.reader.spark"
 
 SETTINGS = frozenset({"translator.settings", "spark_sink.config.settings"})
 
@@ -166,6 +167,15 @@ def _no_spark_in_decisions(module: str, imported: str) -> str | None:
     return None
 
 
+def _core_without_spark(module: str, imported: str) -> str | None:
+    of_spark = imported.split(".")[0] in SPARK_LIBRARIES
+    if _room(module)[0] == "cdc_core" and of_spark and module != SPARK_OF_READERS:
+        return f"only {SPARK_OF_READERS} may"
+    if _room(module) == ("cdc_core", "reader") and imported.startswith(SPARK_OF_READERS) and module != SPARK_OF_READERS:
+        return "readers without Spark import the package"
+    return None
+
+
 def _product_without_workshop(module: str, imported: str) -> str | None:
     if imported.split(".")[0] in {"dev", "tests", "bench"}:
         return "dev, tests and bench are not shipped"
@@ -184,6 +194,7 @@ RULES = (
     _no_io_inside,
     _files_are_read_by_settings,
     _no_spark_in_decisions,
+    _core_without_spark,
     _product_without_workshop,
 )
 
@@ -229,6 +240,8 @@ def test_every_room_is_there() -> None:
         ("cdc_core.envelope", "from translator.errors import Stop", "knows neither"),
         ("cdc_core.config", "import spark_sink.config.settings", "knows neither"),
         ("cdc_core.errors", "from cdc_core.config import load", "errors may import nothing of ours"),
+        ("cdc_core.reader.apply", "import pyspark", "only cdc_core.reader.spark may"),
+        ("cdc_core.reader.apply", "from cdc_core.reader.spark import decoded", "readers without Spark"),
         ("translator.errors", "import translator.message", "errors may import nothing of ours"),
         ("translator.errors", "from translator import VERSION", "errors may import nothing of ours"),
         ("translator.message", "from translator.values import converter", "message may import errors, options"),
@@ -281,6 +294,7 @@ def test_the_checker_sees(module: str, source: str, reason: str) -> None:
     ("module", "source"),
     [
         ("cdc_core.config", "from cdc_core.errors import ConfigError"),
+        ("cdc_core.reader.spark", "from pyspark.sql import DataFrame"),
         ("translator.errors", "from __future__ import annotations"),
         ("translator.errors", "from cdc_core.errors import quote"),
         ("translator.message", "from cdc_core.envelope import Tx"),

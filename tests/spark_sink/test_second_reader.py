@@ -1,4 +1,4 @@
-"""Spark's own Avro reader, by the whole committed schema, for the whole corpus: the snippets of docs/reading.md."""
+"""Spark's own Avro reader, by the whole schema, for the whole corpus: what docs/reading.md offers for Spark."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from decimal import Decimal
 
 import msgspec
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
 from cdc_core.envelope import ChangeEvent, position
-from tests.repository.pages import ROOT, blocks, page, run, section
+from cdc_core.reader.spark import decoded
+from dev.broker import Broker
+from tests.cdc_core.reader.sources import value_of
+from tests.repository.pages import blocks, page, run, section
 from tests.spark_sink.changes import record
 from tests.translator.codecs.corpus import CORPUS
 from tests.translator.examples import UPDATE
+from translator.codecs.avro import AvroCodec, confluent_header
 
 TIMES = ("ts_commit_us", "ts_capture_us", "ts_origin_us")
 
@@ -23,41 +29,54 @@ Decoded = Callable[[Iterable[bytes]], DataFrame]
 
 
 @pytest.fixture
-def decoded(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Decoded:
-    """Values to what the page's function makes of them, in their order."""
-    monkeypatch.chdir(ROOT)
-    (snippet,) = blocks(section(page("reading.md"), "Spark"), "python")
-    function = run(snippet)["decoded"]
+def read(spark: SparkSession) -> Decoded:
+    """Values to what the package makes of them, in their order."""
 
     def read(values: Iterable[bytes]) -> DataFrame:
         rows = [(bytearray(value),) for value in values]
-        result: DataFrame = function(spark.createDataFrame(rows, "value binary").coalesce(1))
-        return result
+        return decoded(spark.createDataFrame(rows, "value binary").coalesce(1))
 
     return read
 
 
-def test_corpus(decoded: Decoded) -> None:
+@pytest.mark.parametrize("codec", [AvroCodec(), AvroCodec(confluent_header(7))], ids=["single-object", "Confluent"])
+def test_corpus(read: Decoded, codec: AvroCodec) -> None:
     """Every field of every event, the times to the microsecond, those beyond the dates of Python too."""
     micros = {name: unix_micros(name) for name in TIMES}
-    read = decoded(map(record, CORPUS.values()))
-    assert ["timestamp"] * 3 == [read.schema[name].dataType.simpleString() for name in TIMES]
-    found = [row.asDict(recursive=True) for row in read.withColumns(micros).collect()]
-    for name, event, row in zip(CORPUS, CORPUS.values(), found, strict=True):
-        assert msgspec.to_builtins(event) == row, name
+    events = [msgspec.structs.replace(event, v=1) for event in CORPUS.values()]
+    opened = read(value_of(codec, event) for event in events)
+    assert ["timestamp"] * 3 == [opened.schema[name].dataType.simpleString() for name in TIMES]
+    found = [row.asDict(recursive=True) for row in opened.withColumns(micros).collect()]
+    for name, event, row in zip(CORPUS, events, found, strict=True):
+        assert msgspec.to_builtins(event) | {"undecoded": None} == row, name
 
 
-def test_another_schema(decoded: Decoded) -> None:
-    """What has another header is null in every field, and its neighbours are read."""
-    values = [record(UPDATE), b"\x00\x00\x00\x00\x01" + record(UPDATE)[10:], b'{"v":1}', b"", record(UPDATE)]
-    assert ["row", None, None, None, "row"] == [row.kind for row in decoded(values).collect()]
+def test_another_form(read: Decoded) -> None:
+    """What has another header is null in every field, and there as it came; its neighbours are read."""
+    values = [record(UPDATE), b"\x00\x00\x00\x00\x01\x04" + record(UPDATE)[11:], b'{"v":1}', b"", record(UPDATE)]
+    found = [(row.kind, row.undecoded) for row in read(values).collect()]
+    assert [("row", None), *((None, bytearray(value)) for value in values[1:4]), ("row", None)] == found
 
 
-def test_images(spark: SparkSession, decoded: Decoded) -> None:
+def test_from_kafka(broker: Broker, spark: SparkSession) -> None:
+    """The snippet of the page reads a topic, with where each record lies."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic("cdc.canonical.read", 1, 1)])["cdc.canonical.read"].result()
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    for value in (record(UPDATE), b"{}"):
+        producer.produce("cdc.canonical.read", value)
+    producer.flush()
+    (snippet, *_) = blocks(section(page("reading.md"), "Spark"), "python")
+    events = run(snippet.replace('"cdc.canonical"', '"cdc.canonical.read"'))["events"]
+    found = [(row.offset, row.id, row.undecoded) for row in events(spark, broker.bootstrap).orderBy("offset").collect()]
+    assert [(0, UPDATE.id, None), (1, None, bytearray(b"{}"))] == found
+
+
+def test_images(spark: SparkSession, read: Decoded) -> None:
     """The SQL of the page opens the images, and tells null from absent."""
     images = ['{"id":1,"price":"12.50"}', '{"id":2,"price":null}', '{"id":3}']
     events = [_row(n, image, unavailable) for n, (image, unavailable) in enumerate(zip(images, WITHHELD, strict=True))]
-    decoded(map(record, events)).createOrReplaceTempView("events")
+    read(map(record, events)).createOrReplaceTempView("events")
     (query,) = blocks(section(page("reading.md"), "Spark"), "sql")
     rows = [(row.order_id, row.price, row.sent, row.photo_withheld) for row in spark.sql(query).collect()]
     assert [

@@ -14,7 +14,7 @@ from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
 
 HEADER = SINGLE_OBJECT
-"""What every value begins with where no registry is configured."""
+"""The beginning of every value where no registry is configured."""
 
 if FINGERPRINT.hex() != _datum.FINGERPRINT:
     raise RuntimeError(

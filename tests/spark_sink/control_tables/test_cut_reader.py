@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from spark_sink.commands import cli
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
-from tests.repository.pages import ROOT, blocks, page, run, section
+from tests.reading import decode
+from tests.repository.pages import blocks, page, run, section
 from tests.spark_sink.changes import change, record, schema_of
 from tests.spark_sink.lake import Lake
 
@@ -177,7 +178,6 @@ def test_from_every_cut_to_the_end(lake: Lake, tmp_path: Path, monkeypatch: pyte
 
     ends = {name: {row["id"]: row for row in lake.rows(name)} for name in cuts.taken[-1]["tables"]}
     assert {f"shop_sales.{schema.table}" for schema in SCHEMAS} == ends.keys()
-    decode = _decoder()
     events = [(p, o, decode(value)) for p, values in enumerate(source.partitions) for o, value in enumerate(values)]
     for cut in cuts.taken:
         assert cut == cuts.told("--checkpoint", cut["checkpoint"], "--batch", str(cut["batch"]))
@@ -219,13 +219,6 @@ class Cuts:
         ((name, found),) = self.taken[-1]["parked"].items()
         assert name == ITEMS
         return found["reason"], found["waiting"]
-
-
-def _decoder() -> Any:
-    """That of docs/reading.md."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(ROOT)
-        return run(blocks(section(page("reading.md"), "Python"), "python")[0])["decode"]
 
 
 def _died(*_: object) -> None:

@@ -10,6 +10,7 @@ import importlib.util
 import io
 import json
 import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,14 @@ import pytest
 
 from cdc_core import envelope
 from cdc_core.envelope import ChangeEvent, avro_schema
+from cdc_core.reader import ChangeReader, DictStore, TableId, apply
 from dev.java import find_java
-from tests.repository.pages import blocks, page, section
+from dev.sources import shop_sources
+from tests.cdc_core.reader.sources import FORMS, translated
+from tests.cdc_core.reader.sources import value_of as form
+from tests.cdc_core.reader.test_apply import event_of
+from tests.repository.pages import DOCS, blocks, page, section
+from tests.spark_sink.histories import history
 from tests.translator.codecs.corpus import CORPUS, WITHIN_DATES
 from translator.codecs.avro import HEADER, AvroCodec
 
@@ -66,22 +73,23 @@ JARS = Path(importlib.util.find_spec("pyspark").submodule_search_locations[0]) /
 OTHER_FINGERPRINT = b"\xc3\x01" + bytes(8) + value_of(CORPUS["u"]).removeprefix(HEADER)
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """The program of docs/reading.md on the corpus, and at last on a value of another schema, which ends it.
-
-    Janino, which comes with Spark, runs it from source: a machine with a JRE has no compiler.
-    """
-    (program,) = blocks(section(page("reading.md"), "Java"), "java")
-    source = tmp_path_factory.mktemp("java") / "ReadEvents.java"
-    source.write_text(program, encoding="utf-8")
+def _java(program: Path, values: Iterable[bytes]) -> subprocess.CompletedProcess[str]:
+    """A program run from source. Janino, which comes with Spark, does that: a machine with a JRE has no compiler."""
     command = [find_java().executable, "-cp", f"{JARS}/*", "org.codehaus.janino.SimpleCompiler"]
-    command += [source, source.stem, envelope.SCHEMA_FILE]
-    values = [*map(value_of, CORPUS.values()), OTHER_FINGERPRINT]
+    command += [program, program.stem, envelope.SCHEMA_FILE]
     lines = "".join(base64.b64encode(value).decode() + "\n" for value in values)
     return subprocess.run(
         list(map(str, command)), input=lines, capture_output=True, encoding="utf-8", check=False, timeout=120
     )
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """The program of docs/reading.md on the corpus, and at last on a value of another schema, which ends it."""
+    (program,) = blocks(section(page("reading.md"), "Java"), "java")
+    source = tmp_path_factory.mktemp("java") / "ReadEvents.java"
+    source.write_text(program, encoding="utf-8")
+    return _java(source, [*map(value_of, CORPUS.values()), OTHER_FINGERPRINT])
 
 
 class TestJava:
@@ -96,3 +104,33 @@ class TestJava:
         """A value with another fingerprint is refused, not misread."""
         assert 0 != ran.returncode
         assert "MissingSchemaException" in ran.stderr
+
+    def test_rows(self) -> None:
+        """docs/ReadChanges.java keeps the rules: it ends with the rows that the Python reader has."""
+        values = [*_shops(), *_histories()]
+        store = DictStore()
+        apply(map(ChangeReader().read, values), store)
+        expected = [_row(table, row) for table in store.tables() for row in store.rows(table).values()]
+        ran = _java(DOCS / "ReadChanges.java", values)
+        found = [json.loads(line) for line in ran.stdout.splitlines()]
+        assert sorted(expected) == sorted(_row(TableId(*row["table"]), row["row"]) for row in found), ran.stderr
+
+
+def _shops() -> Iterator[bytes]:
+    """The shops of the demo in all forms; the middle of each comes twice."""
+    for source in shop_sources(2024):
+        events, codecs = translated(source, source.messages(150, grow=True)), [make() for make in FORMS.values()]
+        values = [form(codecs[n % len(codecs)], *event) for n, event in enumerate(events)]
+        yield from (*values[:90], *values[60:])
+
+
+def _histories() -> Iterator[bytes]:
+    """Random histories with truncates, partial images, changed keys and much that comes again."""
+    for made in map(history, range(150)):
+        if not made.native:
+            for event in (event for batch in made.batches for event in batch):
+                yield value_of(msgspec.structs.replace(event_of(event), table=made.table))
+
+
+def _row(table: TableId, row: Mapping[str, object]) -> str:
+    return f"{table} {json.dumps(row, sort_keys=True)}"

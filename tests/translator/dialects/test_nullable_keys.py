@@ -21,7 +21,7 @@ from dev.writers import Raw
 from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalForm, CanalWriter
 from dev.writers.dts_avro import DtsAvroWriter
 from dev.writers.qlik import QlikWriter
-from tests.translator.dialects.canal.history import READER
+from tests.reading import ReadTable
 from tests.translator.dialects.shareplex import history as shareplex
 from translator.dialects import DIALECTS, build
 from translator.message import DeclaredTable, Message, Setup
@@ -142,7 +142,7 @@ def events_of(source: Source, history: History) -> list[dict[str, Any]]:
 @given(history=histories())
 def test_readers_have_the_rows_that_have_a_key(name: str, history: History) -> None:
     """No stale row, none too many, and none that is missing; a row of a sparse source may lack columns."""
-    source, table = SOURCES[name], READER["Table"]()
+    source, table = SOURCES[name], ReadTable()
     events = events_of(source, history)
     for event in events:
         table.apply(event)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
 from dev.writers.canal import DTS_LEGACY, CanalForm, CanalWriter
-from tests.repository.pages import blocks, page, run, section
+from tests.reading import ReadTable, decode
 from tests.translator.dialects.canal.messages import canal
 from translator.codecs.json import JsonCodec
 from translator.errors import ContradictionError
@@ -24,9 +24,6 @@ from translator.translation.translate import Events, Translator
 TABLE = ShopTable("t", (ShopColumn("id", "bigint"), ShopColumn("a", "int"), ShopColumn("b", "varchar")), ("id",))
 RESTARTED = START + timedelta(days=1)
 """After the histories that are sent in one form before it and in another since."""
-
-READER = run(*blocks(section(page("reading.md"), "Python"), "python"))
-"""What docs/reading.md defines: how a consumer decodes events and applies them."""
 
 
 @dataclass
@@ -139,7 +136,7 @@ class Result:
     @property
     def rows(self) -> dict[str, Any]:
         """The rows that a consumer makes of the events."""
-        table = READER["Table"]()
+        table = ReadTable()
         for event in self.events:
             table.apply(event)
         return dict(table.rows)
@@ -162,7 +159,7 @@ def translated(messages: Iterable[Message], **options: Any) -> Result:
         if isinstance(outcome, Events):
             records = translator.encode(codec, message, outcome)
             assert not isinstance(records, DeadLetter)
-            result.events += [READER["decode"](record.value) for record in records]
+            result.events += [decode(record.value) for record in records]
     return result
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from dev.shop import ShopChange, ShopTable
 from dev.writers import millis
-from tests.repository.pages import blocks, page, run, section
+from tests.reading import ReadTable, decode
 from tests.translator.dialects.canal.history import History
 from tests.translator.dialects.dts_avro.composer import (
     NONE,
@@ -33,9 +33,6 @@ from translator.dialects.dts_avro import DtsAvro
 from translator.message import Limits, Message, Setup
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events, Translator
-
-READER = run(*blocks(section(page("reading.md"), "Python"), "python"))
-"""What docs/reading.md defines: how a consumer decodes events and applies them."""
 
 _DAY = ("year", "month", "day")
 
@@ -247,14 +244,14 @@ def translated(sent: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
         if isinstance(result, Events):
             records = translator.encode(JsonCodec(), message, result)
             assert not isinstance(records, DeadLetter)
-            events += [READER["decode"](record.value) for record in records]
+            events += [decode(record.value) for record in records]
     return events
 
 
 def tables_of(events: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The rows of each table that a consumer makes of events, by key."""
-    tables: dict[str, Any] = {}
+    tables: dict[str, ReadTable] = {}
     for event in events:
         if event["kind"] == "row":
-            tables.setdefault(event["table"], READER["Table"]()).apply(event)
+            tables.setdefault(event["table"], ReadTable()).apply(event)
     return {name: dict(table.rows) for name, table in tables.items()}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dev import shop
 from dev.shop import Row, ShopChange, ShopColumn, ShopTable
 from dev.writers import iso, to_json
-from tests.translator.dialects.canal.history import READER
+from tests.reading import ReadTable, decode
 from translator.codecs.json import JsonCodec
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message
 from translator.translation.translate import Events, Translator
@@ -180,13 +180,13 @@ def events_of(
         assert isinstance(result, Events), result
         records = translator.encode(codec, message, result)
         assert isinstance(records, list), records
-        events += [READER["decode"](record.value) for record in records]
+        events += [decode(record.value) for record in records]
     return events
 
 
 def rows_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The rows that a consumer makes of the events of one table, by their key as text."""
-    table = READER["Table"]()
+    table = ReadTable()
     for event in events:
         table.apply(event)
     return dict(table.rows)

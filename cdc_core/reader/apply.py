@@ -1,0 +1,195 @@
+"""Changes to rows: the rules of docs/envelope.md, How to read events, over any store of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cdc_core.errors import quote
+from cdc_core.reader.change import Change, RowKey, RowValues
+from cdc_core.reader.errors import ApplyError
+from cdc_core.reader.kept_row import KeptRow, is_in_order
+from cdc_core.table_id import TableId
+
+
+class RowStore(Protocol):
+    """A place of rows. What one call of `apply` does in it belongs into one transaction, with the offsets read."""
+
+    def load(self, table: TableId, key: RowKey) -> KeptRow | None:
+        """The row as it was stored last, deleted ones too; None: never stored."""
+        ...
+
+    def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
+        """Keep the row instead of what was there. `types`: canonical types of columns, as far as they are known."""
+        ...
+
+    def keys(self, table: TableId) -> Iterator[RowKey]:
+        """The keys of all rows that were ever stored."""
+        ...
+
+    def clear(self, table: TableId) -> None:
+        """Delete every row; the progress of each stays."""
+        ...
+
+    def floor(self, table: TableId, scope: str) -> str:
+        """The position of the last truncate of a scope; "" when there was none."""
+        ...
+
+    def set_floor(self, table: TableId, scope: str, pos: str) -> None:
+        """Remember a truncate."""
+        ...
+
+
+@dataclass
+class AppliedChanges:
+    """The account of a call of `apply`: every change is in one of the first four numbers.
+
+    Args:
+        keyless: changes of rows without a key; the rows are not in the store.
+        announcements: events that are no rows.
+        not_applied: ids of announcements which say that rows changed that no event has: load their tables anew.
+    """
+
+    applied: int = 0
+    stale: int = 0
+    keyless: int = 0
+    announcements: int = 0
+    not_applied: list[str] = field(default_factory=list)
+
+
+def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
+    """Bring the rows of a store up to the changes, which come in the order of their canonical partition.
+
+    A change that was applied before changes nothing.
+
+    Raises:
+        ApplyError: an operation of a later release, a row whose key nobody knows, or a reload without a new epoch.
+    """
+    account = AppliedChanges()
+    for change in changes:
+        if change.kind != "row":
+            account.announcements += 1
+            if "STATEMENT_NOT_APPLIED" in (change.event.notes or ()):
+                account.not_applied.append(change.event.id)
+            continue
+        operation = _OPERATIONS.get(change.op or "")
+        if operation is None or change.table is None:
+            raise ApplyError(
+                f"{change.event.id}: unknown operation {quote(change.op)}; known: {', '.join(_OPERATIONS)}. It may "
+                "change rows: read on with a release that knows it"
+            )
+        operation(change, change.table, store, account)
+    return account
+
+
+def _truncate(change: Change, table: TableId, store: RowStore, account: AppliedChanges) -> None:
+    scope, pos = change.event.pos_scope, change.event.pos
+    if pos <= store.floor(table, scope):
+        account.stale += 1
+        return
+    if is_in_order(scope):
+        store.clear(table)
+    else:
+        for key in [*store.keys(table)]:
+            _remove(change, table, key, store)
+    store.set_floor(table, scope, pos)
+    account.applied += 1
+
+
+def _write(change: Change, table: TableId, store: RowStore, account: AppliedChanges) -> None:
+    old, new = _key(change.key_old), _key(change.key)
+    if new is None:
+        _leave(change, table, old, store, account)
+        return
+    row, floor = _row(store, table, new), store.floor(table, change.event.pos_scope)
+    moved = None if old is None or old == new else _row(store, table, old)
+    is_stale, moved_is_stale = row.is_stale(change, floor), moved is None or moved.is_stale(change, floor)
+    if is_stale and moved_is_stale:
+        _refuse_reload(change, row, floor)
+        account.stale += 1
+        return
+    types = _types(change)
+    if not is_stale:
+        row.enter(change, floor)
+        if moved is None:
+            row.write(change)
+        else:
+            _move(change, moved, moved_is_stale, row)
+        store.store(table, new, row, types)
+    if moved is not None and old is not None and not moved_is_stale:
+        moved.enter(change, floor)
+        moved.remove(change)
+        store.store(table, old, moved, types)
+    account.applied += 1
+
+
+def _move(change: Change, old: KeptRow, old_is_stale: bool, new: KeptRow) -> None:
+    """A key change: the new row is completed from the old one, where that is as the change found it."""
+    is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
+    if change.is_full or old_is_stale or old.values is None or is_late:
+        new.remove(change)
+        new.write(change)
+    else:
+        new.become(old, change)
+
+
+def _delete(change: Change, table: TableId, store: RowStore, account: AppliedChanges) -> None:
+    key = _key(change.key)
+    if key is None:
+        _leave(change, table, None, store, account)
+    elif _remove(change, table, key, store):
+        account.applied += 1
+    else:
+        account.stale += 1
+
+
+def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
+    """A row without a key: it is not kept here, and leaves when it was."""
+    if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
+        raise ApplyError(
+            f"{change.event.id}: no key of {table} is known, so nothing names its rows. Declare one in `tables` of the "
+            "source, or keep the changes of this table instead of its rows"
+        )
+    if old is not None:
+        _remove(change, table, old, store)
+    account.keyless += 1
+
+
+def _remove(change: Change, table: TableId, key: RowKey, store: RowStore) -> bool:
+    row, floor = _row(store, table, key), store.floor(table, change.event.pos_scope)
+    if row.is_stale(change, floor):
+        return False
+    row.enter(change, floor)
+    row.remove(change)
+    store.store(table, key, row, _types(change))
+    return True
+
+
+def _row(store: RowStore, table: TableId, key: RowKey) -> KeptRow:
+    return store.load(table, key) or KeptRow.unseen()
+
+
+def _key(image: RowValues | None) -> RowKey | None:
+    return None if image is None else tuple(image.values())
+
+
+def _types(change: Change) -> Mapping[str, str]:
+    return {} if change.schema is None else {column.name: column.type for column in change.schema.columns}
+
+
+def _refuse_reload(change: Change, row: KeptRow, floor: str) -> None:
+    if change.event.pos > floor and row.is_reloaded(change):
+        raise ApplyError(
+            f"{change.event.id}: a snapshot row of {change.table} meets a row that changes have written since. The "
+            "table was loaded again: name the time of the reload in `epochs` of the source"
+        )
+
+
+_OPERATIONS: Mapping[str, Callable[[Change, TableId, RowStore, AppliedChanges], None]] = {
+    "r": _write,
+    "c": _write,
+    "u": _write,
+    "d": _delete,
+    "t": _truncate,
+}

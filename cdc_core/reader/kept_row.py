@@ -1,0 +1,141 @@
+"""A row as a reader keeps it, and what a change makes of it: the rules of docs/envelope.md, by position.
+
+Inside a scope the position decides. Where a scope brings the changes of a row in order, what is not beyond its last
+position was there before. Where it does not (`native:`), a row has a reset (the last change that fixed all of it) and
+columns that later patches wrote, each with its position; the later position wins, in whatever order they arrive.
+Between scopes the arrival decides: when another scope writes, what was there before lies underneath.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from cdc_core.reader.change import Change
+from cdc_core.reader.values import Value
+
+RESETS = frozenset({"c", "r"})
+
+# The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.
+_EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
+_NO_NATIVE = "0" * 38
+
+
+class RowProgress(Struct, omit_defaults=True):
+    """The memory of a row, deleted ones too, so that a reader knows what comes again or late.
+
+    Args:
+        scope: the one that wrote the row last.
+        positions: the greatest position by scope.
+        reset: nothing up to it can change the row, in the present scope.
+        columns: positions of the columns that patches beyond the reset wrote, where a scope brings them in any order.
+        gap: the greatest position of a patch that withheld a column.
+        loaded: the position of the snapshot row that the row began with.
+    """
+
+    scope: str = ""
+    positions: dict[str, str] = {}
+    reset: str = ""
+    columns: dict[str, str] = {}
+    gap: str = ""
+    loaded: str = ""
+
+
+class KeptRow(Struct):
+    """A row: `values` is None when it is deleted, or was never seen. `incomplete`: a column of it is not known."""
+
+    progress: RowProgress
+    values: dict[str, Value] | None = None
+    incomplete: bool = False
+
+    @classmethod
+    def unseen(cls) -> KeptRow:
+        return cls(RowProgress())
+
+    def is_stale(self, change: Change, floor: str) -> bool:
+        """Tell whether the row has gone beyond a change.
+
+        Args:
+            floor: the position of the last truncate in the scope of the change.
+        """
+        progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
+        if pos <= floor:
+            return True
+        if pos > progress.positions.get(scope, ""):
+            return False
+        if is_in_order(scope) or scope != progress.scope or pos <= progress.reset:
+            return True
+        return pos in progress.columns.values()
+
+    def is_reloaded(self, change: Change) -> bool:
+        """Tell whether a stale snapshot row is not the one that the row began with, although the epoch is the same.
+
+        Whether it is newer than the changes since, its position does not tell.
+        """
+        scope, pos = change.event.pos_scope, change.event.pos
+        if change.op != "r" or is_in_order(scope) or pos == self.progress.loaded:
+            return False
+        last = self.progress.positions.get(scope, "")
+        return last != pos and last[_EPOCH] == pos[_EPOCH] and last[_NATIVE] != _NO_NATIVE
+
+    def enter(self, change: Change, floor: str) -> None:
+        """Take the position of a change that is not stale."""
+        progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
+        seen = progress.positions.get(scope, "")
+        if progress.scope != scope:
+            progress.scope, progress.reset = scope, max(floor, seen)
+            progress.columns, progress.gap = {}, ""
+        progress.positions = {**progress.positions, scope: max(seen, pos)}
+
+    def write(self, change: Change) -> None:
+        """Take an insert, a snapshot row or an update of this row."""
+        progress, pos = self.progress, change.event.pos
+        sent = {**(change.key or {}), **(change.after or {})}
+        if change.op in RESETS or change.is_full:
+            self.values = sent | self._cut(pos)
+            self.incomplete = leaves_gaps(change) or progress.gap > pos
+            if change.op == "r":
+                progress.loaded = pos
+            return
+        if leaves_gaps(change):
+            self.incomplete, progress.gap = True, max(progress.gap, pos)
+        elif self.values is None:
+            self.incomplete = True
+        later = {name: value for name, value in sent.items() if pos > progress.columns.get(name, "")}
+        self.values = {**(self.values or {}), **later}
+        if not is_in_order(progress.scope):
+            progress.columns = {**progress.columns, **dict.fromkeys(later, pos)}
+
+    def remove(self, change: Change) -> None:
+        """Take a delete. A patch that is known to be later shows that the row came again."""
+        kept = self._cut(change.event.pos)
+        self.incomplete = self.progress.positions[change.event.pos_scope] > change.event.pos
+        self.values = kept if self.incomplete else None
+
+    def become(self, old: KeptRow, change: Change) -> None:
+        """Take a change of the key: the row that `old` is, and the columns of the change over it."""
+        self._cut(change.event.pos)
+        self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
+        # Where changes come in any order, one of the old row may still be on its way, and would not be found here.
+        self.incomplete = old.incomplete or leaves_gaps(change) or not is_in_order(change.event.pos_scope)
+
+    def _cut(self, pos: str) -> dict[str, Value]:
+        """Set the reset, and return the columns that were written beyond it."""
+        progress, values = self.progress, self.values or {}
+        progress.reset = pos
+        progress.columns = {name: at for name, at in progress.columns.items() if at > pos}
+        return {name: values[name] for name in progress.columns if name in values}
+
+
+def is_in_order(scope: str) -> bool:
+    """Tell whether a scope brings the changes of a row in order: `native:<source>/<task>` does not."""
+    return not scope.startswith("native:")
+
+
+def leaves_gaps(change: Change) -> bool:
+    """Tell whether a column of the row is not known after a change that does not tell all of it."""
+    if change.is_full:
+        return False
+    if change.op in RESETS:
+        return bool(change.event.unavailable or change.event.issues) or change.event.schema_id is not None
+    changed = change.event.changed
+    return any(changed is None or name in changed for name in change.withheld)

@@ -1,0 +1,44 @@
+"""The canonical topic as a DataFrame. Needs PySpark, and the jars of `spark-avro` and (for Kafka) `spark-sql-kafka`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from cdc_core.envelope import avro_schema
+from cdc_core.wire_format import DATUM_SQL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+KAFKA_COLUMNS = ("topic", "partition", "offset")
+
+
+def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: bool = False) -> DataFrame:
+    """The events of a topic, committed records only, as `decoded` gives them.
+
+    Args:
+        options: of Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
+        stream: True for a streaming DataFrame.
+    """
+    reader = spark.readStream if stream else spark.read
+    chosen = {"kafka.isolation.level": "read_committed", "startingOffsets": "earliest", **options}
+    return decoded(reader.format("kafka").options(**chosen).load())
+
+
+def decoded(records: DataFrame) -> DataFrame:
+    """Records as Spark reads them from Kafka, to a column for each field of the envelope, behind `topic`, `partition`
+    and `offset` as far as they are there.
+
+    Both Avro framings are read. Of anything else, JSON too, every field is null, and `undecoded` is its value: keep it.
+    """
+    from pyspark.sql.avro.functions import from_avro
+    from pyspark.sql.functions import col, expr, when
+
+    event = from_avro(expr(DATUM_SQL), json.dumps(avro_schema()), {"mode": "PERMISSIVE"})
+    places = [name for name in KAFKA_COLUMNS if name in records.columns]
+    opened = records.select(*places, "value", event.alias("event"))
+    undecoded = when(col("event.kind").isNull(), col("value")).alias("undecoded")
+    return opened.select(*places, "event.*", undecoded)

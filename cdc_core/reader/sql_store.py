@@ -1,0 +1,251 @@
+"""Rows in tables of a database, through its DB-API driver. It never commits: the caller's transaction does."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any, Protocol
+
+import msgspec
+
+from cdc_core.errors import quote
+from cdc_core.reader.change import RowKey
+from cdc_core.reader.errors import ApplyError
+from cdc_core.reader.kept_row import KeptRow, RowProgress
+from cdc_core.reader.values import Value
+from cdc_core.table_id import TableId
+
+ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
+"""Columns of the store beside those of the source: the key as text, and 1 where a column of the row is not known."""
+
+
+class SqlCursor(Protocol):
+    """The part that is used of a cursor of DB-API (PEP 249)."""
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+
+class SqlConnection(Protocol):
+    """The part that is used of a connection of DB-API."""
+
+    def cursor(self) -> Any: ...
+
+
+class SqlDialect(msgspec.Struct, frozen=True):
+    """The ways of a database. It must know `INSERT … ON CONFLICT … DO UPDATE` and names in double quotes; its
+    driver must take question marks as parameters.
+
+    Args:
+        column_type: the type of a column by its canonical type, and by "" where that is not known.
+        parameter_of: a value as its driver takes it. What the driver gives back must be taken again as it is.
+    """
+
+    column_type: Callable[[str], str]
+    parameter_of: Callable[[Value], Any]
+
+
+def canonical_text(value: Value) -> Any:
+    """A number, a text, bytes or NULL as SQLite stores it; of anything else its canonical text."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _NOT_FINITE[str(value)]
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return _clock(value)
+    return str(value) if isinstance(value, str) else value
+
+
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+# Columns without a type: SQLite then keeps every value as it is, and none is taken for a number.
+SQLITE = SqlDialect(lambda canonical: "", canonical_text)
+
+
+def default_name(table: TableId) -> str:
+    """The levels of a table that its source has, with `_` between them."""
+    return "_".join(level for level in table if level)
+
+
+class SqlStore:
+    """A store in a database: a table for each source table, made with its first row, and three of its own.
+
+    `cdc_rows` and `cdc_floors` remember positions, `cdc_columns` the columns that were made. A column that comes later
+    is added; a row has NULL in the columns that are not known. What the driver raises passes.
+
+    Args:
+        connection: of DB-API. The store never commits.
+        name: the name of the table for a source table.
+
+    Raises:
+        ApplyError: two source tables have one name, or a column has another type than its table.
+    """
+
+    def __init__(
+        self,
+        connection: SqlConnection,
+        dialect: SqlDialect = SQLITE,
+        name: Callable[[TableId], str] = default_name,
+    ) -> None:
+        self._cursor: SqlCursor = connection.cursor()
+        self._dialect = dialect
+        self._name = name
+        self._columns: dict[TableId, dict[str, str]] = {}
+        text = dialect.column_type("string")
+        for made, columns, key in _OWN_TABLES:
+            declared = ", ".join(f"{column} {text}" for column in columns)
+            self._run(f"CREATE TABLE IF NOT EXISTS {made} ({declared}, PRIMARY KEY ({key}))")
+
+    def load(self, table: TableId, key: RowKey) -> KeptRow | None:
+        of_row = (_table_text(table), _row_text(key))
+        found = self._run("SELECT progress FROM cdc_rows WHERE source_table = ? AND row_key = ?", *of_row)
+        if not found:
+            return None
+        columns = [*self._known_columns(table)]
+        listed = "".join(f", {_quoted(column)}" for column in columns)
+        name = _quoted(self._name(table))
+        rows = self._run(f"SELECT {INCOMPLETE}{listed} FROM {name} WHERE {ROW} = ?", of_row[1])  # noqa: S608 - quoted
+        progress = msgspec.json.decode(found[0][0], type=RowProgress)
+        if not rows:
+            return KeptRow(progress)
+        incomplete, *values = rows[0]
+        return KeptRow(progress, dict(zip(columns, values, strict=True)), bool(incomplete))
+
+    def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
+        text, name = _row_text(key), _quoted(self._name(table))
+        columns = self._with_columns(table, row.values or {}, types)
+        progress = msgspec.json.encode(row.progress).decode()
+        self._put("cdc_rows", ("source_table", "row_key"), (_table_text(table), text), ("progress",), (progress,))
+        if row.values is None:
+            self._run(f"DELETE FROM {name} WHERE {ROW} = ?", text)  # noqa: S608 - quoted
+            return
+        values = (self._dialect.parameter_of(row.values.get(column)) for column in columns)
+        written = (INCOMPLETE, *map(_quoted, columns))
+        self._put(name, (ROW,), (text,), written, (int(row.incomplete), *values))
+
+    def keys(self, table: TableId) -> Iterator[RowKey]:
+        for (text,) in self._run("SELECT row_key FROM cdc_rows WHERE source_table = ?", _table_text(table)):
+            yield tuple(json.loads(text, parse_float=Decimal))
+
+    def clear(self, table: TableId) -> None:
+        self._with_columns(table, {}, {})
+        self._run(f"DELETE FROM {_quoted(self._name(table))}")  # noqa: S608 - quoted
+
+    def floor(self, table: TableId, scope: str) -> str:
+        asked = "SELECT pos FROM cdc_floors WHERE source_table = ? AND scope = ?"
+        found = self._run(asked, _table_text(table), scope)
+        return str(found[0][0]) if found else ""
+
+    def set_floor(self, table: TableId, scope: str, pos: str) -> None:
+        self._put("cdc_floors", ("source_table", "scope"), (_table_text(table), scope), ("pos",), (pos,))
+
+    def _known_columns(self, table: TableId) -> dict[str, str]:
+        """The columns of a table with their types, in the order in which they were made."""
+        if table not in self._columns:
+            asked = "SELECT source_table, column_name, type FROM cdc_columns WHERE table_name = ? ORDER BY place"
+            found = self._run(asked, self._name(table))
+            others = {owner for owner, _, _ in found} - {_table_text(table)}
+            if others:
+                raise ApplyError(
+                    f"{self._name(table)} is the name of {table} and of {others.pop()}: give them two names"
+                )
+            self._columns[table] = {column: type_ for _, column, type_ in found if column}
+            if not found:
+                name, text = _quoted(self._name(table)), self._dialect.column_type("string")
+                flag = self._dialect.column_type("int8")
+                self._note_column(table, "", "")
+                self._run(f"CREATE TABLE {name} ({ROW} {text} PRIMARY KEY, {INCOMPLETE} {flag})")
+        return self._columns[table]
+
+    def _with_columns(self, table: TableId, values: Mapping[str, Value], types: Mapping[str, str]) -> Mapping[str, str]:
+        """The columns of a table, after those of a row were added."""
+        columns = self._known_columns(table)
+        for column in values:
+            wanted = self._dialect.column_type(types.get(column, ""))
+            if column not in columns:
+                name = _quoted(self._name(table))
+                self._note_column(table, column, wanted)
+                self._run(f"ALTER TABLE {name} ADD COLUMN {_quoted(column)} {wanted}")
+                columns[column] = wanted
+            elif column in types and columns[column] != wanted:
+                raise ApplyError(
+                    f"{quote(column)} of {table} is {wanted} at its source, and {columns[column]} here: change the "
+                    "column, and its type in cdc_columns, then go on"
+                )
+        return columns
+
+    def _note_column(self, table: TableId, column: str, type_: str) -> None:
+        """Note a column that is about to be made: not before this does the driver of SQLite begin a transaction."""
+        place = f"{len(self._columns[table]):05d}"
+        noted = ("table_name", "column_name"), (self._name(table), column)
+        self._put("cdc_columns", *noted, ("source_table", "type", "place"), (_table_text(table), type_, place))
+
+    def _put(
+        self, name: str, key: Sequence[str], of_row: Sequence[Any], columns: Sequence[str], values: Sequence[Any]
+    ) -> None:
+        marks = ", ".join("?" * (len(of_row) + len(values)))
+        changed = ", ".join(f"{column} = excluded.{column}" for column in columns)
+        into = f"INSERT INTO {name} ({', '.join((*key, *columns))}) VALUES ({marks})"  # noqa: S608 - quoted
+        self._run(f"{into} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}", *of_row, *values)
+
+    def _run(self, statement: str, *parameters: Any) -> list[Any]:
+        """The rows that a statement gives. Names in it are quoted, and every value is a parameter."""
+        self._cursor.execute(statement, parameters)
+        return self._cursor.fetchall() if statement.startswith("SELECT") else []
+
+
+_OWN_TABLES = (
+    ("cdc_rows", ("source_table", "row_key", "progress"), "source_table, row_key"),
+    ("cdc_floors", ("source_table", "scope", "pos"), "source_table, scope"),
+    ("cdc_columns", ("table_name", "column_name", "source_table", "type", "place"), "table_name, column_name"),
+)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _table_text(table: TableId) -> str:
+    return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+
+
+def _row_text(key: RowKey) -> str:
+    """The values of a key as one text: JSON, each number in one spelling, whatever its type."""
+    return f"[{','.join(map(_member, key))}]"
+
+
+def _member(value: Value) -> str:
+    if isinstance(value, float) and math.isfinite(value):
+        value = Decimal(repr(value))
+    if isinstance(value, Decimal):
+        return "0" if not value else _plain(format(value, "f"))
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if isinstance(value, bytes):
+        value = base64.b64encode(value).decode()
+    return json.dumps(str(canonical_text(value)), ensure_ascii=False)
+
+
+def _plain(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _clock(value: timedelta) -> str:
+    """A time of day as images have it: signed, hours beyond 24 too."""
+    sign, rest = ("-", -value) if value < timedelta() else ("", value)
+    seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

@@ -1,0 +1,163 @@
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.util.Base64;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.avro.Schema;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericDatumReader;
+import org.apache.avro.generic.GenericRecord;
+import org.apache.avro.io.DecoderFactory;
+import org.apache.avro.message.BinaryMessageDecoder;
+
+/**
+ * Keeps the rows of all tables by the rules of envelope.md, and prints them as JSON in the end, one a line.
+ *
+ * Argument: envelope.avsc. Standard input: values of the records of one canonical partition as base64, one a line, in
+ * their order. It is for scopes that keep the order of a row, as all do but those of `order: native`, and compares keys
+ * by their text.
+ */
+public class ReadChanges {
+    /** Numbers keep every digit that was sent. */
+    private static final ObjectMapper JSON = new ObjectMapper()
+        .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
+        .setNodeFactory(JsonNodeFactory.withExactBigDecimals(true));
+    private static final String[] IMAGES = {"key", "key_old", "before", "after"};
+
+    private final Schema schema;
+    private final BinaryMessageDecoder<GenericRecord> decoder;
+    private final GenericDatumReader<GenericRecord> reader;
+    /** Table, then key, to row. */
+    private final Map<String, Map<String, ObjectNode>> tables = new LinkedHashMap<String, Map<String, ObjectNode>>();
+    /** Table, key and scope to the greatest position; without key: that of the last truncate. */
+    private final Map<String, String> positions = new HashMap<String, String>();
+
+    ReadChanges(Schema schema) {
+        this.schema = schema;
+        this.decoder = new BinaryMessageDecoder<GenericRecord>(new GenericData(), schema);
+        this.reader = new GenericDatumReader<GenericRecord>(schema);
+    }
+
+    /** The fields of an event by the first byte of the value, with its images as objects. */
+    ObjectNode decode(byte[] value) throws Exception {
+        if (value.length > 0 && value[0] == '{') {
+            return (ObjectNode) JSON.readTree(value);
+        }
+        GenericRecord record;
+        if (value.length > 5 && value[0] == 0) {
+            // Whatever the id: a datum of version 1 begins with the fields of this schema.
+            record = (GenericRecord) reader.read(
+                null, DecoderFactory.get().binaryDecoder(value, 5, value.length - 5, null));
+        } else {
+            record = (GenericRecord) decoder.decode(value);
+        }
+        ObjectNode event = (ObjectNode) JSON.readTree(record.toString());
+        for (int i = 0; i < IMAGES.length; i++) {
+            JsonNode text = event.get(IMAGES[i]);
+            if (!text.isNull()) {
+                event.set(IMAGES[i], JSON.readTree(text.textValue()));
+            }
+        }
+        return event;
+    }
+
+    void apply(ObjectNode event) {
+        if (event.get("v").intValue() != 1) {
+            throw new IllegalStateException("another version of the envelope: " + event.get("id"));
+        }
+        if (!"row".equals(event.get("kind").textValue())) {
+            return;
+        }
+        String table = JSON.createArrayNode().add(event.get("source")).add(event.get("db")).add(event.get("schema"))
+            .add(event.get("table")).toString();
+        Map<String, ObjectNode> rows = (Map<String, ObjectNode>) tables.get(table);
+        if (rows == null) {
+            rows = new LinkedHashMap<String, ObjectNode>();
+            tables.put(table, rows);
+        }
+        String op = event.get("op").textValue();
+        if ("t".equals(op)) {
+            if (isNew(table, "", event)) {
+                rows.clear();
+            }
+        } else if ("d".equals(op)) {
+            if (isKeyed(event) && isNew(table, event.get("key").toString(), event)) {
+                rows.remove(event.get("key").toString());
+            }
+        } else if ("r".equals(op) || "c".equals(op) || "u".equals(op)) {
+            write(table, rows, op, event);
+        } else {
+            throw new IllegalStateException("an operation of a later release: " + event.get("id"));
+        }
+    }
+
+    private void write(String table, Map<String, ObjectNode> rows, String op, ObjectNode event) {
+        String key = event.get("key").toString();
+        ObjectNode old = (ObjectNode) rows.get(key);
+        if (!event.get("key_old").isNull()) {
+            String left = event.get("key_old").toString();
+            old = isNew(table, left, event) ? (ObjectNode) rows.remove(left) : null;
+        }
+        if (!isKeyed(event) || !isNew(table, key, event)) {
+            return;
+        }
+        boolean whole = !"u".equals(op) || "full".equals(event.get("after_state").textValue());
+        ObjectNode row = whole || old == null ? JSON.createObjectNode() : old.deepCopy();
+        row.setAll((ObjectNode) event.get("key"));
+        row.setAll((ObjectNode) event.get("after"));
+        rows.put(key, row);
+    }
+
+    /** A row with NULL in its key has none, and is not kept here. */
+    private static boolean isKeyed(ObjectNode event) {
+        if (!event.get("key").isNull()) {
+            return true;
+        }
+        if (!event.get("notes").toString().contains("\"KEY_INCOMPLETE\"")) {
+            throw new IllegalStateException("no key is known: " + event.get("id"));
+        }
+        return false;
+    }
+
+    /** Whether the event is beyond what this row, and its table, have seen in the scope of the event. */
+    private boolean isNew(String table, String key, ObjectNode event) {
+        String scope = "\n" + event.get("pos_scope").textValue();
+        String place = table + "\n" + key + scope;
+        String pos = event.get("pos").textValue();
+        String seen = (String) positions.get(place);
+        String floor = (String) positions.get(table + "\n" + scope);
+        if (seen != null && pos.compareTo(seen) <= 0 || floor != null && pos.compareTo(floor) <= 0) {
+            return false;
+        }
+        positions.put(place, pos);
+        return true;
+    }
+
+    void print(PrintStream out) {
+        for (Iterator<String> names = tables.keySet().iterator(); names.hasNext();) {
+            String table = (String) names.next();
+            Map<String, ObjectNode> rows = (Map<String, ObjectNode>) tables.get(table);
+            for (Iterator<ObjectNode> all = rows.values().iterator(); all.hasNext();) {
+                out.println("{\"table\":" + table + ",\"row\":" + all.next() + "}");
+            }
+        }
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        ReadChanges reader = new ReadChanges(new Schema.Parser().parse(new File(arguments[0])));
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            reader.apply(reader.decode(Base64.getDecoder().decode(line)));
+        }
+        reader.print(new PrintStream(System.out, true, "UTF-8"));
+    }
+}

@@ -1,0 +1,322 @@
+"""The rules: random histories in any delivery against an oracle, in memory and in SQL; and case by case."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from cdc_core.envelope import ChangeEvent, Issue, position
+from cdc_core.reader import ApplyError, Change, DictStore, RowStore, SqlStore, TableId, apply
+from spark_sink.model.event import Event
+from tests.spark_sink.histories import COLUMNS, History, history
+from tests.spark_sink.oracle import table_after
+from tests.translator.examples import BLANK
+
+COUNT = int(os.environ.get("HISTORIES", "900"))
+TABLE = TableId("shop", "sales", None, "t")
+Rows = dict[Any, dict[str, Any]]
+
+
+def event_of(event: Event) -> ChangeEvent:
+    """An event of the sink's histories as it stands in the topic."""
+    return msgspec.structs.replace(
+        BLANK,
+        id=str(event.index),
+        kind="row",
+        op=event.op,
+        source=TABLE.source,
+        db=TABLE.db,
+        table=TABLE.table,
+        pos=event.pos,
+        pos_scope=event.scope,
+        key=None if event.op == "t" else event.key,
+        key_old=event.key_old,
+        after=None if event.after is None else event.after.decode(),
+        after_state="full" if event.full else "partial",
+        unavailable=["withheld"] if event.withholds else None,
+    )
+
+
+def delivered(made: History) -> Iterator[Change]:
+    for batch in made.batches:
+        yield from (Change.of(event_of(event), None) for event in batch)
+
+
+def in_memory(store: DictStore) -> tuple[Rows, set[Any]]:
+    """Rows and the incomplete ones, by id, as the oracle has them: NULL where a column was never told."""
+    blank = dict.fromkeys(COLUMNS)
+    rows = {key[0]: blank | {**row} for key, row in store.rows(TABLE).items()}
+    return rows, {key[0] for key in store.incomplete(TABLE)}
+
+
+def in_sql(connection: sqlite3.Connection) -> tuple[Rows, set[Any]]:
+    if not connection.execute("SELECT * FROM sqlite_master WHERE name = 'shop_sales_t'").fetchall():
+        return {}, set()  # it is made with the first row
+    cursor = connection.execute("SELECT * FROM shop_sales_t")
+    names = [column[0] for column in cursor.description]
+    found = [dict(zip(names, row, strict=True)) for row in cursor]
+    blank = dict.fromkeys(COLUMNS)
+    rows = {row["id"]: blank | {name: row[name] for name in names if not name.startswith("_cdc_")} for row in found}
+    return rows, {row["id"] for row in found if row["_cdc_incomplete"]}
+
+
+def difference(made: History, found: tuple[Rows, set[Any]]) -> str | None:
+    rows, incomplete = table_after(made.events)
+    if made.sure:
+        return None if (rows, incomplete) == found else f"{rows} {incomplete} but {found}"
+    told, found_told = ({id: row for id, row in some.items() if id not in found[1]} for some in (rows, found[0]))
+    if rows.keys() == found[0].keys() and told == found_told and incomplete <= found[1]:
+        return None
+    return f"{rows} {incomplete} but {found}"
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_any_delivery_gives_the_rows(part: int) -> None:
+    """However a history is ordered (as far as its scopes allow), repeated and cut: the rows of the source; none is
+    marked that is known."""
+    wrong = {}
+    for seed in range(part, COUNT, 3):
+        made, store = history(seed), DictStore()
+        apply(delivered(made), store)
+        if what := difference(made, in_memory(store)):
+            wrong[seed] = what
+    assert {} == wrong
+
+
+def test_sql_as_memory() -> None:
+    """SQLite ends with the same rows and the same marks, also when it is opened anew for each batch."""
+    wrong = {}
+    for seed in range(COUNT // 3):
+        made, store, connection = history(seed), DictStore(), sqlite3.connect(":memory:")
+        for batch in made.batches:
+            changes = [Change.of(event_of(event), None) for event in batch]
+            accounts = apply(changes, store), apply(changes, SqlStore(connection))
+            assert accounts[0] == accounts[1]
+        if in_memory(store) != in_sql(connection):
+            wrong[seed] = f"{in_memory(store)} but {in_sql(connection)}"
+        connection.close()
+    assert {} == wrong
+
+
+def test_what_was_read_changes_nothing() -> None:
+    """The whole topic again, as a reader without offsets reads it: where scopes keep order, everything is stale."""
+    for seed in range(COUNT // 3):
+        made, store = history(seed), DictStore()
+        if made.native:
+            continue
+        apply(delivered(made), store)
+        rows = in_memory(store)
+        again = apply(delivered(made), store)
+        assert (0, rows) == (again.applied, in_memory(store)), seed
+
+
+class Story:
+    """Changes of one table, one after the other."""
+
+    def __init__(self, store: RowStore | None = None) -> None:
+        self.store = store or DictStore()
+        self.number = 0
+
+    def tell(self, op: str | None, key: Any = None, after: Any = None, **fields: Any) -> Any:
+        self.number += 1
+        scope, pos = fields.pop("scope", "raw:0@id"), fields.pop("pos", position(self.number, 0))
+        event = msgspec.structs.replace(
+            BLANK,
+            **{
+                "id": f"e{self.number}",
+                "kind": "row",
+                "op": op,
+                "source": TABLE.source,
+                "db": TABLE.db,
+                "table": TABLE.table,
+                "pos": pos,
+                "pos_scope": scope,
+                "key": key and json.dumps(key),
+                "after": after and json.dumps(after),
+                "after_state": "full" if op in ("c", "r") else "partial",
+                **fields,
+            },
+        )
+        return apply([Change.of(event, None)], self.store)
+
+    @property
+    def rows(self) -> list[Any]:
+        assert isinstance(self.store, DictStore)
+        return [*self.store.rows(TABLE).values()]
+
+    @property
+    def incomplete(self) -> set[Any]:
+        assert isinstance(self.store, DictStore)
+        return self.store.incomplete(TABLE)
+
+
+class TestRules:
+    def test_whole_row(self) -> None:
+        """A full image is the whole row, of an update too: a column that it lacks is gone from the table."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
+        story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full")
+        assert [{"id": 1, "a": 2}] == story.rows
+
+    def test_patch(self) -> None:
+        """A partial image changes the columns that it has; NULL is a value, and an absent column is none."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1, "c": 1})
+        story.tell("u", {"id": 1}, {"a": None, "b": 2})
+        assert [{"id": 1, "a": None, "b": 2, "c": 1}] == story.rows
+        assert set() == story.incomplete
+
+    def test_a_new_state_of_an_image(self) -> None:
+        """A state of a later release is taken for partial."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1})
+        story.tell("u", {"id": 1}, {"b": 2}, after_state="later")
+        assert [{"id": 1, "a": 1, "b": 2}] == story.rows
+
+    def test_truncate(self) -> None:
+        """The table is emptied once: when it comes again, rows that came after it stay, and none from before return."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1})
+        story.tell("t")
+        assert [] == story.rows
+        story.tell("c", {"id": 1}, {"id": 1, "a": "after"})
+        assert 1 == story.tell("t", pos=position(2, 0)).stale
+        assert 1 == story.tell("c", {"id": 2}, {"id": 2}, pos=position(1, 1)).stale
+        assert [{"id": 1, "a": "after"}] == story.rows
+
+    def test_key_change(self) -> None:
+        """The row goes from one key to the other, and brings the columns that the image lacks."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
+        story.tell("u", {"id": 2}, {"id": 2, "a": 2}, key_old='{"id":1}')
+        assert [{"id": 2, "a": 2, "b": 1}] == story.rows
+        assert 1 == story.tell("c", {"id": 1}, {"id": 1}, pos=position(1, 0)).stale
+
+    def test_key_change_of_a_row_that_nobody_has(self) -> None:
+        """What it does not tell is not known: the row is marked."""
+        story = Story()
+        story.tell("u", {"id": 2}, {"a": 2}, key_old='{"id":1}')
+        assert ([{"id": 2, "a": 2}], {(2,)}) == (story.rows, story.incomplete)
+
+    def test_a_key_that_holds_null(self) -> None:
+        """The row of the key that went is deleted; the row goes on without one, and is counted."""
+        story = Story()
+        story.tell("c", {"id": 5}, {"id": 5})
+        account = story.tell("u", None, {"id": None}, key_old='{"id":5}', notes=["KEY_INCOMPLETE"])
+        assert ([], 1) == (story.rows, account.keyless)
+
+    def test_keys_by_value(self) -> None:
+        """Two spellings of one number are one key."""
+        for store in (DictStore(), SqlStore(sqlite3.connect(":memory:"))):
+            one, other = (
+                Change.of(
+                    msgspec.structs.replace(
+                        BLANK, kind="row", op="c", table="t", after_state="full", pos=position(n, 0)
+                    ),
+                    None,
+                )
+                for n in (1, 2)
+            )
+            for change, key in ((one, Decimal("7.00")), (other, 7)):
+                apply([msgspec.structs.replace(change, key={"id": key}, after={"id": key})], store)
+            assert 1 == len([*store.keys(TableId("s", None, None, "t"))])
+
+    @pytest.mark.parametrize("withheld", [{"unavailable": ["b"]}, {"issues": [Issue("b", "ZERO_DATE")]}])
+    def test_withheld(self, withheld: dict[str, Any]) -> None:
+        """A column that is withheld keeps its value, and marks the row; a whole row makes it complete again."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
+        story.tell("u", {"id": 1}, {"a": 2}, **withheld)
+        assert ([{"id": 1, "a": 2, "b": 1}], {(1,)}) == (story.rows, story.incomplete)
+        story.tell("u", {"id": 1}, {"id": 1, "a": 3, "b": 3}, after_state="full")
+        assert ([{"id": 1, "a": 3, "b": 3}], set()) == (story.rows, story.incomplete)
+
+    def test_withheld_but_not_changed(self) -> None:
+        """A column that the update did not change is known, and so is one whose new value stands in the image."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
+        story.tell("u", {"id": 1}, {"a": 2}, unavailable=["b"], changed=["a"])
+        story.tell("u", {"id": 1}, {"a": 3}, issues=[Issue("a", "ZERO_DATE")])
+        assert ([{"id": 1, "a": 3, "b": 1}], set()) == (story.rows, story.incomplete)
+
+    @pytest.mark.parametrize("fields", [{"unavailable": ["b"]}, {"schema_id": "0" * 16}])
+    def test_new_row_that_lacks_columns(self, fields: dict[str, Any]) -> None:
+        """Of a new row, what is withheld or missing of its schema is not known, and not NULL."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1}, after_state="partial", **fields)
+        assert ([{"id": 1}], {(1,)}) == (story.rows, story.incomplete)
+
+    def test_snapshot_and_changes(self) -> None:
+        """Where positions are the source's, a load that nobody announced stops the reader, and undoes no change."""
+        story, native = Story(), "native:shop/task"
+        story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full", scope=native, pos=position(9, 0, native=5))
+        story.tell("d", {"id": 2}, scope=native, pos=position(9, 0, native=6))
+        with pytest.raises(ApplyError, match="loaded again"):
+            story.tell("r", {"id": 1}, {"id": 1, "a": 1}, scope=native, pos=position(3, 0))
+        assert [{"id": 1, "a": 2}] == story.rows
+
+    def test_snapshot_of_a_new_epoch(self) -> None:
+        """A reload that was announced stands beyond all before it."""
+        story, native = Story(), "native:shop/task"
+        story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full", scope=native, pos=position(9, 0, native=5))
+        story.tell("r", {"id": 1}, {"id": 1, "a": 1}, scope=native, pos=position(10, 0, epoch=1))
+        assert [{"id": 1, "a": 1}] == story.rows
+
+    def native(self, story: Story, at: int, op: str, key: int, after: Any = None, **fields: Any) -> Any:
+        """A change at a position of the source."""
+        place = {"scope": "native:shop/task", "pos": position(story.number, 0, native=at), **fields}
+        return story.tell(op, {"id": key}, after, **place)
+
+    def test_a_patch_again(self) -> None:
+        """Where positions are the source's, a patch that comes again is stale, and so is one before a whole row."""
+        story = Story()
+        self.native(story, 5, "c", 1, {"id": 1, "a": 1, "b": 1})
+        self.native(story, 9, "u", 1, {"a": 9}, pos=(patch := position(0, 0, native=9)))
+        assert [{"id": 1, "a": 9, "b": 1}] == story.rows
+        assert 1 == self.native(story, 9, "u", 1, {"a": 9}, pos=patch).stale
+        assert 1 == self.native(story, 3, "u", 1, {"a": 3}).stale
+
+    def test_a_late_key_change(self) -> None:
+        """What the row of the new key was told since stands over what the change brings from the old row."""
+        story = Story()
+        self.native(story, 1, "c", 1, {"id": 1, "a": 1, "b": 1})
+        self.native(story, 9, "u", 2, {"b": 9})
+        self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
+        assert ([{"id": 2, "a": 6, "b": 9}], {(2,)}) == (story.rows, story.incomplete)
+
+    def test_a_key_change_of_a_row_that_came_again(self) -> None:
+        """The row that has the old key now is another one: nothing is taken from it."""
+        story = Story()
+        self.native(story, 8, "c", 1, {"id": 1, "a": 8, "b": 8})
+        self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
+        assert ([{"id": 1, "a": 8, "b": 8}, {"id": 2, "a": 6}], {(2,)}) == (story.rows, story.incomplete)
+
+    def test_a_key_change_before_an_earlier_patch(self) -> None:
+        """An earlier change of the old row may still be on its way, and would not be found: the row is marked."""
+        story = Story()
+        self.native(story, 1, "c", 1, {"id": 1, "a": 1, "b": 1})
+        self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
+        assert ([{"id": 2, "a": 6, "b": 1}], {(2,)}) == (story.rows, story.incomplete)
+
+    def test_another_kind(self) -> None:
+        """It is passed over, and counted; one which says that rows changed that no event has is named."""
+        story = Story()
+        story.tell(None, kind="later")
+        account = story.tell(None, kind="schema", notes=["STATEMENT_NOT_APPLIED"])
+        assert (1, ["e2"]) == (account.announcements, account.not_applied)
+
+    @pytest.mark.parametrize(
+        ("op", "key", "why"), [("later", {"id": 1}, "unknown operation 'later'"), ("c", None, "no key")]
+    )
+    def test_what_it_does_not_know(self, op: str, key: Any, why: str) -> None:
+        """An operation of a later release and a row without a name stop it; no message holds a value."""
+        with pytest.raises(ApplyError, match=why) as caught:
+            Story().tell(op, key, {"id": 1, "a": "secret"})
+        assert "secret" not in str(caught.value)

@@ -1,0 +1,71 @@
+"""The five histories of the demo, read in every form into memory and into SQLite: the rows of the shops."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from cdc_core.reader import Change, ChangeReader, DictStore, SqlStore, TableId, Value, apply
+from dev.compare import differences
+from dev.shop import ShopTable
+from dev.sources import ShopSource, shop_sources
+from tests.cdc_core.reader.sources import FORMS, known, translated, value_of
+from translator.codecs import Codec
+
+CHANGES = 300
+SOURCES = [source.name for source in shop_sources(0)]
+
+
+def _read(source: ShopSource, codec: Codec, again: random.Random | None = None) -> Iterator[Change]:
+    """The changes of a shop; `again`: now and then all of a partition comes again, from some place on."""
+    events = translated(source, source.messages(CHANGES, grow=True))
+    reader = ChangeReader(known(events))
+    changes = [reader.read(value_of(codec, event, schema)) for event, schema in events]
+    for number, change in enumerate(changes):
+        yield change
+        if again is not None and again.random() < 0.02:
+            scope = change.event.pos_scope
+            yield from (old for old in changes[again.randint(0, number) : number + 1] if old.event.pos_scope == scope)
+
+
+def _tables(source: ShopSource, found: Sequence[TableId]) -> Iterator[tuple[TableId, ShopTable]]:
+    assert sorted(source.shop.rows) == sorted(table.table for table in found)
+    for table in found:
+        yield table, source.shop.shape(table.table)
+
+
+@pytest.mark.parametrize("make", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
+def test_rows_of_the_source(number: int, make: Callable[[], Codec]) -> None:
+    """Cell by cell, with the types of the source, in memory; nothing is left incomplete."""
+    source, store = shop_sources(2022)[number], DictStore()
+    account = apply(_read(source, make()), store)
+    assert (0, 0) == (account.stale, account.keyless)
+    for table, shape in _tables(source, store.tables()):
+        # A column that was added later is in the images of a row from its next change on.
+        nulls: dict[str, Value] = {column.name: None for column in shape.columns}
+        assert source.shop.rows[table.table] == {key: nulls | {**row} for key, row in store.rows(table).items()}
+        assert set() == store.incomplete(table)
+
+
+@pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
+def test_sql_has_the_same_rows(number: int) -> None:
+    """In SQLite, with what comes again on the way: the rows of the source, and of the store in memory."""
+    source = shop_sources(2023)[number]
+    connection = sqlite3.connect(":memory:")
+    store, changes = SqlStore(connection), [*_read(source, FORMS["avro"](), random.Random(number))]
+    account = apply(changes, store)
+    assert account.stale
+    again = apply(changes, store)
+    assert 0 == again.applied
+    for shape in map(source.shop.shape, source.shop.rows):
+        (name,) = {change.table for change in changes if change.table and change.table.table == shape.name}
+        sql = f"SELECT * FROM {'_'.join(level for level in name if level)}"
+        cursor = connection.execute(sql)
+        names = [column[0] for column in cursor.description]
+        found = [dict(zip(names, row, strict=True)) for row in cursor]
+        assert [] == differences(shape, source.shop.rows[shape.name].values(), found)
+        assert {0} >= {row["_cdc_incomplete"] for row in found}
