@@ -78,7 +78,7 @@ class Projection(Section):
     """A further topic that gets the same events in another form, for readers that do not know the envelope."""
 
     topic: TopicName = Field(description="Created as the canonical topic is.")
-    codec: str = Field(description="avro, json or debezium.")
+    codec: str = Field(description="avro, json, debezium or upsert.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 

@@ -16,6 +16,8 @@ from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
+from translator.codecs.upsert import Options as UpsertOptions
+from translator.codecs.upsert import UpsertCodec
 from translator.errors import ConfigError, unknown
 from translator.options import parse_options
 
@@ -58,10 +60,15 @@ def _debezium(options: Mapping[str, Any], header: AvroHeader) -> Codec:
     return DebeziumCodec(parse_options(DebeziumOptions, options, DebeziumCodec.name))
 
 
+def _upsert(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+    return UpsertCodec(parse_options(UpsertOptions, options, UpsertCodec.name))
+
+
 CODECS: Mapping[str, Callable[[Mapping[str, Any], AvroHeader], Codec]] = {
     "avro": _avro,
     "json": _json,
     "debezium": _debezium,
+    "upsert": _upsert,
 }
 
 

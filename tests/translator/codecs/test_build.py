@@ -22,7 +22,7 @@ def test_unknown_option(name: str) -> None:
 def test_unknown_codec() -> None:
     """A codec that does not exist is named with the nearest one."""
     with pytest.raises(
-        ConfigError, match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, json$"
+        ConfigError, match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, json, upsert$"
     ):
         build("jsn", {})
 

@@ -20,7 +20,7 @@ from translator.codecs.debezium.native import native_projection
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
 
-__all__ = ["DebeziumCodec", "Options"]
+__all__ = ["DebeziumCodec", "Options", "image_row"]
 
 _FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
 _DEFAULTS = Options()
@@ -53,7 +53,7 @@ class DebeziumCodec:
         if event.kind != "row":
             return []
         form = self._form_of(event, schema)
-        written = enumerate(changes(_row(event, schema, form), self._options))
+        written = enumerate(changes(image_row(event, schema, form), self._options))
         return [record for index, change in written for record in self._records(event, form, change, index)]
 
     def _records(self, event: ChangeEvent, form: Form, change: ConnectChange, index: int) -> list[Record]:
@@ -70,7 +70,12 @@ class DebeziumCodec:
         return records
 
 
-def _row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> ImageRow:
+def image_row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> ImageRow:
+    """Open the images of a row, without the values for which a form has no word.
+
+    Raises:
+        MessageError: one of them stands in a key column.
+    """
     if event.op is None:
         raise ValueError("an event of kind row has no op")
     unfit: set[str] = set()

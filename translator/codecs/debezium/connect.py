@@ -128,6 +128,10 @@ class TableTypes:
         widened = {name: _KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
         return self._struct("Key", names, widened, optional=False)
 
+    def row(self, names: Names, found: Found) -> Schema:
+        """The block of a value that is the row alone."""
+        return self._struct("Value", names, {**self._types, **dict(found)})
+
     def value(self, columns: Names | None, found: Found, source: Names) -> Schema:
         """The block of a value with these members of `source`.
 

@@ -20,8 +20,8 @@ _MAX_TABLES = 1024
 _MAX_BLOCK_BYTES = 64 * 1024
 
 
-_Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names]
-"""The names that a block declares: the columns of a key; the columns of a row and the members of `source`."""
+_Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | None]
+"""The names that a block declares: the columns of a key; the columns of a row and the members of `source`, if any."""
 
 
 class Form(Protocol):
@@ -32,6 +32,10 @@ class Form(Protocol):
         ...
 
     def key(self, columns: Columns) -> bytes: ...
+
+    def row(self, columns: Columns) -> bytes:
+        """A row by itself, without an envelope."""
+        ...
 
     def value(self, payload: Payload) -> bytes: ...
 
@@ -47,6 +51,9 @@ class Plain:
         return _NOTHING
 
     def key(self, columns: Columns) -> bytes:
+        return _ENCODER.encode(columns)
+
+    def row(self, columns: Columns) -> bytes:
         return _ENCODER.encode(columns)
 
     def value(self, payload: Payload) -> bytes:
@@ -69,6 +76,12 @@ class WithSchema:
         block = self._blocks.get((names, found)) or self._keep((names, found), self._types.key(names, found))
         return _ENCODER.encode({"schema": block, "payload": columns})
 
+    def row(self, columns: Columns) -> bytes:
+        found = self._types.found(columns)
+        shape = (tuple(columns), found, None)
+        block = self._blocks.get(shape) or self._keep(shape, self._types.row(tuple(columns), found))
+        return _ENCODER.encode({"schema": block, "payload": columns})
+
     def value(self, payload: Payload) -> bytes:
         image = payload.before if payload.after is None else payload.after  # the old columns are among the new
         images = [columns for columns in (payload.before, payload.after) if columns is not None]
@@ -77,8 +90,9 @@ class WithSchema:
             before, after = (as_text(columns, found) for columns in images)
             payload = msgspec.structs.replace(payload, before=before, after=after)
         source = tuple(name for name in ConnectSource.__struct_fields__ if getattr(payload.source, name) is not None)
-        shape = (None if image is None else tuple(image), found, source)
-        block = self._blocks.get(shape) or self._keep(shape, self._types.value(*shape))
+        names = None if image is None else tuple(image)
+        shape = (names, found, source)
+        block = self._blocks.get(shape) or self._keep(shape, self._types.value(names, found, source))
         return _ENCODER.encode({"schema": block, "payload": payload})
 
     def _keep(self, shape: _Shape, schema: Schema) -> msgspec.Raw:

@@ -1,0 +1,120 @@
+"""Rows by key, for readers that keep the newest value of each: key and whole row; no value for a row that is gone.
+
+Such a reader takes a column that is missing for NULL. So a row is written whole or not at all, unless the operator says
+that readers know better. What a row is, and what becomes of a changed key, is decided as for Debezium's readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from cdc_core.envelope import ChangeEvent, TableSchema
+from translator.codecs.debezium import image_row
+from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
+from translator.codecs.debezium.images import Columns, changes, refusal
+from translator.codecs.debezium.options import Options as ImageOptions
+from translator.codecs.record import Record, record_headers, record_key_head
+from translator.errors import MessageError
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the codec `upsert`; docs/upsert.md explains each."""
+
+    key: Literal["table", "columns"] = "table"
+    """The key of a record: with the name of the table, or the columns alone, for a topic that has one table."""
+
+    schema_block: bool = False
+    """Values and keys as Connect's JSON converter writes them, `{"schema": …, "payload": …}`."""
+
+    unavailable: Literal["fail", "omit"] = "fail"
+    """The fate of a row of which a column is not known."""
+
+    truncate: Literal["fail", "drop"] = "fail"
+    """No record says that all rows are gone."""
+
+    def __post_init__(self) -> None:
+        if self.schema_block and self.key != "columns":
+            raise ValueError("schema_block wants key: columns; Connect has no form for a key with the name of a table")
+
+
+class _UpsertRow(NamedTuple):
+    """A row, or without columns the end of one; `missing`: columns that it has and of which no value is known."""
+
+    key: Columns
+    columns: Columns | None = None
+    missing: tuple[str, ...] = ()
+
+
+_DEFAULTS = Options()
+_FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
+
+
+class UpsertCodec:
+    """Rows as key and value; DDL, transactions and watermarks have no record."""
+
+    name = "upsert"
+
+    def __init__(self, options: Options = _DEFAULTS) -> None:
+        self._options = options
+        self._form_of = _FORMS[options.schema_block]()
+        # Nobody here reads an old image, so none is missed.
+        self._images = ImageOptions(
+            missing_before=("as_create", "partial", "drop_event"), unavailable=options.unavailable
+        )
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """One record; two when the key changed; none of a row without a key.
+
+        Raises:
+            MessageError: an option refuses the event, or no honest form of it exists.
+        """
+        if event.kind != "row":
+            return []
+        form = self._form_of(event, schema)
+        try:
+            return [self._record(event, form, row) for row in self._rows(event, schema, form)]
+        except MessageError as error:
+            # The functions that are shared say whose they are.
+            reason = error.reason.replace("debezium: ", "upsert: ", 1)
+            raise MessageError(error.code, reason, path=error.path) from None
+
+    def _rows(self, event: ChangeEvent, schema: TableSchema | None, form: Form) -> list[_UpsertRow]:
+        if event.op == "t":
+            return self._truncated()
+        row = image_row(event, schema, form)
+        if row.key is None:
+            if row.key_old is None and "KEY_INCOMPLETE" not in (event.notes or ()):
+                raise refusal("no key of the table is known; declare one in `tables` of the source")
+            return [_UpsertRow(row.key_old)] if row.key_old is not None else []
+        if event.op == "d":
+            return [_UpsertRow(row.key)]
+        if event.op == "u" and schema is None and self._options.unavailable == "fail":
+            remedy = "declare the columns of the table, or choose unavailable: omit"
+            raise refusal(f"no schema says whether the row is whole; {remedy}")
+        return [
+            _UpsertRow(change.key, change.after, change.missing)
+            for change in changes(row, self._images)
+            if change.key is not None
+        ]
+
+    def _truncated(self) -> list[_UpsertRow]:
+        if self._options.truncate == "drop":
+            return []
+        raise refusal("a truncate has no form here; truncate: drop leaves it out, and readers keep the rows")
+
+    def _record(self, event: ChangeEvent, form: Form, row: _UpsertRow) -> Record:
+        headers = record_headers(event)
+        if row.missing:
+            headers.append(("cdc-unavailable", msgspec.json.encode(row.missing)))
+        value = None if row.columns is None else form.row({**row.key, **row.columns})
+        return Record(self._key(event, form, row.key), value, headers)
+
+    def _key(self, event: ChangeEvent, form: Form, columns: Columns) -> bytes:
+        if self._options.key == "columns":
+            return form.key(columns)
+        head = record_key_head(event.source, event.db, event.schema, event.table)
+        return head + b"," + form.key(columns) + b"]"
