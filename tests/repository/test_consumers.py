@@ -1,0 +1,68 @@
+"""docs/consumers.md: its SQL runs in DuckDB and ends with the rows of a shop; its versions are those installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pytest
+
+from dev.sources import shop_sources
+from tests.cdc_core.reader.sources import Translated, translated
+from tests.repository.pages import blocks, page, section
+from translator.codecs import Codec, build
+from translator.codecs.json import JsonCodec
+
+COLUMNS = ("id", "state", "total", "placed")
+CONSUMERS = page("consumers.md")
+
+
+def lines(codec: Codec, events: list[Translated]) -> Iterator[str]:
+    """The records of a projection as the page wants them."""
+    records = [record for event, schema in events for record in codec.encode(event, schema)]
+    for offset, record in enumerate(records):
+        texts = {"key": record.key, "value": record.value}
+        line = {name: None if text is None else text.decode() for name, text in texts.items()}
+        yield json.dumps({**line, "offset": offset}) + "\n"
+
+
+def rows(sql: str, folder: Path) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = duckdb.sql(re.sub(r"'(\w+\.jsonl)'", rf"'{folder}/\1'", sql)).fetchall()
+    return found
+
+
+def test_duckdb(tmp_path: Path) -> None:
+    """Both queries, with changed keys, deletes and, where the form has a word for it, a truncate."""
+    source = shop_sources(41)[3]
+    events = translated(source, source.messages(400, grow=False))
+    rows_there = source.shop.rows["orders"]
+    wanted = sorted(tuple(row[name] for name in COLUMNS) for row in rows_there.values())
+    assert len(wanted) > 5
+    upsert, canonical = blocks(section(CONSUMERS, "DuckDB"), "sql")
+    (tmp_path / "rows.jsonl").write_text("".join(lines(build("upsert", {}), events)))
+    assert wanted == rows(upsert, tmp_path)
+    for more, left in (([], wanted), (_truncate(events), [])):
+        (tmp_path / "events.jsonl").write_text("".join(lines(JsonCodec(), events + more)))
+        assert left == rows(canonical, tmp_path)
+
+
+def _truncate(events: list[Translated]) -> list[Translated]:
+    (last, _) = next(found for found in reversed(events) if found[0].table == "orders")
+    empty = dict.fromkeys(("key", "key_old", "before", "after"))
+    return [(msgspec.structs.replace(last, op="t", **empty), None)]
+
+
+VERSIONS = {"Spark": "pyspark", "`cdc_core.reader`": "fastavro", "Python, Apache Avro": "avro", "DuckDB": "duckdb"}
+
+
+@pytest.mark.parametrize("reader", VERSIONS)
+def test_versions(reader: str) -> None:
+    """Whoever raises a version runs the tests with it, and says so on the page."""
+    (line,) = [line for line in CONSUMERS.splitlines() if line.startswith("|") and reader in line.split("|")[1]]
+    assert importlib.metadata.version(VERSIONS[reader]) in line.split("|")[2]
