@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import fastavro
@@ -14,6 +14,7 @@ from fastavro.types import Schema
 
 from cdc_core.envelope import VERSION, ChangeEvent
 from cdc_core.reader.change import Change
+from cdc_core.reader.debezium import event_of_debezium, is_debezium
 from cdc_core.reader.errors import ReadError
 from cdc_core.reader.known_schemas import KnownSchemas
 from cdc_core.wire_format import (
@@ -57,6 +58,28 @@ class ChangeReader:
         """
         return Change.of(decode(value, self._later), self._schemas)
 
+    def read_record(
+        self, value: bytes | None, key: bytes | None = None, headers: Iterable[tuple[str, bytes | None]] = ()
+    ) -> Change | None:
+        """The change in a record of any topic that the translator writes events to, a Debezium projection too.
+
+        None for a record without a value, which repeats a delete. A projection of rows by key has no changes in it.
+
+        Raises:
+            ReadError: as `read`.
+            UnknownSchema: as `read`.
+        """
+        if value is None:
+            return None
+        if not value.startswith(JSON):
+            return self.read(value)
+        told = {name: text for name, text in headers if text is not None}
+        try:
+            event = event_of_debezium(value, key, told) if is_debezium(value) else None
+        except _FOREIGN as error:
+            raise ReadError(f"not a record of a Debezium projection: {_reason(error)}") from None
+        return self.read(value) if event is None else Change.of(_of_version(event), self._schemas)
+
 
 def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeEvent:
     """The event in the value of a record.
@@ -68,6 +91,10 @@ def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeE
         event = _event(value, later or {})
     except _FOREIGN as error:
         raise ReadError(f"a value that begins with {value[:10].hex()} is no event: {_reason(error)}") from None
+    return _of_version(event)
+
+
+def _of_version(event: ChangeEvent) -> ChangeEvent:
     if event.v != VERSION:
         raise ReadError(f"{event.id}: version {event.v} of the envelope; this reader knows {VERSION}")
     return event

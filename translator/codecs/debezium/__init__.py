@@ -1,4 +1,4 @@
-"""Events as Debezium's JSON envelope, for readers that know that form and not ours. Encode only: it says less.
+"""Events as Debezium's JSON envelope, for readers that know that form and not ours. It says less than the event.
 
 What it cannot say is the reason for most of this package. Its readers demand an old image with every update and delete,
 take a column that is missing for NULL, and know a changed key only as a delete and a create. docs/debezium.md tells the
