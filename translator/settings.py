@@ -20,11 +20,11 @@ from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
 from translator.errors import ErrorCode
 from translator.message import DeclaredTable, Limits
+from translator.projection_settings import Projection as Projection
+from translator.projection_settings import TopicName
 from translator.services import Registry as Registry
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-# Kafka has no topics named `.` and `..`.
-TopicName = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$", max_length=249)]
 # A name, or a pattern over names: `*` stands for any characters, `?` for one.
 TopicPattern = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249)]
 
@@ -72,14 +72,6 @@ class Output(Section):
     @property
     def dead_letter_topic(self) -> str:
         return f"{self.topic}.dlq"
-
-
-class Projection(Section):
-    """A further topic that gets the same events in another form, for readers that do not know the envelope."""
-
-    topic: TopicName = Field(description="Created as the canonical topic is.")
-    codec: str = Field(description="avro, json, debezium or upsert.")
-    options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
 
 
 class TableSettings(Section):

@@ -105,7 +105,7 @@ class TestTypos:
             (
                 {"projections": [{"topc": "x"}]},
                 "projections.0.topc",
-                "(did you mean topic?); allowed: codec, options, t",
+                "(did you mean topic?); allowed: codec, exclude",
             ),
             ({"sources": [source(nmae="x")]}, "sources.0.nmae", "(did you mean name?)"),
             (

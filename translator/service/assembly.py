@@ -14,6 +14,7 @@ from translator import _native, dialects
 from translator.codecs import Codec
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
+from translator.codecs.filtered import FilteredCodec
 from translator.errors import ConfigError
 from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
 from translator.message import Setup
@@ -22,7 +23,7 @@ from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
 from translator.service.metrics import Metrics
 from translator.service.resolve import Outputs
-from translator.settings import Settings, Source
+from translator.settings import Projection, Settings, Source
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.source_order import NativeOrder
@@ -75,14 +76,15 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
         ConfigError: a codec or one of its options is not valid.
     """
     output = settings.output
-    projections = [(projection.topic, projection.codec, projection.options) for projection in settings.projections]
-    wanted: list[tuple[str, str, Mapping[str, Any]]] = [(output.topic, output.codec, {}), *projections]
-    codecs = {}
-    for topic, name, options in wanted:
+    wanted = [Projection(topic=output.topic, codec=output.codec), *settings.projections]
+    codecs: dict[str, Codec] = {}
+    for projection in wanted:
+        topic, tables = projection.topic, projection.tables
         try:
-            codecs[topic] = build_codec(name, options, partial(avro_header, topic))
+            codec = build_codec(projection.codec, projection.options, partial(avro_header, topic))
         except ConfigError as error:
             raise ConfigError(f"topic {topic}: {error}") from None
+        codecs[topic] = codec if tables is None else FilteredCodec(codec, tables)
     return codecs
 
 

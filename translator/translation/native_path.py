@@ -26,6 +26,7 @@ from translator._native.layout import (
 )
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec
+from translator.codecs.filtered import FilteredCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record
 from translator.errors import FatalError
@@ -131,7 +132,7 @@ def _rows(translator: Translator) -> NativeRows | str:
 
 
 def _projection(codec: Encoder, max_bytes: int) -> ProjectionForm | None:
-    return codec.native(max_bytes) if isinstance(codec, DebeziumCodec) else None
+    return codec.native(max_bytes) if isinstance(codec, (DebeziumCodec, FilteredCodec)) else None
 
 
 def convert_cell(text: bytes, convert: Converter | None) -> bytes:

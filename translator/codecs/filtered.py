@@ -1,0 +1,55 @@
+"""A codec for an output that gets the events of some tables only."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from cdc_core.envelope import ChangeEvent, TableSchema
+from translator._native.layout import LayoutOperation, NativeLayout, ProjectedOperation, ProjectionForm
+from translator.codecs.debezium import DebeziumCodec
+from translator.codecs.record import Record
+from translator.table_filter import TableFilter
+
+
+class _Codec(Protocol):
+    name: str
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
+
+
+class FilteredCodec:
+    """Writes what another codec does, of the tables that a filter takes."""
+
+    def __init__(self, codec: _Codec, tables: TableFilter) -> None:
+        self.name = codec.name
+        self._codec = codec
+        self._takes = tables.takes
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """The records of the codec; none of a table that is not taken.
+
+        Raises:
+            MessageError: the codec refuses the event.
+        """
+        if not self._takes(event.source, event.db, event.schema, event.table):
+            return []
+        return self._codec.encode(event, schema)
+
+    def native(self, max_record: int) -> ProjectionForm | None:
+        """Return what the native path has to know of a projection; None where it cannot write it."""
+        if not isinstance(self._codec, DebeziumCodec):
+            return None
+        form = self._codec.native(max_record)
+        whole = form.operation
+
+        def operation(
+            source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
+        ) -> ProjectedOperation:
+            projected, table = whole(source, dialect, layout, operation), layout.table
+            if self._takes(source, table.db, table.schema, table.table):
+                return projected
+            return replace(projected, changes=tuple(() for _ in projected.changes))
+
+        return replace(form, operation=operation)
