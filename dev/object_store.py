@@ -7,12 +7,9 @@ half of processor time; Go holds every module against its checksum database.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -21,16 +18,19 @@ from pathlib import Path
 from typing import ClassVar
 
 from dev.broker import LOOPBACK, hold_port
-from dev.jars import cache, only_one
+from dev.go_program import GoProgram, GoProgramError
 from dev.server import Server, ServerError, run_until_interrupted
 
-VERSION = "v1.8.0"
-MODULE = f"github.com/versity/versitygw/cmd/versitygw@{VERSION}"
+PROGRAM = GoProgram(
+    "the object store of the tests",
+    "versitygw",
+    "github.com/versity/versitygw/cmd/versitygw",
+    "v1.8.0",
+    ".venv/bin/python -m dev.object_store --build",
+)
 
 # Says, as `none`, that it could not be built on this machine: tests are then skipped, and say so.
 VARIABLE = "CDC_OBJECT_STORE"
-
-BUILD = ".venv/bin/python -m dev.object_store --build"
 
 BUCKET = "lake"
 ACCESS_KEY, SECRET_KEY = "cdc-access-key", "cdc-secret-key-of-the-tests"
@@ -65,7 +65,10 @@ class ObjectStore(Server):
 
     def start(self) -> None:
         self._refuse_if_running("stop()")
-        program = built()
+        try:
+            program = PROGRAM.built()
+        except GoProgramError as error:
+            raise ObjectStoreError(str(error)) from None
         if self.port is None:
             self._held = hold_port()
             self.port = self._held.getsockname()[1]
@@ -107,52 +110,12 @@ class ObjectStore(Server):
         raise ObjectStoreError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
-def built() -> Path:
-    """Return the program.
-
-    Raises:
-        ObjectStoreError: nobody has built it.
-    """
-    program = _place()
-    if not program.is_file():
-        raise ObjectStoreError(f"the object store was not built; it needs Go, and a minute: {BUILD}")
-    return program
-
-
-def build() -> Path:
-    """Return the program, built if it is not there yet.
-
-    Raises:
-        ObjectStoreError: there is no Go, or it does not get the modules.
-    """
-    program = _place()
-    with only_one(program):
-        if not program.is_file():
-            go = shutil.which("go")
-            if go is None:
-                raise ObjectStoreError("the object store of the tests needs Go 1.26 or newer, and `go` was not found")
-            with tempfile.TemporaryDirectory(dir=program.parent) as scratch:
-                environment = os.environ | {"GOBIN": scratch, "CGO_ENABLED": "0"}
-                done = subprocess.run(
-                    [go, "install", "-trimpath", MODULE], env=environment, capture_output=True, text=True, check=False
-                )
-                if done.returncode != 0:
-                    said = done.stderr.strip().splitlines()[-5:]
-                    raise ObjectStoreError(f"go install {MODULE} failed: {'; '.join(said)}")
-                Path(scratch, "versitygw").rename(program)
-    return program
-
-
-def _place() -> Path:
-    return cache() / f"versitygw-{VERSION}"
-
-
 def main(arguments: Sequence[str]) -> int:
     if "--build" not in arguments:
         return run_until_interrupted(ObjectStore, "store with S3", lambda store: f"{store.endpoint} {BUCKET}")
     try:
-        print(build())
-    except ObjectStoreError as error:
+        print(PROGRAM.build())
+    except GoProgramError as error:
         print(f"object store: {error}", file=sys.stderr)
         return 1
     return 0
