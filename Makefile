@@ -10,7 +10,7 @@ CHAOS_ARGS ?=
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chaos soak bench fuzz lint fmt lock clean
+.PHONY: help setup demo test test-faults chart-check chaos soak bench fuzz lint fmt lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,10 @@ test: lint ## Lint, types, then the tests, with a real broker and a real Spark (
 
 test-faults: setup ## The tests that kill processes, brokers and the sink on the way, a few of each kind.
 	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)
+
+chart-check: setup ## Lint, render and test the charts with Helm, which is built once (needs Go; TEST_ARGS passes through).
+	@$(BIN)/python -m dev.charts --build
+	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)

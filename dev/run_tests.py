@@ -40,6 +40,9 @@ PARTS = (
 )
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/integration",))
 
+# They need Helm, which `make chart-check` builds.
+CHARTS = "tests/charts"
+
 
 class Runner:
     """The parts that run, so that they end with this process."""
@@ -81,10 +84,11 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
 
 
 def parts(faults: bool) -> list[tuple[str, ...]]:
-    """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without."""
+    """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without, but
+    for those of the charts."""
     if faults:
         return [(*part, "-m", "faults") for part in FAULTS]
-    apart = [folder for part in PARTS for folder in part]
+    apart = [CHARTS, *(folder for part in PARTS for folder in part)]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
     longest, second, *shorter = PARTS
     return [(*part, "-m", "not faults") for part in (longest, second, others, *shorter)]

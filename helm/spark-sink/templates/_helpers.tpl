@@ -240,6 +240,17 @@ yes
 {{- if and (eq .Values.mode "operator") (or $master (dig "spark" "memory" "" $config)) -}}
 {{- fail "mode is operator, and its SparkApplication says where Spark runs and with what memory: set config.spark.master and config.spark.memory to null." -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.enabled (ne .Values.mode "pod") -}}
+{{- fail (printf "networkPolicy.enabled, and mode is %s: driver and executors talk to each other and to Kubernetes on ports that Spark chooses; write a policy of your own (extraObjects)." .Values.mode) -}}
+{{- end -}}
+{{- range $watched := list "podMonitor" "prometheusRule" -}}
+{{- if and (index $.Values $watched).enabled (not (include "spark-sink.metricsPort" $)) -}}
+{{- fail (printf "%s.enabled, and config.metrics.port is not set: the sink serves no metrics then." $watched) -}}
+{{- end -}}
+{{- if and (index $.Values $watched).enabled (eq $.Values.mode "operator") -}}
+{{- fail (printf "%s.enabled, and mode is operator: the pods are the operator's; it has monitors of its own." $watched) -}}
+{{- end -}}
+{{- end -}}
 {{- $claims := .Values.claims -}}
 {{- range $setting, $path := dict "config.checkpoint" $config.checkpoint "config.tables.warehouse" (dig "tables" "warehouse" "" $config) -}}
 {{- if not $path -}}
@@ -271,4 +282,42 @@ yes
 {{- fail (printf "config asks for the variable %s, which neither secretEnv nor env gives: the program would stop at start." .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The port of metrics; nothing where there are none. */}}
+{{- define "spark-sink.metricsPort" -}}
+{{- with dig "metrics" "port" "" .Values.config -}}{{- . | int -}}{{- end -}}
+{{- end -}}
+
+{{/* The ports of what the settings name, as a JSON list: brokers, the issuer of tokens, the object store. */}}
+{{- define "spark-sink.outgoingPorts" -}}
+{{- $ports := list -}}
+{{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
+{{- $port := regexFind "[0-9]+$" (trim .) -}}
+{{- if not $port -}}
+{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here; write it in config.kafka.bootstrap_servers." .) -}}
+{{- end -}}
+{{- $ports = append $ports (int $port) -}}
+{{- end -}}
+{{- range list (dig "storage" "endpoint" "" .Values.config) (dig "kafka" "oauth_token_url" "" .Values.config) -}}
+{{- if . -}}
+{{- $url := urlParse . -}}
+{{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- $ports = append $ports (int $port) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (contains "://" (dig "tables" "warehouse" "" .Values.config)) (not (dig "storage" "endpoint" "" .Values.config)) -}}
+{{- $ports = append $ports 443 -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
+{{- end -}}
+
+{{/*
+A counter grew in the last ten minutes, or is new: Prometheus' increase() does not count the first value of a series, and
+the first event in quarantine is the one to hear of. Arguments: metric, pods (label matchers), by (labels).
+*/}}
+{{- define "spark-sink.grew" -}}
+{{- $series := printf "%s{%s}" .metric .pods -}}
+sum by ({{ .by }}) (increase({{ $series }}[10m])) > 0
+or sum by ({{ .by }}) ({{ $series }} unless {{ $series }} offset 10m) > 0
 {{- end -}}

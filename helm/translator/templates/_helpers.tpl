@@ -105,3 +105,33 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- end -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The ports of what the settings name, as a JSON list: brokers, a schema registry, the issuer of tokens. */}}
+{{- define "translator.outgoingPorts" -}}
+{{- $ports := list -}}
+{{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
+{{- $port := regexFind "[0-9]+$" (trim .) -}}
+{{- if not $port -}}
+{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here; write it in config.kafka.bootstrap_servers." .) -}}
+{{- end -}}
+{{- $ports = append $ports (int $port) -}}
+{{- end -}}
+{{- range list (dig "registry" "url" "" (.Values.config | merge (dict "registry" dict))) (dig "kafka" "oauth_token_url" "" .Values.config) -}}
+{{- if . -}}
+{{- $url := urlParse . -}}
+{{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- $ports = append $ports (int $port) -}}
+{{- end -}}
+{{- end -}}
+{{- $ports | uniq | toJson -}}
+{{- end -}}
+
+{{/*
+A counter grew in the last ten minutes, or is new: Prometheus' increase() does not count the first value of a series, and
+the first dead letter is the one to hear of. Arguments: metric, pods (label matchers), by (labels).
+*/}}
+{{- define "translator.grew" -}}
+{{- $series := printf "%s{%s}" .metric .pods -}}
+sum by ({{ .by }}) (increase({{ $series }}[10m])) > 0
+or sum by ({{ .by }}) ({{ $series }} unless {{ $series }} offset 10m) > 0
+{{- end -}}

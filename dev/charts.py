@@ -1,0 +1,92 @@
+"""The charts, as Helm lints and renders them.
+
+`python -m dev.charts --build` builds Helm into the user's cache from the Go module proxy, once, in some minutes of
+processor time.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dev.go_program import GoProgram, GoProgramError
+
+HELM = GoProgram(
+    "Helm",
+    "helm",
+    "helm.sh/helm/v3/cmd/helm",
+    "v3.22.0",
+    ".venv/bin/python -m dev.charts --build",
+)
+
+FOLDER = Path(__file__).parents[1] / "helm"
+CHARTS = ("translator", "spark-sink")
+
+RELEASE, NAMESPACE = "orders", "cdc"
+
+
+class ChartError(Exception):
+    """Helm refuses the values; the message is its own."""
+
+
+def lint(chart: str, *values: Path) -> None:
+    """Have Helm lint a chart with files of values.
+
+    Raises:
+        ChartError: it found an error, or something that is no good style.
+    """
+    _helm("lint", "--strict", str(FOLDER / chart), *_files(values))
+
+
+def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return the objects that a release is made of.
+
+    Args:
+        overrides: values that win over those of the files.
+
+    Raises:
+        ChartError: the values are refused.
+    """
+    settings = (
+        [] if overrides is None else ["--set-json", ",".join(f"{k}={json.dumps(v)}" for k, v in overrides.items())]
+    )
+    text = _helm("template", RELEASE, str(FOLDER / chart), "-n", NAMESPACE, *_files(values), *settings)
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+def examples(chart: str) -> list[Path]:
+    """The files of values that come with a chart."""
+    return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
+
+
+def _files(values: Sequence[Path]) -> list[str]:
+    return [argument for path in values for argument in ("-f", str(path))]
+
+
+def _helm(*arguments: str) -> str:
+    done = subprocess.run([str(HELM.built()), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ChartError(f"{done.stdout}{done.stderr}".strip())
+    return done.stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    if list(arguments) != ["--build"]:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        print(HELM.build())
+    except GoProgramError as error:
+        print(f"charts: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

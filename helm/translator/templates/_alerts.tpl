@@ -1,0 +1,73 @@
+{{/*
+The alerts, of this release's pods alone. Each has a section in docs/runbooks/translator.md, by its name.
+*/}}
+{{- define "translator.alerts" -}}
+{{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "translator.fullname" .)) -}}
+{{- $runbook := printf "%s/translator.md" (.Values.prometheusRule.runbooks | trimSuffix "/") -}}
+{{- if gt (int .Values.replicas) 0 }}
+- alert: TranslatorDown
+  expr: absent(cdc_build_info{ {{- $pods -}} })
+  for: 10m
+  labels: {severity: critical}
+  annotations:
+    summary: No pod of the translator answers
+    runbook_url: {{ $runbook }}#translatordown
+{{- end }}
+- alert: TranslatorStalled
+  expr: >-
+    sum by (pod) (cdc_batches_in_flight{ {{- $pods -}} }) > 0
+    unless sum by (pod) (rate(cdc_records_in_total{ {{- $pods -}} }[10m])) > 0
+  for: 10m
+  labels: {severity: critical}
+  annotations:
+    summary: '{{ `{{ $labels.pod }} has read records and acknowledges none` }}'
+    runbook_url: {{ $runbook }}#translatorstalled
+- alert: TranslatorLag
+  expr: max by (source) (cdc_source_lag_seconds{ {{- $pods -}} }) > {{ .Values.prometheusRule.lagSeconds }}
+  for: 10m
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Events of the source {{ $labels.source }} come {{ $value | humanizeDuration }} after their commit` }}'
+    runbook_url: {{ $runbook }}#translatorlag
+- alert: TranslatorDeadLetters
+  expr: >-
+    {{- include "translator.grew" (dict "metric" "cdc_records_dead_total" "pods" $pods "by" "source, code") | nindent 4 }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Dead letters of the source {{ $labels.source }}: {{ $labels.code }}` }}'
+    runbook_url: {{ $runbook }}#translatordeadletters
+- alert: TranslatorProjectionRefused
+  expr: >-
+    {{- include "translator.grew" (dict "metric" "cdc_records_refused_total" "pods" $pods "by" "source, output, code") | nindent 4 }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `The topic {{ $labels.output }} does not have all events of {{ $labels.source }}: {{ $labels.code }}` }}'
+    runbook_url: {{ $runbook }}#translatorprojectionrefused
+- alert: TranslatorTablesHeld
+  expr: sum(cdc_tables_held{ {{- $pods -}} }) > 0
+  for: 5m
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `{{ $value }} tables wait for the replay of a dead letter` }}'
+    runbook_url: {{ $runbook }}#translatortablesheld
+- alert: TranslatorWaitsForMetadata
+  expr: sum by (pod) (cdc_partitions_waiting{ {{- $pods -}} }) > 0
+  for: 15m
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `{{ $value }} partitions wait for metadata of their next record` }}'
+    runbook_url: {{ $runbook }}#translatorwaitsformetadata
+- alert: TranslatorMetadataConflict
+  expr: >-
+    {{- include "translator.grew" (dict "metric" "cdc_metadata_conflicts_total" "pods" $pods "by" "source") | nindent 4 }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Metadata of the source {{ $labels.source }} contradict each other` }}'
+    runbook_url: {{ $runbook }}#translatormetadataconflict
+- alert: TranslatorRebalances
+  expr: sum by (pod) (increase(cdc_rebalances_total{ {{- $pods -}} }[30m])) > 5
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `{{ $labels.pod }} gave its partitions up {{ $value | humanize }} times in half an hour` }}'
+    runbook_url: {{ $runbook }}#translatorrebalances
+{{- end -}}

@@ -1,0 +1,13 @@
+"""Helm for the tests of this folder, which `make chart-check` runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from dev.charts import HELM
+
+
+@pytest.fixture(scope="session", autouse=True)
+def helm() -> None:
+    """Without the program the tests fail, and say how it is built."""
+    HELM.built()

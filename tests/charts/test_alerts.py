@@ -1,0 +1,71 @@
+"""The alerts of the charts: of metrics that the programs have, each with its runbook."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+import spark_sink.metrics
+import translator.service.metrics
+from dev.charts import CHARTS, FOLDER, render
+
+_RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+
+_METRICS = {
+    "translator": translator.service.metrics.Metrics("test").registry,
+    "spark-sink": spark_sink.metrics.Metrics(0).registry,
+}
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_metrics(chart: str) -> None:
+    """An alert of a metric that nobody has would never fire."""
+    known = _series(_METRICS[chart])
+    for alert in _alerts(chart):
+        named = set(re.findall(r"\bcdc_\w+", alert["expr"]))
+        assert named, alert["alert"]
+        assert named <= known, alert["alert"]
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_labels(chart: str) -> None:
+    """What an alert groups by, and what its summary names, are labels that its metric has."""
+    labels = _labels(_METRICS[chart]) | {"pod"}
+    for alert in _alerts(chart):
+        by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in group.split(",")}
+        told = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
+        assert by <= labels, alert["alert"]
+        assert told <= by, alert["alert"]
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_runbooks(chart: str) -> None:
+    """Each alert has a section on the page of its program, and each section an alert."""
+    page = (_RUNBOOKS / f"{chart}.md").read_text(encoding="utf-8")
+    assert [alert["alert"] for alert in _alerts(chart)] == re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    for alert in _alerts(chart):
+        address = alert["annotations"]["runbook_url"]
+        assert address.endswith(f"/{chart}.md#{alert['alert'].lower()}")
+        assert "//" not in address.removeprefix("https://")
+
+
+def _alerts(chart: str) -> list[dict[str, Any]]:
+    (rule,) = [
+        one for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml") if one["kind"] == "PrometheusRule"
+    ]
+    (group,) = rule["spec"]["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def _series(registry: CollectorRegistry) -> set[str]:
+    suffix = {"counter": "_total"}
+    return {metric.name + suffix.get(metric.type, "") for metric in registry.collect()}
+
+
+def _labels(registry: CollectorRegistry) -> set[str]:
+    return {label for names in registry._collector_to_names for label in getattr(names, "_labelnames", ())}

@@ -1,0 +1,106 @@
+"""The alerts, evaluated by Prometheus' own tool over series as the programs show them."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dev.charts import CHARTS, FOLDER, render
+
+_PROMTOOL = shutil.which("promtool")
+pytestmark = pytest.mark.skipif(
+    _PROMTOOL is None, reason="promtool was not found (Debian: package prometheus): that alerts fire is NOT SHOWN"
+)
+
+# Alert, series with a value each minute, and whether it fires after the minutes. `0x30` is 31 times 0, `_` no value.
+_CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
+    "translator": [
+        ("TranslatorDown", {}, 15, True),
+        ("TranslatorDown", {'cdc_build_info{version="1"}': "1x20"}, 15, False),
+        ("TranslatorStalled", {"cdc_batches_in_flight": "3x30", "cdc_records_in_total": "7x30"}, 25, True),
+        ("TranslatorStalled", {"cdc_batches_in_flight": "3x30", "cdc_records_in_total": "0+5x30"}, 25, False),
+        ("TranslatorStalled", {"cdc_batches_in_flight": "0x30", "cdc_records_in_total": "7x30"}, 25, False),
+        ("TranslatorLag", {'cdc_source_lag_seconds{source="a"}': "500x20"}, 15, True),
+        ("TranslatorLag", {'cdc_source_lag_seconds{source="a"}': "20x20"}, 15, False),
+        ("TranslatorDeadLetters", {'cdc_records_dead_total{source="a",code="FRAMING"}': "_x20 1x5"}, 22, True),
+        ("TranslatorDeadLetters", {'cdc_records_dead_total{source="a",code="FRAMING"}': "1x20 2x5"}, 22, True),
+        ("TranslatorDeadLetters", {'cdc_records_dead_total{source="a",code="FRAMING"}': "2x40"}, 30, False),
+        (
+            "TranslatorProjectionRefused",
+            {'cdc_records_refused_total{source="a",output="b",code="KEY_MISSING"}': "_x20 1x5"},
+            22,
+            True,
+        ),
+        ("TranslatorTablesHeld", {"cdc_tables_held": "2x20"}, 10, True),
+        ("TranslatorTablesHeld", {"cdc_tables_held": "0x20"}, 10, False),
+        ("TranslatorWaitsForMetadata", {"cdc_partitions_waiting": "1x30"}, 20, True),
+        ("TranslatorWaitsForMetadata", {"cdc_partitions_waiting": "0x10 1x5 0x15"}, 20, False),
+        ("TranslatorMetadataConflict", {'cdc_metadata_conflicts_total{source="a"}': "_x20 1x5"}, 22, True),
+        ("TranslatorRebalances", {"cdc_rebalances_total": "0+1x30"}, 30, True),
+        ("TranslatorRebalances", {"cdc_rebalances_total": "0x20 2x10"}, 30, False),
+    ],
+    "spark-sink": [
+        ("SinkDown", {}, 15, True),
+        ("SinkDown", {"cdc_sink_batches_total": "0x20"}, 15, False),
+        ("SinkStalled", {"cdc_sink_last_batch_timestamp_seconds": "0x60", "cdc_sink_lag_records": "5x60"}, 40, True),
+        ("SinkStalled", {"cdc_sink_last_batch_timestamp_seconds": "0x60", "cdc_sink_lag_records": "0x60"}, 40, False),
+        ("SinkFallsBehind", {"cdc_sink_lag_records": "100+50x90"}, 80, True),
+        ("SinkFallsBehind", {"cdc_sink_lag_records": "5000-50x90"}, 80, False),
+        ("SinkTablesParked", {"cdc_sink_parked_tables": "1x20"}, 10, True),
+        ("SinkTablesParked", {"cdc_sink_parked_tables": "0x20"}, 10, False),
+        ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "_x20 1x5"}, 22, True),
+        ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "4x40"}, 30, False),
+        ("SinkColumnsBeside", {"cdc_sink_columns_beside_total": "0x20 1x5"}, 22, True),
+        ("SinkMaintenanceFails", {"cdc_sink_maintenance_failures_total": "0+1x20"}, 20, True),
+        ("SinkMaintenanceFails", {"cdc_sink_maintenance_failures_total": "0x10 1x10"}, 20, False),
+        ("SinkCatalogRefuses", {"cdc_sink_registration_failures_total": "0x20 1x5"}, 22, True),
+    ],
+}
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_every_alert_fires(chart: str, tmp_path: Path) -> None:
+    """Each fires when it should, those of counters with the first that is counted, and stays quiet when it should."""
+    (rule,) = [
+        one for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml") if one["kind"] == "PrometheusRule"
+    ]
+    (group,) = rule["spec"]["groups"]
+    fired = {alert for alert, _, _, fires in _CASES[chart] if fires}
+    assert fired == {alert["alert"] for alert in group["rules"]}
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(rule["spec"]), encoding="utf-8")
+    tests = {
+        "rule_files": ["rules.yaml"],
+        "evaluation_interval": "1m",
+        "tests": [_test(chart, *case) for case in _CASES[chart]],
+    }
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(tests), encoding="utf-8")
+    assert _PROMTOOL is not None
+    done = subprocess.run(
+        [_PROMTOOL, "test", "rules", "tests.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert 0 == done.returncode, done.stdout + done.stderr
+
+
+def _test(chart: str, alert: str, series: dict[str, str], minutes: int, fires: bool) -> dict[str, Any]:
+    """One test of promtool, of a pod of the release."""
+    pod = f'namespace="cdc",pod="orders-{chart}-1"'
+    inputs = []
+    for name, values in series.items():
+        metric, _, labels = name.rstrip("}").partition("{")
+        inputs.append({"series": f"{metric}{{{','.join(filter(None, (labels, pod)))}}}", "values": values})
+    return {
+        "interval": "1m",
+        "input_series": inputs,
+        "promql_expr_test": [
+            {
+                "expr": f'count(ALERTS{{alertname="{alert}",alertstate="firing"}}) or vector(0)',
+                "eval_time": f"{minutes}m",
+                "exp_samples": [{"labels": "{}", "value": int(fires)}],
+            }
+        ],
+    }

@@ -1,0 +1,83 @@
+"""The values that come with the charts: linted, rendered, and taken by the programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import spark_sink.config.settings
+import translator.settings
+from dev.charts import CHARTS, NAMESPACE, examples, lint, render
+
+_PROGRAMS = {"translator": translator.settings, "spark-sink": spark_sink.config.settings}
+
+_EXAMPLES = [(chart, values) for chart in CHARTS for values in examples(chart)]
+every_example = pytest.mark.parametrize(
+    ("chart", "values"), _EXAMPLES, ids=[f"{chart}-{values.stem}" for chart, values in _EXAMPLES]
+)
+
+
+@every_example
+def test_lint(chart: str, values: Path) -> None:
+    """Helm finds no error and no warning."""
+    lint(chart, values)
+
+
+@every_example
+def test_objects(chart: str, values: Path) -> None:
+    """Each object says whose it is; what selects pods selects those of the release."""
+    objects = [one for one in render(chart, values) if not one["apiVersion"].startswith("kafka.strimzi.io")]
+    pods = [labels for one in objects if (labels := _pod_labels(one))]
+    assert pods
+    for one in objects:
+        assert NAMESPACE == one["metadata"]["namespace"]
+        assert "orders" == one["metadata"]["labels"]["app.kubernetes.io/instance"]
+        selected = _selector(one)
+        if selected is not None:
+            assert selected
+            assert any(selected.items() <= labels.items() for labels in pods), one["kind"]
+
+
+@every_example
+def test_configuration(chart: str, values: Path) -> None:
+    """The program takes the file that the chart makes of the values."""
+    (text,) = [
+        text
+        for one in render(chart, values)
+        if one["kind"] == "ConfigMap"
+        for name, text in one["data"].items()
+        if name == f"{chart}.yaml"
+    ]
+    environment = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), "1")
+    _PROGRAMS[chart].parse(text, environment, "the ConfigMap")
+    assert json.loads(text)
+
+
+def _pod_labels(one: dict[str, Any]) -> dict[str, str] | None:
+    match one["kind"]:
+        case "Deployment":
+            labels: dict[str, str] = one["spec"]["template"]["metadata"]["labels"]
+            return labels
+        case "SparkApplication":
+            return {"driver": "made by the operator"}
+        case _:
+            return None
+
+
+def _selector(one: dict[str, Any]) -> dict[str, str] | None:
+    """The labels that an object finds pods by; None of one that looks for none."""
+    spec = one.get("spec", {})
+    match one["kind"]:
+        case "Service":
+            found: dict[str, str] = spec["selector"]
+            return found
+        case "Deployment" | "PodDisruptionBudget" | "PodMonitor":
+            return dict(spec["selector"]["matchLabels"])
+        case "NetworkPolicy":
+            return dict(spec["podSelector"]["matchLabels"])
+        case _:
+            return None
