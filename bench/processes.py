@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -42,10 +42,10 @@ class Tree:
     """Watches this process and its descendants; a context manager. Linux only.
 
     Args:
-        apart: one of them that is not counted, nor what it started.
+        apart: those of them that are not counted, nor what they started.
     """
 
-    def __init__(self, apart: int | None = None) -> None:
+    def __init__(self, apart: Collection[int] = ()) -> None:
         self._apart = apart
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="process tree", daemon=True)
@@ -95,7 +95,7 @@ class Tree:
         return tree
 
 
-def _tree(apart: int | None) -> dict[int, _Process]:
+def _tree(apart: Collection[int]) -> dict[int, _Process]:
     found = {pid: process for pid in _pids() if (process := _read(pid)) is not None}
     children = defaultdict(list)
     for pid, process in found.items():
@@ -104,7 +104,7 @@ def _tree(apart: int | None) -> dict[int, _Process]:
     while front:
         pid = front.pop()
         tree[pid] = found[pid]
-        front += [child for child in children[pid] if child != apart]
+        front += [child for child in children[pid] if child not in apart]
     return tree
 
 

@@ -31,13 +31,15 @@ _APP = "bench/1"
 class BatchRunner:
     """Applies what comes to the topic to tables in a folder."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path, schemas: Iterable[TableSchema]) -> None:
+    def __init__(
+        self, spark: SparkSession, bootstrap: str, folder: Path, schemas: Iterable[TableSchema], topic: str = TOPIC
+    ) -> None:
         self._spark = spark
         self.warehouse = folder / "warehouse"
         self._settings = Settings(
             pipeline="bench",
             kafka=SparkKafka(bootstrap_servers=bootstrap),
-            input=Input(topic=TOPIC),
+            input=Input(topic=topic),
             tables=TablesSettings(warehouse=str(self.warehouse)),
             checkpoint=str(folder / "checkpoint"),
         )
@@ -45,7 +47,7 @@ class BatchRunner:
         ddl = DeltaDdl(warehouse, SparkDdl(spark, warehouse))
         ddl.create_quarantine()
         tables = DeltaTables(warehouse, _APP, rules.engines)
-        books = Books(warehouse, "bench", "1", TOPIC)
+        books = Books(warehouse, "bench", "1", topic)
         books.create()
         self._applier = Applier(
             _Announced(schemas),

@@ -1,4 +1,4 @@
-"""Writes the history of a benchmark to the canonical topic, in a process of its own.
+"""Writes the history of a benchmark to a canonical topic, from a process of its own.
 
 The rows that the generator remembers are not the sink's memory. The process imports this module anew, so that it is
 none that is run as a program.
@@ -7,12 +7,11 @@ none that is run as a program.
 from __future__ import annotations
 
 import multiprocessing
-import sys
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
-from itertools import chain
-from typing import NamedTuple
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Self
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -22,55 +21,79 @@ from bench.sink.events import PARTITIONS, Feed, Workload
 TOPIC = "bench.canonical"
 
 
-class HistorySize(NamedTuple):
-    """The number of events, by part."""
+class Feeder:
+    """A process that has a workload, and writes parts of it when it is asked; a context manager."""
 
-    tables: int
-    load: int
-    warm_up: int
-    changes: int
+    def __init__(self, bootstrap: str, tables: int, topic: str = TOPIC) -> None:
+        spawning = multiprocessing.get_context("spawn")
+        self._asks, answers = spawning.Pipe()
+        self._process = spawning.Process(target=_feed, args=(answers, bootstrap, tables, topic), daemon=True)
 
-    def parts(self) -> tuple[Workload, Iterator[Iterator[Feed]]]:
-        """The parts in order, each to be taken whole before the next; the workload knows the rows then."""
-        workload = Workload(self.tables)
-        changes = (workload.changes(count) for count in (self.warm_up, self.changes))
-        return workload, chain([workload.load(self.load)], changes)
+    def __enter__(self) -> Self:
+        self._process.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.join()
+
+    @property
+    def pid(self) -> int:
+        pid = self._process.pid
+        assert pid is not None, "it has been started"
+        return pid
+
+    def load(self, count: int) -> int:
+        """Write so many rows of a full load; the bytes of their records' values."""
+        return self._ask("load", count)
+
+    def changes(self, count: int) -> int:
+        """Write so many changes; the bytes of their records' values."""
+        return self._ask("changes", count)
+
+    def _ask(self, part: str, count: int) -> int:
+        self._asks.send((part, count))
+        while not self._asks.poll(1):
+            if not self._process.is_alive():
+                raise AssertionError(f"the feeder ended with code {self._process.exitcode}")
+        written: int = self._asks.recv()
+        return written
 
 
-def create_topic(bootstrap: str) -> None:
-    topic = NewTopic(TOPIC, PARTITIONS, 1)
+def _feed(asks: Connection, bootstrap: str, tables: int, topic: str) -> None:
+    workload = Workload(tables)
+    parts = {"load": workload.load, "changes": workload.changes}
+    while True:
+        part, count = asks.recv()
+        asks.send(write(bootstrap, parts[part](count), topic))
+
+
+def create_topic(bootstrap: str, name: str = TOPIC) -> None:
     # The client must live until the answer is there.
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([topic])[TOPIC].result(30)
+    admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
 
 
-def feed(bootstrap: str, history: HistorySize, part: int) -> list[int]:
-    """Write one part of the history; how many records each partition has then."""
-    feeder = multiprocessing.get_context("spawn").Process(target=_feed, args=(bootstrap, history, part))
-    feeder.start()
-    feeder.join()
-    if feeder.exitcode != 0:
-        sys.exit(f"the feeder ended with code {feeder.exitcode}")
+def ends(bootstrap: str, topic: str = TOPIC) -> list[int]:
+    """How many records each partition has now."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})) as reader:
-        places = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
+        places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         return [reader.get_watermark_offsets(place, timeout=30)[1] for place in places]
 
 
-def _feed(bootstrap: str, history: HistorySize, part: int) -> None:
-    _, parts = history.parts()
-    for _ in range(part):
-        deque(next(parts), maxlen=0)
-    write(bootstrap, next(parts))
-
-
-def write(bootstrap: str, records: Iterable[Feed]) -> None:
-    """Write records as fast as the broker takes them."""
+def write(bootstrap: str, records: Iterable[Feed], topic: str = TOPIC) -> int:
+    """Write records as fast as the broker takes them; the bytes of their values."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "enable.idempotence": True})
+    written = 0
     for partition, key, value in records:
+        written += len(value)
         while True:
             try:
-                producer.produce(TOPIC, value, key, partition)
+                producer.produce(topic, value, key, partition)
                 break
             except BufferError:
                 producer.poll(0.1)
     producer.flush()
+    return written

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from bench.sink.events import Workload
-from bench.sink.feeder import HistorySize, create_topic, feed
+from bench.sink.feeder import Feeder, create_topic, ends
 from dev.broker import Broker
 
 
 def test_the_feeder(broker: Broker) -> None:
-    """Each part is written by a process of its own, behind what is there."""
+    """Each part is written behind what is there, by a process that remembers the rows."""
     create_topic(broker.bootstrap)
-    history = HistorySize(tables=2, load=30, warm_up=20, changes=10)
-    assert [30, 50, 60] == [sum(feed(broker.bootstrap, history, part)) for part in range(3)]
+    with Feeder(broker.bootstrap, tables=2) as feeder:
+        written, counts = [], []
+        for part, count in ((feeder.load, 30), (feeder.changes, 20), (feeder.changes, 10)):
+            written.append(part(count))
+            counts.append(sum(ends(broker.bootstrap)))
+    assert [30, 50, 60] == counts
+    assert all(written)
 
 
 def test_a_workload_knows_its_rows() -> None:

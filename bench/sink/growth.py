@@ -1,0 +1,86 @@
+"""What a batch of changes costs as tables become more, and as one table becomes larger."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from bench.measure import machine
+from bench.processes import Tree
+from bench.report.svg import line_chart
+from bench.sink.batch_runner import BatchRunner
+from bench.sink.events import Workload
+from bench.sink.feeder import Feeder, create_topic
+from bench.sink.used import Meter, Used, report
+
+_TABLES = (1, 10, 100, 1000)
+_ROWS = (100_000, 1_000_000, 10_000_000)
+
+# Changes in a batch; and rows that one batch of a full load takes.
+_CHANGES, _LOAD = 100_000, 1_000_000
+
+_WARM_UP_TABLES = 10
+
+
+def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictures: Path) -> Iterator[str]:
+    """The lines of a report; the pictures go to a folder.
+
+    Args:
+        apart: the broker's process, which is not measured.
+    """
+
+    def grown(tables: int, sizes: Sequence[int], name: str) -> list[Used]:
+        return _grown(spark, bootstrap, folder / name, apart, tables, sizes)
+
+    grown(_WARM_UP_TABLES, [_CHANGES], "warm-up")
+    by_tables = [used for tables in _TABLES for used in grown(tables, [_CHANGES], f"tables-{tables}")]
+    yield "By tables, of a hundred thousand rows in all:"
+    yield report(by_tables)
+    by_rows = grown(1, _ROWS, "rows")
+    yield "By rows of one table:"
+    yield report(by_rows)
+    pictures.mkdir(parents=True, exist_ok=True)
+    for name, x_name, sizes, found in (
+        ("sink-by-tables", "tables", _TABLES, by_tables),
+        ("sink-by-rows", "rows of the table", _ROWS, by_rows),
+    ):
+        title = f"A batch of {_CHANGES:,} changes".replace(",", " ")
+        picture = line_chart(title, x_name, "seconds", _lines(sizes, found))
+        (pictures / f"{name}.svg").write_text(picture, encoding="utf-8")
+    yield machine("pyspark", "deltalake", "pyarrow")
+
+
+def _grown(
+    spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int]
+) -> list[Used]:
+    """Load tables to each of these numbers of rows in turn; the second batch of changes at each."""
+    topic = f"bench.{folder.name}"
+    create_topic(bootstrap, topic)
+    batches = BatchRunner(spark, bootstrap, folder, Workload(tables).schemas, topic)
+    found, loaded = [], 0
+    with Feeder(bootstrap, tables, topic) as feeder, Tree({apart, feeder.pid}) as tree:
+        meter = Meter(tree, tables)
+        for size in sizes:
+            feeder.load(size - loaded)
+            batches.apply(_do, _LOAD)
+            loaded = size
+            feeder.changes(_CHANGES)
+            batches.apply(_do, _LOAD)
+            came = feeder.changes(_CHANGES)
+            found.append(meter.batch(batches, f"{size} rows", _CHANGES, came))
+    shutil.rmtree(folder)
+    return found
+
+
+def _do(work: Callable[[], object]) -> None:
+    work()
+
+
+def _lines(sizes: Sequence[int], found: Sequence[Used]) -> dict[str, list[tuple[float, float]]]:
+    return {
+        "processor time": [(size, used.cpu) for size, used in zip(sizes, found, strict=True)],
+        "time on the wall": [(size, used.wall) for size, used in zip(sizes, found, strict=True)],
+    }

@@ -1,0 +1,93 @@
+"""The resources that a batch takes: processor time, time on the wall, memory, and bytes written to tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.measure import table
+from bench.processes import Tree
+from bench.sink.batch_runner import BatchRunner
+
+
+class Used(NamedTuple):
+    """What a batch took.
+
+    Args:
+        cpu: seconds, of all processes.
+        wall: seconds.
+        peak: bytes of memory; pages that processes share count for each.
+        came: bytes of the values of its records.
+        written: bytes of the files that were not there before.
+    """
+
+    name: str
+    events: int
+    tables: int
+    cpu: float
+    wall: float
+    peak: int
+    came: int
+    written: int
+
+    @property
+    def cpu_per_million(self) -> float:
+        return self.cpu / self.events * 1_000_000
+
+
+class Meter:
+    """Measures the work of batches."""
+
+    def __init__(self, tree: Tree, tables: int) -> None:
+        self._tree = tree
+        self._tables = tables
+
+    def measured(self, name: str, events: int, came: int, warehouse: Path, work: Callable[[], object]) -> Used:
+        """Do the work, which writes tables below a folder.
+
+        Args:
+            came: bytes of the values of its records.
+        """
+        before = _sizes(warehouse)
+        self._tree.peak_bytes()
+        cpu, started = self._tree.cpu_seconds(), time.monotonic()
+        work()
+        wall, spent = time.monotonic() - started, self._tree.cpu_seconds() - cpu
+        peak = self._tree.peak_bytes()
+        written = sum(size for path, size in _sizes(warehouse).items() if path not in before)
+        return Used(name, events, self._tables, spent, wall, peak, came, written)
+
+    def batch(self, batches: BatchRunner, name: str, events: int, came: int) -> Used:
+        """One micro-batch with all that has come; the query's own start and end are not counted."""
+        found: list[Used] = []
+
+        def measured(work: Callable[[], object]) -> None:
+            found.append(self.measured(name, events, came, batches.warehouse, work))
+
+        batches.apply(measured, 10 * events)
+        (used,) = found
+        return used
+
+
+def report(batches: Sequence[Used]) -> str:
+    head = ["batch", "events", "tables", "processor s", "processor s per million", "wall s", "peak memory"]
+    return table([*head, "bytes written per byte that came"], [_row(used) for used in batches])
+
+
+def _row(used: Used) -> list[str]:
+    return [
+        used.name,
+        str(used.events),
+        str(used.tables),
+        f"{used.cpu:.1f}",
+        f"{used.cpu_per_million:.1f}",
+        f"{used.wall:.1f}",
+        f"{used.peak / 2**30:.1f} GiB",
+        f"{used.written / used.came:.2f}",
+    ]
+
+
+def _sizes(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
