@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from cdc_core.kafka_settings import librdkafka_options
-from spark_sink import signals, spark_session
+from spark_sink import probes, signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
@@ -20,6 +20,7 @@ from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
+from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
@@ -59,9 +60,9 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         if not has_progress(spark, settings.checkpoint):
             configured, reached = settings.input.starting_offsets, books.batches.reached()
             starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
-        metrics = Metrics(settings.metrics.max_tables)
+        metrics, health = Metrics(settings.metrics.max_tables), Health()
         if settings.metrics.port is not None:
-            metrics.serve(settings.metrics.port)
+            probes.serve(settings.metrics.port, metrics.registry, health)
         runner, writer = SparkRunner(spark), DeltaWriter(spark, tables.staging)
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
@@ -83,6 +84,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             checkpoint,
             starting,
             registration,
+            health=health,
             available_now=available_now,
         )
         job.run()

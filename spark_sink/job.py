@@ -27,6 +27,7 @@ from spark_sink.events.source import stream
 from spark_sink.job_failures import SPARK_ERRORS, failure, overtaken
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
+from spark_sink.probes import Health
 from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
@@ -63,6 +64,7 @@ class Job:
         starting: str,
         registration: Registration | None = None,
         *,
+        health: Health,
         available_now: bool,
     ) -> None:
         self._spark = spark
@@ -71,6 +73,7 @@ class Job:
         self._requests = requests
         self._maintenance = maintenance
         self._registration = registration
+        self._health = health
         # The last batch took all that it might: more waits, and maintenance does too.
         self._behind = False
         self._starting = starting
@@ -98,8 +101,9 @@ class Job:
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
             # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
-            while self._requests.run() and self._available_now and not self._stopping.is_set():
-                pass
+            with self._health.working():
+                while self._requests.run() and self._available_now and not self._stopping.is_set():
+                    pass
             while not self._finished(self._start()):
                 pass
             if self._available_now and not self._stopping.is_set():
@@ -139,6 +143,7 @@ class Job:
             raise _Stopping
         self._mute_spark_log(self._muted and self._first)
         self._first = False
+        self._health.begin()
         try:
             with self._writing:
                 self._check_checkpoint()
@@ -214,12 +219,16 @@ class Job:
         stopped = False
         try:
             while not query.awaitTermination(POLL_SECONDS):
+                self._health.beat()
+                if self._health.missing() and query.lastProgress is not None:
+                    self._health.begin()  # it was looked for a batch, and there may be none
                 ending = self._stopping.is_set() or self._resizing.is_set()
                 if ending and not query.status["isTriggerActive"]:
                     query.stop()
                     stopped = True
                 elif not self._stopping.is_set():
-                    self._work_when_idle()
+                    with self._health.working():
+                        self._work_when_idle()
         except StreamingQueryException as error:
             if self._turned_away:
                 self._restarts = 0

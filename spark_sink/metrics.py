@@ -9,11 +9,10 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from spark_sink.errors import ConfigError
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.parking import Cause
 from spark_sink.table_report import (
@@ -62,18 +61,6 @@ class Metrics:
         self._unregistered = self._counter("registration_failures", "Tables that the catalog did not take.")
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
-
-    def serve(self, port: int) -> int:
-        """Answer scrapes on /metrics of a port, in a thread; the port, chosen by the system when it is 0.
-
-        Raises:
-            ConfigError: the port cannot be had.
-        """
-        try:
-            server, _ = start_http_server(port, registry=self.registry)
-        except OSError as error:
-            raise ConfigError(f"metrics.port {port}: {error.strerror}") from None
-        return int(server.server_port)
 
     def batch(
         self,

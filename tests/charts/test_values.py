@@ -27,8 +27,16 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("spark-sink", {"config.batches.max_offset": 5}, "additional properties 'max_offset' not allowed"),
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
-    ("spark-sink", {"podMonitor.enabled": True}, "podMonitor.enabled, and config.metrics.port is not set"),
-    ("spark-sink", {"prometheusRule.enabled": True}, "prometheusRule.enabled, and config.metrics.port is not set"),
+    (
+        "spark-sink",
+        {"podMonitor.enabled": True, "config.metrics.port": None},
+        "podMonitor.enabled, and config.metrics.port is not set",
+    ),
+    (
+        "spark-sink",
+        {"prometheusRule.enabled": True, "config.metrics.port": None},
+        "prometheusRule.enabled, and config.metrics.port is not set",
+    ),
     (
         "spark-sink",
         {"networkPolicy.enabled": True, "mode": "executors", "config.spark.master": "k8s://https://kubernetes"},
@@ -79,6 +87,19 @@ def test_disruption_budget(replicas: int, budgets: int) -> None:
     """One pod has none: it could only keep its node from being drained."""
     found = render("translator", _least("translator"), overrides={"replicas": replicas})
     assert budgets == sum(one["kind"] == "PodDisruptionBudget" for one in found)
+
+
+@pytest.mark.parametrize(("port", "probes"), [(8080, 3), (None, 0)])
+def test_probes_of_the_sink(port: int | None, probes: int) -> None:
+    """They ask where the program answers; where it does not, there are none."""
+    (deployment,) = [
+        one
+        for one in render("spark-sink", _least("spark-sink"), overrides={"config.metrics.port": port})
+        if one["kind"] == "Deployment"
+    ]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    asked = [container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")]
+    assert sorted(["/livez", "/livez", "/readyz"][:probes]) == sorted(asked)
 
 
 def test_monitored_ports() -> None:

@@ -22,7 +22,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "spark_sink": (
         *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),
         *("foreign_errors", "job_failures", "events", "tables", "table_report", "control_tables", "metrics"),
-        *("lag", "apply", "operations", "batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
+        *("probes", "lag", "apply", "operations", "batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
     ),
 }
 PROGRAMS = ("translator", "spark_sink")

@@ -19,6 +19,7 @@ from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job
 from spark_sink.lag import Lag
+from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.table_report import TableReport
 from tests.spark_sink.changes import change, record
@@ -97,7 +98,17 @@ def _run(
     spark_lake.applier._lag = Lag(topic.name, planned, partial(schemas.ends, topic.name))
     requests, maintenance = spark_lake.requests(), spark_lake.maintenance()
     id = checkpoint_id(spark_lake.spark, settings.checkpoint)
-    job = Job(spark_lake.spark, settings, timed, requests, maintenance, id, "earliest", available_now=last is None)  # type: ignore[arg-type]
+    job = Job(
+        spark_lake.spark,
+        settings,
+        timed,  # type: ignore[arg-type]
+        requests,
+        maintenance,
+        id,
+        "earliest",
+        health=Health(),
+        available_now=last is None,
+    )
     if last is not None:
         timed.job, timed.last = job, last
     try:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from spark_sink.events.parking import Cause
 from spark_sink.metrics import Metrics
+from spark_sink.probes import Health, serve
 from spark_sink.table_report import (
     LATENCY_BOUNDS,
     NO_LATENCY,
@@ -28,7 +29,7 @@ def test_a_scrape() -> None:
     """Events by table up to the cap, what became of the others by reason, parked tables, the latency, and the lag that
     was known last."""
     metrics = Metrics(tables=1)
-    port = metrics.serve(0)
+    port = serve(0, metrics.registry, Health())
     latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
     first = report("a", events=4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
     parked = report("b", Parked("no", 3), events=3)

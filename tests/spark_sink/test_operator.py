@@ -180,6 +180,9 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
         assert 1 == log["batch applied"]["events"]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
+        for probe in ("livez", "readyz"):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{probe}") as answer:
+                assert b"ok\n" == answer.read()
         items_now = DeltaTable(str(sink.folder / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
         assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]

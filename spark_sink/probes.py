@@ -1,0 +1,105 @@
+"""The pages that the driver serves: /livez and /readyz for probes, /metrics for Prometheus."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from socketserver import ThreadingMixIn
+from typing import TYPE_CHECKING
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+from prometheus_client import CollectorRegistry, make_wsgi_app
+
+from spark_sink.errors import ConfigError
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+# The query is looked after every second. Spark's JVM may pause, and a start of the query takes some seconds.
+PATIENCE_SECONDS = 300.0
+
+_ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside
+
+
+class Health:
+    """Knows whether the process turns, and whether it has begun.
+
+    A batch may take any time, and so may a command or maintenance between batches: while one of those runs, the process
+    counts as alive. It does not when nobody has looked after the query for long, as Spark's JVM no longer answers.
+
+    Args:
+        clock: tells seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._seen = clock()
+        self._busy = 0
+        self._begun = False
+
+    def beat(self) -> None:
+        """The query was looked after."""
+        self._seen = self._clock()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A command, maintenance or a start runs, which takes as long as it takes."""
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self.beat()
+
+    def begin(self) -> None:
+        """The first batch is planned, or the topic has none."""
+        self._begun = True
+
+    def hangs(self) -> str | None:
+        """Say what hangs; None when all is well."""
+        idle = self._clock() - self._seen
+        return (
+            f"the query was not looked after for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
+        )
+
+    def missing(self) -> str | None:
+        """Say what has not come yet; None when all is well."""
+        return None if self._begun else "no batch has been planned yet"
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _SilentHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing: a line for each probe would be all that the log has."""
+
+
+def serve(port: int, registry: CollectorRegistry, health: Health) -> int:
+    """Answer on a port, in a thread; return the port, chosen by the system when it is 0.
+
+    Raises:
+        ConfigError: the port cannot be had.
+    """
+    metrics = make_wsgi_app(registry)
+    probes = {"/livez": health.hangs, "/readyz": health.missing}
+
+    def answer(request: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:
+        probe = probes.get(request["PATH_INFO"])
+        if probe is None:
+            answered: Iterable[bytes] = metrics(request, respond)
+            return answered
+        wrong = probe()
+        status = "200 OK" if wrong is None else "503 Service Unavailable"
+        respond(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [f"{wrong or 'ok'}\n".encode()]
+
+    try:
+        server = make_server(_ADDRESS, port, answer, _Server, _SilentHandler)
+    except OSError as error:
+        raise ConfigError(f"metrics.port {port}: {error.strerror}") from None
+    threading.Thread(target=server.serve_forever, name="probes and metrics", daemon=True).start()
+    return int(server.server_port)
