@@ -25,6 +25,12 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"networkPolicy.enabled": True, "config.kafka.bootstrap_servers": "kafka"},
         'the port of the broker "kafka" is not known here',
     ),
+    ("translator", {"scaledObject.enabled": True, "scaledObject.maxReplicas": 0}, "at '/scaledObject/maxReplicas'"),
+    (
+        "translator",
+        {"scaledObject.enabled": True, "config.sources": [{"name": "a", "dialect": "canal", "topics": ["mysql.*"]}]},
+        'source a reads the pattern "mysql.*"',
+    ),
     ("spark-sink", {"config.batches.max_offset": 5}, "additional properties 'max_offset' not allowed"),
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
@@ -109,6 +115,16 @@ def test_monitored_ports() -> None:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         asked = {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]}
         assert asked <= {port["name"] for port in container["ports"]}
+
+
+def test_scaled_object() -> None:
+    """KEDA has the number of pods, and not the Deployment; each topic of a source is a trigger."""
+    (scaled,), (deployment,) = _of_kind("ScaledObject", "translator"), _of_kind("Deployment", "translator")
+    assert deployment["metadata"]["name"] == scaled["spec"]["scaleTargetRef"]["name"]
+    assert "replicas" not in deployment["spec"]
+    (trigger,) = scaled["spec"]["triggers"]
+    assert ("mysql.orders", "cdc-translator") == (trigger["metadata"]["topic"], trigger["metadata"]["consumerGroup"])
+    assert {"name": "kafka-login"} == trigger["authenticationRef"]
 
 
 def test_extra_objects() -> None:

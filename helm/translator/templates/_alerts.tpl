@@ -4,7 +4,7 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
 {{- define "translator.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "translator.fullname" .)) -}}
 {{- $runbook := printf "%s/translator.md" (.Values.prometheusRule.runbooks | trimSuffix "/") -}}
-{{- if gt (int .Values.replicas) 0 }}
+{{- if or .Values.scaledObject.enabled (gt (int .Values.replicas) 0) }}
 - alert: TranslatorDown
   expr: absent(cdc_build_info{ {{- $pods -}} })
   for: 10m

@@ -91,6 +91,21 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}
+{{- if .Values.scaledObject.enabled -}}
+{{- if lt (int .Values.scaledObject.maxReplicas) (int .Values.scaledObject.minReplicas) -}}
+{{- fail "scaledObject.maxReplicas is below scaledObject.minReplicas." -}}
+{{- end -}}
+{{- if contains "${" (dig "kafka" "bootstrap_servers" "" $config) -}}
+{{- fail "scaledObject.enabled: KEDA asks the brokers itself and knows none of our variables; write them in config.kafka.bootstrap_servers." -}}
+{{- end -}}
+{{- range $source := $config.sources -}}
+{{- range $topic := $source.topics -}}
+{{- if regexMatch "[*?]" $topic -}}
+{{- fail (printf "scaledObject.enabled: KEDA knows the lag of topics by name, and source %v reads the pattern %q; name its topics, or scale by replicas." $source.name $topic) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- $names := list -}}
 {{- range concat .Values.secretEnv .Values.env -}}
 {{- if has .name $names -}}
