@@ -40,9 +40,15 @@ class KnownSchemas:
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """The schema of that id; None when it was not learned."""
-        return self._by_id.get((table, schema_id))
+        """The schema of that id, which an event names: it is the newest of its table from here on.
+
+        None when it was not learned.
+        """
+        found = self._by_id.get((table, schema_id))
+        if found is not None:
+            self._newest[table] = found
+        return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """The schema of a table that was learned last."""
+        """The schema of a table that an event named last, else the one that was learned last."""
         return self._newest.get(table)

@@ -206,13 +206,12 @@ class TestImages:
             KnownSchemas().learn(b'{"v":1}')
 
     def test_newest(self, schemas: KnownSchemas) -> None:
-        """The schema that was learned last."""
+        """The schema that was learned last, until an event names one."""
+        table = TableId.of(SCHEMA)
         later = TableSchema.of("shop", "shop", "dbo", "orders", [Column("id", "int64", key=1)], "primary")
         schemas.add(later)
-        assert (later, SCHEMA) == (
-            schemas.newest(TableId.of(SCHEMA)),
-            schemas.get(TableId.of(SCHEMA), SCHEMA.id),
-        )
+        assert later == schemas.newest(table)
+        assert SCHEMA == schemas.get(table, SCHEMA.id) == schemas.newest(table)
 
 
 IMPORTED = """
