@@ -1,27 +1,32 @@
-"""The five histories of the demo, read in every form into memory and into SQLite: the rows of the shops."""
+"""The five histories of the demo, read in every form into memory and into databases: the rows of the shops."""
 
 from __future__ import annotations
 
 import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import duckdb
 import pytest
 
-from cdc_core.reader import Change, ChangeReader, DictStore, SqlStore, TableId, Value, apply
+from cdc_core.reader import SQLITE, Change, ChangeReader, DictStore, SqlDialect, SqlStore, TableId, Value, apply
 from dev.compare import differences
 from dev.shop import ShopTable
 from dev.sources import ShopSource, shop_sources
 from tests.cdc_core.reader.sources import FORMS, known, translated, value_of
+from tests.repository.pages import blocks, page, run, section
 from translator.codecs import Codec
 
 CHANGES = 300
 SOURCES = [source.name for source in shop_sources(0)]
 
 
-def _read(source: ShopSource, codec: Codec, again: random.Random | None = None) -> Iterator[Change]:
+def _read(
+    source: ShopSource, codec: Codec, again: random.Random | None = None, length: int = CHANGES
+) -> Iterator[Change]:
     """The changes of a shop; `again`: now and then all of a partition comes again, from some place on."""
-    events = translated(source, source.messages(CHANGES, grow=True))
+    events = translated(source, source.messages(length, grow=True))
     reader = ChangeReader(known(events))
     changes = [reader.read(value_of(codec, event, schema)) for event, schema in events]
     for number, change in enumerate(changes):
@@ -51,21 +56,36 @@ def test_rows_of_the_source(number: int, make: Callable[[], Codec]) -> None:
         assert set() == store.incomplete(table)
 
 
+def _duckdb() -> SqlDialect:
+    """That of docs/reading.md."""
+    found: SqlDialect = run(*blocks(section(page("reading.md"), "Python"), "python"))["DUCKDB"]
+    return found
+
+
 @pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
-def test_sql_has_the_same_rows(number: int) -> None:
-    """In SQLite, with what comes again on the way: the rows of the source, and of the store in memory."""
+def test_sqlite_has_the_same_rows(number: int) -> None:
+    """With what comes again on the way: the rows of the source, and none that is marked."""
+    _check_database(number, sqlite3.connect(":memory:"), SQLITE, CHANGES)
+
+
+def test_another_database_has_them() -> None:
+    """DuckDB, whose columns have types. It takes milliseconds for a row: one shop is enough."""
+    _check_database(3, duckdb.connect(), _duckdb(), CHANGES // 4)
+
+
+def _check_database(number: int, connection: Any, dialect: SqlDialect, length: int) -> None:
     source = shop_sources(2023)[number]
-    connection = sqlite3.connect(":memory:")
-    store, changes = SqlStore(connection), [*_read(source, FORMS["avro"](), random.Random(number))]
+    store = SqlStore(connection, dialect)
+    changes = [*_read(source, FORMS["avro"](), random.Random(number), length)]
     account = apply(changes, store)
     assert account.stale
     again = apply(changes, store)
     assert 0 == again.applied
     for shape in map(source.shop.shape, source.shop.rows):
         (name,) = {change.table for change in changes if change.table and change.table.table == shape.name}
-        sql = f"SELECT * FROM {'_'.join(level for level in name if level)}"
-        cursor = connection.execute(sql)
+        cursor = connection.execute(f"SELECT * FROM {'_'.join(level for level in name if level)}")
         names = [column[0] for column in cursor.description]
-        found = [dict(zip(names, row, strict=True)) for row in cursor]
+        found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
         assert [] == differences(shape, source.shop.rows[shape.name].values(), found)
         assert {0} >= {row["_cdc_incomplete"] for row in found}
+    connection.close()
