@@ -84,7 +84,8 @@ class SqlStore:
     """A store in a database: a table for each source table, made with its first row, and three of its own.
 
     `cdc_rows` and `cdc_floors` remember positions, `cdc_columns` the columns that were made. A column that comes later
-    is added; a row has NULL in the columns that are not known. What the driver raises passes.
+    is added; a row has NULL in the columns that are not known. What the driver raises passes. Make a store for each
+    transaction: it remembers what it made, and a transaction that is rolled back takes that away.
 
     Args:
         connection: of DB-API. The store never commits.
