@@ -21,7 +21,7 @@ import msgspec
 import pytest
 
 from cdc_core import envelope
-from cdc_core.envelope import ChangeEvent, avro_schema
+from cdc_core.envelope import ChangeEvent, avro_schema, position
 from cdc_core.reader import ChangeReader, DictStore, TableId, apply
 from dev.java import find_java
 from dev.sources import shop_sources
@@ -31,6 +31,7 @@ from tests.cdc_core.reader.test_apply import event_of
 from tests.repository.pages import DOCS, blocks, page, section
 from tests.spark_sink.histories import history
 from tests.translator.codecs.corpus import CORPUS, WITHIN_DATES
+from tests.translator.examples import BLANK
 from translator.codecs.avro import HEADER, AvroCodec
 
 TIMES = ("ts_commit_us", "ts_capture_us", "ts_origin_us")
@@ -107,7 +108,7 @@ class TestJava:
 
     def test_rows(self) -> None:
         """docs/ReadChanges.java keeps the rules: it ends with the rows that the Python reader has."""
-        values = [*_shops(), *_histories()]
+        values = [*_shops(), *_histories(), *_by_hand()]
         store = DictStore()
         apply(map(ChangeReader().read, values), store)
         expected = [_row(table, row) for table in store.tables() for row in store.rows(table).values()]
@@ -130,6 +131,23 @@ def _histories() -> Iterator[bytes]:
         if not made.native:
             for event in (event for batch in made.batches for event in batch):
                 yield value_of(msgspec.structs.replace(event_of(event), table=made.table))
+
+
+def _by_hand() -> Iterator[bytes]:
+    """A whole image that lacks a column, and what comes from before a truncate of a row that was never seen."""
+    told = [
+        ("c", 1, '{"id":1,"a":1,"b":1}', 1),
+        ("u", 1, '{"id":1,"a":2}', 2),
+        ("c", 2, '{"id":2}', 3),
+        ("t", None, None, 6),
+        ("c", 3, '{"id":3}', 5),
+        ("c", 4, '{"id":4,"a":1,"b":1}', 7),
+        ("u", 4, '{"id":4,"a":2}', 8),
+    ]
+    for op, id, after, pos in told:
+        blank = msgspec.structs.replace(BLANK, kind="row", op=op, table="by hand", pos=position(pos, 0))
+        key, state = None if id is None else f'{{"id":{id}}}', "none" if after is None else "full"
+        yield value_of(msgspec.structs.replace(blank, key=key, after=after, after_state=state))
 
 
 def _row(table: TableId, row: Mapping[str, object]) -> str:
