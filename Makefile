@@ -8,9 +8,10 @@ DEMO_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
 BENCH_ARGS ?=
+INTEROP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chart-check chaos soak bench fuzz lint fmt lock clean
+.PHONY: help setup demo test test-faults chart-check interop chaos soak bench fuzz lint fmt lock clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +31,9 @@ test-faults: setup ## The tests that kill processes, brokers and the sink on the
 chart-check: setup ## Lint, render and test the charts with Helm, which is built once (needs Go; TEST_ARGS passes through).
 	@$(BIN)/python -m dev.charts --build
 	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
+
+interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK; INTEROP_ARGS).
+	@$(BIN)/python -m dev.interop $(INTEROP_ARGS)
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)

@@ -15,7 +15,7 @@ import pytest
 
 from dev.sources import shop_sources
 from tests.cdc_core.reader.sources import Translated, translated
-from tests.repository.pages import blocks, page, section
+from tests.repository.pages import ROOT, blocks, page, section
 from translator.codecs import Codec, build
 from translator.codecs.json import JsonCodec
 
@@ -66,3 +66,15 @@ def test_versions(reader: str) -> None:
     """Whoever raises a version runs the tests with it, and says so on the page."""
     (line,) = [line for line in CONSUMERS.splitlines() if line.startswith("|") and reader in line.split("|")[1]]
     assert importlib.metadata.version(VERSIONS[reader]) in line.split("|")[2]
+
+
+def test_versions_of_interop() -> None:
+    """The page names the versions that `make interop` runs."""
+    wanted = dict(re.findall(r'name="([\w-]+)" rev="([\d.]+)', (ROOT / "dev" / "interop" / "jars.xml").read_text()))
+    told = {
+        name: f"| {wanted[jar]}" for name, jar in (("upsert-kafka", "flink-json"), ("JSON converter", "connect-json"))
+    }
+    assert [] == [
+        name for name, version in told.items() if not re.search(rf"{name}.*{re.escape(version)}\b", CONSUMERS)
+    ]
+    assert f"Kafka connector {wanted['flink-sql-connector-kafka']}" in CONSUMERS

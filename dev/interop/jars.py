@@ -1,0 +1,39 @@
+"""The jars of the readers, fetched once into the user's cache and held against jars.sha256."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+
+from dev.jars import JarsError, cache, fetch, only_one, read_checksums
+
+HERE = Path(__file__).parent
+WANTED, CHECKSUMS = HERE / "jars.xml", HERE / "jars.sha256"
+CONFIGURATIONS = ("flink", "connect")
+
+
+def jars(*, write_checksums: bool = False) -> Path:
+    """The folder with a folder for each configuration.
+
+    Args:
+        write_checksums: for maintainers, after a change of jars.xml: fetch anew, and make what came the list.
+
+    Raises:
+        JarsError: they cannot be had, or are not those of the list.
+    """
+    directory = cache() / f"interop-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
+    with only_one(directory):
+        if write_checksums or not directory.is_dir():
+            with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
+                fetch(WANTED, CONFIGURATIONS, ("jar", "bundle"), Path(temporary), "the readers' jars")
+                shutil.rmtree(directory, ignore_errors=True)
+                (Path(temporary) / "jars").rename(directory)
+        found = {f"{path.parent.name}/{path.name}": path for path in sorted(directory.glob("*/*.jar"))}
+        sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in found.items()}
+        if write_checksums:
+            CHECKSUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+        elif sums != read_checksums(CHECKSUMS):
+            raise JarsError(f"the jars in {directory} are not those of dev/interop/jars.sha256: delete that folder")
+    return directory
