@@ -50,7 +50,9 @@ class TopicsSettings(Section):
     partitions: int = Field(
         default=4, ge=1, description="Of the topics of events and of the dead-letter topic, when created."
     )
-    replication_factor: int = Field(default=1, ge=1, description="Copies of each topic, when created.")
+    replication_factor: int | None = Field(
+        default=None, ge=1, description="Copies of each topic, when created; not set: as many as the brokers make."
+    )
 
 
 class Output(Section):

@@ -197,7 +197,7 @@ class Run:
             "group": self.tag,
             "kafka": {"bootstrap_servers": self.servers.bootstrap},
             "output": {"topic": self.canonical, "codec": "json"},
-            "topics": {"create": True, "partitions": PARTITIONS, "replication_factor": self._replicas},
+            "topics": {"create": True, "partitions": PARTITIONS},
             "timing": TIMING | self.case.timing,
             # With transactions the port is part of the worker's name, and must stay. Else each start asks for another:
             # the one of before may be a client's by then.

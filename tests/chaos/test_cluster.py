@@ -19,6 +19,7 @@ from tests.chaos.run import execute
 from tests.chaos.verify import records
 from translator.errors import RetryableError
 from translator.kafka.admin import TopicAdmin
+from translator.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
@@ -75,6 +76,17 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
     cluster.wait_in_sync(["__consumer_offsets"])
 
 
+@pytest.mark.parametrize(("told", "copies"), [({}, NODES), ({"replication_factor": 1}, 1)])
+def test_topics_have_as_many_copies_as_the_brokers_make(cluster: Cluster, told: dict[str, int], copies: int) -> None:
+    """A topic with one copy is lost with its broker: only who asks for that gets it."""
+    output = f"copied-{copies}"
+    sources = [{"name": "a", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
+    settings = {"kafka": {"bootstrap_servers": cluster.bootstrap}, "output": {"topic": output}, "sources": sources}
+    TopicAdmin({"bootstrap.servers": cluster.bootstrap}).ensure(Settings.model_validate(settings | {"topics": told}))
+    names = [output, *(f"{output}.{name}" for name in ("dlq", "schemas", "metadata"))]
+    assert dict.fromkeys(names, copies) == {name: _copies(cluster, name) for name in names}
+
+
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
 def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
     """As in test_matrix.py, while leaders and the coordinator move."""
@@ -86,10 +98,15 @@ def _create(cluster: Cluster, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
     cluster.wait_in_sync([topic])
+    assert NODES == _copies(cluster, topic)
+
+
+def _copies(cluster: Cluster, topic: str) -> int:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     partitions: dict[int, PartitionMetadata] = {}
     while not partitions:  # the broker that is asked may not have heard of it yet
         partitions = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions
-    assert NODES == len(partitions[0].replicas)
+    return len(partitions[0].replicas)
 
 
 def _write(cluster: Cluster, topic: str, value: bytes) -> None:

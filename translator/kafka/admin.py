@@ -336,6 +336,10 @@ def _note(place: TopicPartition) -> str:
         return error.object.decode(errors="replace")
 
 
+# Kafka's word for "by default.replication.factor", since version 2.4.
+_AS_THE_BROKERS_DO = -1
+
+
 def _output_topics(settings: Settings) -> list[NewTopic]:
     output, topics = settings.output, settings.topics
     plain: dict[str, str] = {}
@@ -347,7 +351,8 @@ def _output_topics(settings: Settings) -> list[NewTopic]:
         (output.schemas_topic, 1, compact),
         (output.metadata_topic, 1, compact),
     ]
-    return [NewTopic(name, count, topics.replication_factor, config=config) for name, count, config in wanted]
+    copies = topics.replication_factor or _AS_THE_BROKERS_DO
+    return [NewTopic(name, count, copies, config=config) for name, count, config in wanted]
 
 
 def _reason(error: KafkaException) -> str:
