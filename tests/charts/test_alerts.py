@@ -7,24 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
-import spark_sink.metrics
-import translator.service.metrics
 from dev.charts import CHARTS, FOLDER, render
+from tests.charts.metrics import labels, series
 
 _RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
-
-_METRICS = {
-    "translator": translator.service.metrics.Metrics("test").registry,
-    "spark-sink": spark_sink.metrics.Metrics(0).registry,
-}
 
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_metrics(chart: str) -> None:
     """An alert of a metric that nobody has would never fire."""
-    known = _series(_METRICS[chart])
+    known = series(chart)
     for alert in _alerts(chart):
         named = set(re.findall(r"\bcdc_\w+", alert["expr"]))
         assert named, alert["alert"]
@@ -34,11 +27,11 @@ def test_metrics(chart: str) -> None:
 @pytest.mark.parametrize("chart", CHARTS)
 def test_labels(chart: str) -> None:
     """What an alert groups by, and what its summary names, are labels that its metric has."""
-    labels = _labels(_METRICS[chart]) | {"pod"}
+    known = labels(chart)
     for alert in _alerts(chart):
         by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in group.split(",")}
         told = set(re.findall(r"\$labels\.(\w+)", alert["annotations"]["summary"]))
-        assert by <= labels, alert["alert"]
+        assert by <= known, alert["alert"]
         assert told <= by, alert["alert"]
 
 
@@ -60,12 +53,3 @@ def _alerts(chart: str) -> list[dict[str, Any]]:
     (group,) = rule["spec"]["groups"]
     rules: list[dict[str, Any]] = group["rules"]
     return rules
-
-
-def _series(registry: CollectorRegistry) -> set[str]:
-    suffix = {"counter": "_total"}
-    return {metric.name + suffix.get(metric.type, "") for metric in registry.collect()}
-
-
-def _labels(registry: CollectorRegistry) -> set[str]:
-    return {label for names in registry._collector_to_names for label in getattr(names, "_labelnames", ())}

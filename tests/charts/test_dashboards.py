@@ -1,0 +1,67 @@
+"""The dashboards: of metrics and labels that the programs have, in queries that Prometheus takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dev.charts import CHARTS, FOLDER, render
+from dev.dashboards import DASHBOARDS, dashboards
+from tests.charts.metrics import labels, series
+
+_PROMTOOL = shutil.which("promtool")
+
+
+@pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
+def test_file_is_current(path: Path) -> None:
+    """A panel that came or went is in the file: `python -m dev.dashboards`."""
+    assert dashboards()[path] == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_metrics_and_labels(chart: str) -> None:
+    """A panel of a metric that nobody has would stay empty."""
+    for panel in DASHBOARDS[chart]:
+        named = set(re.findall(r"\bcdc_\w+", panel.query))
+        assert named, panel.title
+        assert named <= series(chart), panel.title
+        by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", panel.query) for label in group.split(",")}
+        told = set(re.findall(r"{{(\w+)}}", panel.legend))
+        assert by | told <= labels(chart), panel.title
+        assert not by or told <= by, panel.title
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_config_map(chart: str) -> None:
+    """The chart brings the dashboard as it is, where Grafana's sidecar looks."""
+    (found,) = [
+        one["data"]
+        for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml")
+        if one["kind"] == "ConfigMap" and "grafana_dashboard" in one["metadata"]["labels"]
+    ]
+    assert f"CDC {chart}" == json.loads(found[f"{chart}.json"])["title"]
+
+
+@pytest.mark.skipif(
+    _PROMTOOL is None, reason="promtool was not found (Debian: package prometheus): that queries are valid is NOT SHOWN"
+)
+@pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
+def test_queries(path: Path, tmp_path: Path) -> None:
+    """Each is PromQL: as a recording rule Prometheus' own tool takes it."""
+    expressions = [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel["targets"]]
+    assert expressions
+    rules = [
+        {"record": f"panel:{number}", "expr": expression.replace("$__rate_interval", "5m")}
+        for number, expression in enumerate(expressions)
+    ]
+    file = tmp_path / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}), encoding="utf-8")
+    assert _PROMTOOL is not None
+    done = subprocess.run([_PROMTOOL, "check", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stdout + done.stderr
