@@ -292,6 +292,11 @@ class TableSchema(Struct, frozen=True, dict=True):
         """All of them."""
         return frozenset(column.name for column in self.columns)
 
+    @cached_property
+    def column_types(self) -> Mapping[str, str]:
+        """The canonical type of each."""
+        return {column.name: column.type for column in self.columns}
+
     @property
     def key_columns(self) -> tuple[str, ...]:
         """Names of the key columns in key order."""

@@ -71,7 +71,8 @@ class RowChange(Struct, gc=False):
     `before` and `after` hold only what was sent. `before_sparse` says that `before` lists just (a superset of) the
     changed columns of a row whose other columns equal `after`: translate completes it. `after_sparse` is the mirror
     image: columns missing from `after` but present in `before` are unchanged.
-    `schema` is set only when the complete column list is declared.
+    `schema` is set only when the complete column list is declared; `types` are the canonical types of columns where
+    they are known without it.
     """
 
     op: str
@@ -95,6 +96,7 @@ class RowChange(Struct, gc=False):
     ext: dict[str, str] | None = None
     row: int = 0
     rows: int = 1
+    types: Mapping[str, str] | None = None
 
 
 class OtherChange(Struct):

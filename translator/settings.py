@@ -19,6 +19,7 @@ from cdc_core import config
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
 from translator.errors import ErrorCode
+from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
 from translator.projection_settings import Projection as Projection
 from translator.projection_settings import TopicName
@@ -247,6 +248,7 @@ class Settings(Section):
         description="By code, what a message does that cannot be translated. Default: it becomes a dead letter. "
         "hold_table: later messages of its table follow it, until they are replayed in order.",
     )
+    masks: MasksSettings = MasksSettings()
     native: Literal["auto", "off"] = Field(
         default="auto",
         description="auto: common messages take the native path where it was built, to the same bytes. The environment "
@@ -278,6 +280,13 @@ class Settings(Section):
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
 
     @property
+    def masked_sources(self) -> frozenset[str]:
+        """The sources with masks whose messages may not be written or shown as they came."""
+        if self.masks.messages == "keep":
+            return frozenset()
+        return frozenset(source.name for source in self.sources if self.masks.rules_of(source.name))
+
+    @property
     def digest(self) -> str:
         """Tells this configuration from another; secrets are not in it."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
@@ -290,6 +299,13 @@ class Settings(Section):
     def _held_is_no_error(self) -> Settings:
         if ErrorCode.HELD in self.on_error:
             raise ValueError("on_error: HELD has no policy of its own: it is what hold_table makes of later messages")
+        return self
+
+    @model_validator(mode="after")
+    def _masks_have_sources(self) -> Settings:
+        for rule in self.masks.rules:
+            if not any(rule.rule().matches_source(source.name) for source in self.sources):
+                raise ValueError(f"masks: a rule is for source {rule.source}, and none is named so")
         return self
 
     @model_validator(mode="after")

@@ -577,3 +577,32 @@ registry:
         (found,) = mistakes_with(registry=changes)
         assert said in found
         assert "hunter2" not in found
+
+
+class TestMasks:
+    @pytest.mark.parametrize(
+        ("masks", "said"),
+        [
+            ({"rules": [{"mask": "hash"}]}, "a rule hashes: set key"),
+            ({"rules": [{"mask": "encrypt"}]}, "masks.rules.0.mask"),
+            ({"rules": [{"mask": "truncate"}]}, "mask truncate needs length"),
+            ({"rules": [{"mask": "keep_last", "length": 0}]}, "masks.rules.0.length"),
+            ({"rules": [{"mask": "drop", "length": 1}]}, "mask drop has no length"),
+            ({"rules": [{"mask": "replace"}]}, "mask replace needs text"),
+            ({"rules": [{"mask": "drop", "source": "shpo"}]}, "a rule is for source shpo, and none is named so"),
+            ({"rules": [{"mask": "drop", "columns": "a"}]}, "(did you mean column?)"),
+            ({"key": "hunter2"}, "masks.key"),
+        ],
+    )
+    def test_wrong(self, masks: dict[str, Any], said: str) -> None:
+        """A rule that would mask nothing, or not what it says, is told at the start; the key is not quoted."""
+        (found,) = mistakes_with(masks=masks)
+        assert said in found
+        assert "hunter2" not in found
+
+    def test_the_key_is_nowhere(self) -> None:
+        """Neither in what is printed of the settings, nor in the digest."""
+        keys = ["a" * 40, "b" * 40]
+        one, other = (Settings.model_validate({**yaml.safe_load(SMALLEST), "masks": {"key": key}}) for key in keys)
+        assert one.digest == other.digest
+        assert keys[0] not in repr(one) + one.model_dump_json()

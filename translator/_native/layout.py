@@ -339,7 +339,8 @@ class RecordForm(Struct, frozen=True):
     convert_bytes: Callable[[bytes, Any], bytes]
     """The same of a cell as bytes of another encoding, which its converter reads."""
 
-    table: Callable[[NativeLayout], NativeTable]
+    table: Callable[[NativeLayout], NativeTable | None]
+    """None is left to the plain way."""
 
     def compiler(self, layout_of: Callable[..., NativeLayout | None]) -> Callable[..., NativeTable | None]:
         """Return what makes a table of the bytes that describe it in a message."""

@@ -10,6 +10,7 @@ import click
 from translator import settings as settings_module
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, FatalError
+from translator.settings import matches
 
 
 @click.command()
@@ -26,6 +27,12 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
     if first is not None and partition is None:
         raise ConfigError("--from needs --partition: offsets are those of one partition")
     settings = settings_module.load(config)
+    for source in settings.sources:
+        if source.name in settings.masked_sources and any(matches(topic, entry) for entry in source.topics):
+            raise ConfigError(
+                f"topic {topic} is of source {source.name}, which has masks, and masks.messages says leave_out: its"
+                " records are not copied"
+            )
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.kafka.offset_ranges import records_of
 

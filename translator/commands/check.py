@@ -31,14 +31,18 @@ def check(config: Path) -> None:
     from translator.kafka.subscription import resolve
     from translator.service.assembly import build_codecs, build_translators
 
-    translators = build_translators(settings, MetadataCatalog())
+    warnings: list[str] = []
+    translators = build_translators(settings, MetadataCatalog(), warnings.append)
     codecs = build_codecs(settings)
     click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
     for topic, codec in codecs.items():
         click.echo(f"  writes {topic} as {codec.name}")
     for name, translator in translators.items():
-        for hint in translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ():
-            click.echo(f"translator: warning: source {name}: {hint}", err=True)
+        if translator.masks is not None:
+            click.echo(f"  masks columns of {name}")
+        hints = translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ()
+        warnings += [f"source {name}: {hint}" for hint in hints]
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
-    for claim in claimed_twice:
-        click.echo(f"translator: warning: {claim}; `translator run` refuses that", err=True)
+    warnings += [f"{claim}; `translator run` refuses that" for claim in claimed_twice]
+    for warning in warnings:
+        click.echo(f"translator: warning: {warning}", err=True)

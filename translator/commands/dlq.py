@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from translator import settings as settings_module
-from translator.commands.dlq_preview import preview
+from translator.commands.dlq_preview import preview, size_alone
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
@@ -100,7 +100,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     dead = look(settings, _wanted(**filters), _say)
     if as_json:
         for found in dead.letters:
-            click.echo(json.dumps(_facts(found)))
+            click.echo(json.dumps(_facts(found, masked=found.letter.source in settings.masked_sources)))
     else:
         _print_groups(dead.letters)
         _print_held(dead.held)
@@ -131,7 +131,10 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
     if found is None:
         topic = settings.output.dead_letter_topic
         raise ConfigError(f"no dead letter at partition {partition}, offset {offset} of {topic}")
-    _print_letter(found)
+    masked = found.letter.source in settings.masked_sources
+    _print_letter(found, masked=masked)
+    if raw is not None and masked:
+        raise ConfigError(f"source {found.letter.source} has masks, and masks.messages says leave_out: no --raw")
     if raw is not None:
         _write_raw(found, raw)
 
@@ -166,15 +169,15 @@ def _time(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _facts(found: StoredLetter) -> dict[str, Any]:
-    """Return the line for a letter: nothing out of the rows of its message."""
+def _facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
+    """Return the line for a letter: nothing out of the rows of its message; no names, either, where some are masked."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
         "offset": found.offset,
         "time": _time(found.timestamp_ms),
         "code": letter.code,
-        "reason": letter.reason,
+        "reason": None if masked and not letter.is_left_out else letter.reason,
         "source": letter.source,
         "tables": found.tables,
         "output": letter.output,
@@ -230,13 +233,15 @@ def _still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
     )
 
 
-def _print_letter(found: StoredLetter) -> None:
+def _print_letter(found: StoredLetter, *, masked: bool) -> None:
     letter, message = found.letter, found.letter.message
     click.echo(
         f"dead letter at partition {found.partition}, offset {found.offset}, written {_time(found.timestamp_ms)}"
     )
     click.echo(f"replayed: {'yes' if found.replayed else 'no'}")
     for name, value in letter.ours:
+        if masked and name == "cdc-error-message" and not letter.is_left_out:
+            continue  # of a day before the masks, with what stood in the message
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         click.echo(f"{name}: {text}")
     if found.tables:
@@ -244,7 +249,7 @@ def _print_letter(found: StoredLetter) -> None:
     for name, value in message.headers:
         click.echo(f"header {name}: {'null' if value is None else f'{len(value)} bytes'}")
     for what, body in (("key", message.key), ("value", message.value)):
-        click.echo(f"{what}: " + "\n".join(preview(body)))
+        click.echo(f"{what}: " + "\n".join([size_alone(body)] if masked else preview(body)))
 
 
 def _write_raw(found: StoredLetter, file: Path) -> None:

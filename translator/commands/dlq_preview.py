@@ -33,6 +33,11 @@ def preview(value: bytes | None) -> list[str]:
     return [f"{len(value)} bytes, JSON: {_kind(document)}", *lines[:_MEMBERS], *more]
 
 
+def size_alone(value: bytes | None) -> str:
+    """The line that describes a value of a source with masks: names of members may be parts of a masked value."""
+    return "null" if value is None else f"{len(value)} bytes, not shown: columns of the source are masked"
+
+
 def _lines(node: Any, depth: int) -> Iterator[str]:
     if depth > _DEPTH:
         return

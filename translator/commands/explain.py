@@ -12,11 +12,11 @@ import click
 from cdc_core.envelope import ChangeEvent
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
-from translator.commands.dlq_preview import preview
+from translator.commands.dlq_preview import preview, size_alone
 from translator.errors import ConfigError
 from translator.message import Learned, Message, Skip
 from translator.translation.dead_letter import DeadLetter
-from translator.translation.translate import Events
+from translator.translation.translate import Events, Translator
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
     from translator.service.resolve import Translation
@@ -56,18 +56,18 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
         translation = again.translate(message)
     finally:
         again.close()
-    for line in _record(message, source.source, source.dialect.name):
+    for line in _record(message, source):
         click.echo(line)
     for line in _outcome(translation, values=values):
         click.echo(line)
 
 
-def _record(message: Message, source: str, dialect: str) -> Iterator[str]:
+def _record(message: Message, translator: Translator) -> Iterator[str]:
     yield f"record: {message.topic}/{message.partition} offset {message.offset}, timestamp {message.timestamp_ms}"
-    yield f"source: {source} ({dialect})"
+    yield f"source: {translator.source} ({translator.dialect.name})"
     yield f"key: {'none' if message.key is None else f'{len(message.key)} bytes'}"
     yield f"headers: {', '.join(name for name, _ in message.headers) or 'none'}"
-    value, *members = preview(message.value)
+    value, *members = preview(message.value) if translator.shows_messages else [size_alone(message.value)]
     yield f"value: {value}"
     yield from members
 

@@ -24,6 +24,7 @@ from translator.service.metadata_wait import FetchSchema
 from translator.service.metrics import Metrics
 from translator.service.resolve import Outputs
 from translator.settings import Projection, Settings, Source
+from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.source_order import NativeOrder
@@ -32,22 +33,51 @@ from translator.translation.translate import Translator
 log = structlog.get_logger("translator")
 
 
-def build_translators(settings: Settings, catalog: MetadataCatalog) -> dict[str, Translator]:
+def _nobody(text: str) -> None:
+    return None
+
+
+def build_translators(
+    settings: Settings, catalog: MetadataCatalog, warn: Callable[[str], object] = _nobody
+) -> dict[str, Translator]:
     """One translator per source.
 
+    Args:
+        warn: is told of keys that are masked.
+
     Raises:
-        ConfigError: a dialect or one of its options is not valid.
+        ConfigError: a dialect, one of its options or a mask is not valid.
     """
-    return {source.name: _translator(source, settings, catalog) for source in settings.sources}
+    return {source.name: _translator(source, settings, catalog, warn) for source in settings.sources}
 
 
-def _translator(source: Source, settings: Settings, catalog: MetadataCatalog) -> Translator:
+def _translator(
+    source: Source, settings: Settings, catalog: MetadataCatalog, warn: Callable[[str], object]
+) -> Translator:
     limits = settings.limits.limits()
     tables = tuple(table.declared() for table in source.tables)
     setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
     dialect = dialects.build(source.dialect, setup, source.options)
     order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
-    return Translator(source.name, dialect, limits, order)
+    masks = build_masks(source, settings, warn)
+    if masks is not None:
+        for table in tables:
+            masks.check_declared(table)
+    return Translator(source.name, dialect, limits, order, masks)
+
+
+def build_masks(source: Source, settings: Settings, warn: Callable[[str], object] = _nobody) -> SourceMasks | None:
+    """Return the masks of a source; None where no rule is for it.
+
+    Raises:
+        ConfigError: one of its rules is not valid.
+    """
+    given = settings.masks
+    rules = given.rules_of(source.name)
+    if not rules:
+        return None
+    key = None if given.key is None else given.key.get_secret_value().encode()
+    return SourceMasks(source.name, rules, key, keeps_messages=given.messages == "keep", warn=warn)
 
 
 def build_native_paths(

@@ -14,6 +14,7 @@ from translator.message import Message
 _FIRST = "cdc-error-code"
 """The first of our headers: what stands before it came with the message."""
 
+_SIZE, _HASH = "cdc-body-bytes", "cdc-body-sha256"
 _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp")
 
 
@@ -22,6 +23,8 @@ class DeadLetter(Struct, frozen=True):
 
     code: ErrorCode
     reason: str
+    without_message: bool = False
+    """Columns of its source are masked, and of a message that is not translated nobody knows where they stand."""
 
 
 def dead_letter_record(
@@ -31,7 +34,8 @@ def dead_letter_record(
 
     `output` is the topic of a projection when the message is missing only there.
     Where that does not fit, SHA-256 and size stand in for the value; where the rest does not fit either, key and
-    original headers go too. The original lies at its origin.
+    original headers go too. The original lies at its origin. Of a message that is left out the size stays alone: by a
+    hash, whoever knows the rest of it could find a masked value out.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),
@@ -46,14 +50,14 @@ def dead_letter_record(
     ]
     if output is not None:
         ours.append(("cdc-error-output", output.encode()))
+    body = message.value or b""
+    size: Headers = [(_SIZE, b"%d" % len(body))]
+    if dead.without_message:
+        return Record(None, None, [*ours, *size])
     whole = Record(message.key, message.value, [*message.headers, *ours])
     if record_size(whole) <= max_bytes:
         return whole
-    body = message.value or b""
-    stand_in: Headers = [
-        ("cdc-body-sha256", hashlib.sha256(body).hexdigest().encode()),
-        ("cdc-body-bytes", b"%d" % len(body)),
-    ]
+    stand_in: Headers = [(_HASH, hashlib.sha256(body).hexdigest().encode()), *size]
     without_value = Record(message.key, None, [*message.headers, *ours, *stand_in])
     return without_value if record_size(without_value) <= max_bytes else Record(None, None, [*ours, *stand_in])
 
@@ -71,9 +75,14 @@ class Letter(Struct, frozen=True):
     output: str | None
     """The projection, when the message is missing only there."""
     body_bytes: int | None
-    """Size of a body that did not fit: it is not in the letter, and perhaps neither are key and headers."""
+    """Size of a body that is not in the letter, and perhaps neither are key and headers."""
     ours: Headers
     """The headers that a dead letter adds."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Say whether its message was left out because columns of its source are masked."""
+        return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
 
 def read_dead_letter(
@@ -89,7 +98,7 @@ def read_dead_letter(
     ours = {name: (value or b"").decode("utf-8", "replace") for name, value in headers[begin:]}
     try:
         partition, offset, timestamp = (int(ours[name]) for name in _NUMBERED)
-        size = ours.get("cdc-body-bytes")
+        size = ours.get(_SIZE)
         return Letter(
             message=Message(
                 ours["cdc-origin-topic"],

@@ -18,8 +18,10 @@ from translator import _native
 from translator._native.layout import (
     HasNativeRows,
     NativeGuard,
+    NativeLayout,
     NativeReader,
     NativeRows,
+    NativeTable,
     ProjectionForm,
     RecordForm,
     TakenMessage,
@@ -114,9 +116,17 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
         record=Record,
         convert_cell=convert_cell,
         convert_bytes=convert_bytes,
-        table=partial(native_table, translator.source, translator.dialect.name, projections),
+        table=partial(_table, translator, projections),
     )
     return NativePath(translator, [codec for codec, _ in outputs], rows.open(form))
+
+
+def _table(translator: Translator, projections: Sequence[ProjectionForm], layout: NativeLayout) -> NativeTable | None:
+    """Return a table as the extension takes it; None where something of it is masked, which the plain way does."""
+    masks = translator.masks
+    if masks is not None and not masks.takes_natively(layout):
+        return None
+    return native_table(translator.source, translator.dialect.name, projections, layout)
 
 
 def _rows(translator: Translator) -> NativeRows | str:

@@ -6,10 +6,8 @@ images are in `event_builders`.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from msgspec import Struct
@@ -22,7 +20,7 @@ from cdc_core.envelope import (
     position,
 )
 from translator.codecs.record import Record
-from translator.errors import ErrorCode, MessageError
+from translator.errors import ConfigError, ErrorCode, MessageError
 from translator.message import (
     Change,
     Changes,
@@ -39,9 +37,9 @@ from translator.message import (
 )
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.event_builders import OTHER_EVENTS, ROW_EVENTS
+from translator.translation.masking import SourceMasks
+from translator.translation.refusals import bounded, our_line, without_text
 from translator.translation.source_order import NativeOrder
-
-_PACKAGE = Path(__file__).parents[1]
 
 _PLACES = 4096
 """Partitions whose constant texts are kept."""
@@ -54,9 +52,6 @@ METADATA_MISSING = (
 
 RUN = 32
 """Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
-
-MAX_REASON = 1_000
-"""Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
 
 
 class Events(Struct, frozen=True, gc=False):
@@ -96,11 +91,20 @@ class Translator:
 
     Args:
         order: of its rows; None: they are ordered as they arrive.
+        masks: of its columns; None where it has none.
     """
 
-    def __init__(self, source: str, dialect: Dialect, limits: Limits, order: NativeOrder | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        dialect: Dialect,
+        limits: Limits,
+        order: NativeOrder | None = None,
+        masks: SourceMasks | None = None,
+    ) -> None:
         self.source = source
         self.dialect = dialect
+        self.masks = masks
         self._limits = limits
         self._order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
@@ -110,8 +114,17 @@ class Translator:
         """Say whether rows are ordered by the source's own sequence, and not as they arrive."""
         return self._order is not None
 
+    @property
+    def shows_messages(self) -> bool:
+        """Say whether messages may be written or shown as they came, and reasons that name what stood in them."""
+        return self.masks is None or self.masks.keeps_messages
+
     def translate(self, message: Message) -> Result:
-        """The result for one message. Never raises: an unexpected exception is a dead letter INTERNAL."""
+        """The result for one message. An unexpected exception is a dead letter INTERNAL.
+
+        Raises:
+            ConfigError: a mask would take rows their key.
+        """
         (result,) = self.translate_run((message,))
         return result
 
@@ -120,6 +133,9 @@ class Translator:
 
         One message after the other gives the same results, but takes a quarter longer: what a step works with is at
         hand in the processor for the next message (docs/benchmarks.md).
+
+        Raises:
+            ConfigError: a mask would take rows their key.
         """
         outcomes: list[Outcome | DeadLetter] = []
         for message in messages:
@@ -137,7 +153,7 @@ class Translator:
             self._check_size(message)
             return self.dialect.decode(message)
         except MessageError as error:
-            return self._dead(message, error.code, str(error))
+            return self._dead(message, error)
         except Exception as error:
             return self._internal(message, error)
 
@@ -145,10 +161,14 @@ class Translator:
         try:
             if not changes:
                 raise ValueError("a dialect gave no changes")
+            if self.masks is not None:
+                changes = [*map(self.masks.apply, changes)]
             events = [self._event(message, n, change) for n, change in enumerate(changes)]
             return Events(events, changes)
         except MessageError as error:
-            return self._dead(message, error.code, str(error))
+            return self._dead(message, error)
+        except ConfigError:
+            raise
         except Exception as error:
             return self._internal(message, error)
 
@@ -181,7 +201,7 @@ class Translator:
         try:
             return [record for event, change in pairs for record in codec.encode(event, change.schema)]
         except MessageError as error:
-            return self._dead(message, error.code, str(error))
+            return self._dead(message, error)
         except Exception as error:
             return self._internal(message, error)
 
@@ -191,11 +211,11 @@ class Translator:
     @staticmethod
     def unexpected(error: Exception) -> MessageError:
         """A foreign exception as INTERNAL. Its text may quote row data; its type and our line do not."""
-        return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {_our_line(error)}")
+        return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {our_line(error)}")
 
     def dead(self, message: Message, error: MessageError) -> DeadLetter:
         """The dead letter of a message that cannot be read for a reason that does not lie in it."""
-        return self._dead(message, error.code, error.reason)
+        return self._letter(message, error, error.reason)
 
     def missing(self, message: Message, needs: Needs) -> DeadLetter:
         """The dead letter of a message whose metadata did not come in time."""
@@ -203,17 +223,20 @@ class Translator:
             reason = f"metadata {needs.key!r} {METADATA_MISSING}"
         else:
             reason = f"schema {needs.registry_id} of a schema registry is not known; give it with --schemas FILE"
-        return self._dead(message, ErrorCode.SCHEMA_MISSING, reason)
+        return self.dead(message, MessageError(ErrorCode.SCHEMA_MISSING, reason))
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
         """The dead letter of a message of which one record does not fit its topic."""
         reason = f"a record of {size} bytes for topic {topic}, which allows {allowed} (max.message.bytes)"
-        return self._dead(message, ErrorCode.TOO_LARGE, reason)
+        return self.dead(message, MessageError(ErrorCode.TOO_LARGE, reason))
 
-    def _dead(self, message: Message, code: ErrorCode, reason: str) -> DeadLetter:
+    def _dead(self, message: Message, error: MessageError) -> DeadLetter:
+        return self._letter(message, error, str(error))
+
+    def _letter(self, message: Message, error: MessageError, reason: str) -> DeadLetter:
         place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
-        bounded = reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
-        return DeadLetter(code, f"{self.dialect.name}: {bounded} ({place})")
+        text = bounded(reason if self.shows_messages else without_text(error))
+        return DeadLetter(error.code, f"{self.dialect.name}: {text} ({place})", not self.shows_messages)
 
     def _check_size(self, message: Message) -> None:
         size = len(message.value or b"")
@@ -262,10 +285,3 @@ class Translator:
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
         """Return the texts that all events of a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
-
-
-def _our_line(error: BaseException) -> str:
-    """The innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_PACKAGE)]
-    return f"{Path(ours[-1].filename).relative_to(_PACKAGE)}:{ours[-1].lineno}"

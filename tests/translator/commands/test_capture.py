@@ -1,9 +1,12 @@
 """`translator capture` on the real broker: what it writes, `translator translate` reads."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from dev.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.commands._bench import PARTITIONS, Bench, row
 from translator import settings as settings_module
@@ -52,6 +55,22 @@ def test_the_same_events(shop: Bench) -> None:
     assert 4 == len(wanted)
     assert wanted == ran.stdout.encode().splitlines()
     assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=4" == ran.stderr.splitlines()[-1]
+
+
+def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
+    """Its records are not copied as they are, unless the operator keeps messages."""
+    rules = [{"column": "name", "mask": "set_null"}]
+    masked = Bench(broker.bootstrap, tmp_path, masks={"rules": rules})
+    try:
+        masked.feed([row(1)])
+        refused = masked.run("capture", "--count", "1", masked.raw)
+        masked.config.write_text(yaml.safe_dump({**masked.document, "masks": {"rules": rules, "messages": "keep"}}))
+        kept = masked.run("capture", "--count", "1", masked.raw)
+    finally:
+        masked.close()
+    assert (2, "") == (refused.returncode, refused.stdout)
+    assert "which has masks, and masks.messages says leave_out" in refused.stderr
+    assert (0, 1) == (kept.returncode, len(kept.stdout.splitlines()))
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,29 @@ def test_refused(check: Check, old: str, new: str, reason: str) -> None:
     code, out, err = check(FINE.replace(old, new))
     assert (2, "") == (code, out)
     assert err.startswith(reason)
+
+
+MASKED = (
+    FINE
+    + """
+masks:
+  key: ${MASK_KEY}
+  rules: [{source: erp, column: id, mask: hash}, {source: shop, column: ssn, mask: drop}]
+"""
+)
+
+
+def test_masks(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their sources are named; that a declared key is hashed is a warning, and the key of hashes is never shown."""
+    monkeypatch.setenv("MASK_KEY", "s" * 40)
+    code, out, err = check(MASKED.replace('"OWNER.*"', "OWNER.T"))
+    assert 0 == code
+    assert "  masks columns of shop\n  masks columns of erp\n" in out
+    assert "warning: source erp, table 'OWNER.T': key columns are hashed (ID): rows are named by hashes" in err
+    assert "sss" not in out + err
+
+
+def test_masks_that_take_a_declared_key(check: Check) -> None:
+    wrong = FINE.replace('"OWNER.*"', "OWNER.T") + "masks: {rules: [{column: id, mask: drop}]}"
+    code, _, err = check(wrong)
+    assert (2, True) == (code, "column 'ID' is of the key, and a rule says drop" in err)

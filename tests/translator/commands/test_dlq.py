@@ -99,6 +99,23 @@ def test_one_letter(desk: Desk, tmp_path: Path) -> None:
     assert ({"id": 1, "name": SECRET}, 1) == (event["after"], event["origin"]["partition"])
 
 
+def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
+    """Those of a day before the masks show neither structure nor reason, and are not written to a file."""
+    masked = desk.yard.settings(AMBIGUOUS, masks={"rules": [{"column": "name", "mask": "drop"}]})
+    (letter, *_) = desk.listed()
+    place = [str(letter["partition"]), str(letter["offset"])]
+    shown = desk.run("show", *place, settings=masked)
+    assert 0 == shown.returncode, shown.stderr
+    assert "value: 2" in shown.stdout
+    assert "bytes, not shown: columns of the source are masked" in shown.stdout
+    assert "cdc-error-message" not in shown.stdout
+    written = desk.run("show", "--raw", str(tmp_path / "raw"), *place, settings=masked)
+    assert (2, False) == (written.returncode, (tmp_path / "raw").exists())
+    assert "has masks, and masks.messages says leave_out: no --raw" in written.stderr
+    ran = desk.run("ls", "--json", settings=masked)
+    assert {None} == {json.loads(line)["reason"] for line in ran.stdout.splitlines()}
+
+
 def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> None:
     """The dry run says what the replay does; a second replay has nothing left. What stays dead is no failure."""
     yard = Yard(broker.bootstrap)

@@ -1,9 +1,11 @@
 """`translator explain` on the real broker: one record, its events and the decisions in them, without values."""
 
 import json
+from pathlib import Path
 
 from confluent_kafka import Producer
 
+from dev.broker import Broker
 from tests.translator.commands._bench import PARTITIONS, Bench, row
 from tests.translator.service._pipeline import CANAL_ROW
 
@@ -41,6 +43,24 @@ def test_values_only_when_asked_for(shop: Bench) -> None:
     ran = shop.run("explain", "--values", shop.raw, "0", "0")
     (event,) = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("  {")]
     assert (f"shop/{shop.raw}/0/0/0", SECRET) == (event["id"], event["after"]["name"])
+
+
+MASKS = {"rules": [{"column": "NAME", "mask": "replace", "text": "***"}]}
+
+
+def test_of_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
+    """Its events are masked, also when values are asked for; of the message itself the size is shown alone."""
+    masked = Bench(broker.bootstrap, tmp_path, masks=MASKS)
+    try:
+        masked.feed([secret_update({"name": "x"}), json.dumps({"type": SECRET, "data": [{SECRET: 1}]}).encode()])
+        ran, dead = (masked.run("explain", "--values", masked.raw, "0", offset) for offset in "01")
+    finally:
+        masked.close()
+    (event,) = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("  {")]
+    assert ({"id": 1, "name": "***"}, ["MASKED=name", "BEFORE_MERGED"]) == (event["after"], event["notes"])
+    assert "bytes, not shown: columns of the source are masked" in dead.stdout
+    assert "outcome: dead letter UNKNOWN_OPERATION: canal: refused in dialects/canal/decode.py:" in dead.stdout
+    assert SECRET not in ran.stdout + ran.stderr + dead.stdout + dead.stderr
 
 
 def test_why_there_is_no_event(shop: Bench) -> None:

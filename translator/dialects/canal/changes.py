@@ -108,6 +108,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         None,  # ext
         index,
         shared.rows,
+        layout.types,
     )
     if findings.issues or findings.notes:
         change.issues = [*findings.issues] or None

@@ -35,6 +35,8 @@ class Layout(Struct, frozen=True):
     key_kind: str
     schema: TableSchema | None
     notes: tuple[str, ...]
+    types: Mapping[str, str]
+    """The canonical type of each column that is known, also where they are not all columns of the table."""
 
 
 class Layouts:
@@ -85,6 +87,7 @@ class Layouts:
             kind,
             schema,
             _notes(codings),
+            {name: found.type for name, found in codings.items()},
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:

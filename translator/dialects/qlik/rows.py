@@ -120,6 +120,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
         tx=headers.tx,
         notes=[*notes, *findings.notes] or None,
         ext=headers.ext,
+        types=None if table.schema is None else table.schema.column_types,
     )
 
 
@@ -141,6 +142,7 @@ def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table
         tx=headers.tx,
         notes=[*headers.notes, *table.notes, "ROW_FROM_KEY", *findings.notes],
         ext=headers.ext,
+        types=None if table.schema is None else table.schema.column_types,
     )
 
 

@@ -166,4 +166,7 @@ def _change(
         meta.tx,
         notes,
         meta.ext or None,
+        0,  # row
+        1,  # rows
+        None if table.schema is None else table.schema.column_types,
     )

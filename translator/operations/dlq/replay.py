@@ -22,6 +22,7 @@ from translator.codecs.record import Record
 from translator.errors import ErrorCode, unknown
 from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config
+from translator.operations.dlq.origins import with_messages
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
 from translator.service.bootstrap import connect
@@ -125,7 +126,7 @@ class _Replay:
         self._execute = execute
         target = components.target
         beside = {*target.holds, ErrorCode.HELD}
-        self._look = partial(look, components.settings, wanted, say, pending=True, beside=beside)
+        self._read_letters = partial(look, components.settings, wanted, say, pending=True, beside=beside)
         self._blocks = ReplayOrder(components.holds.marks, target.holds)
         self._finished: set[Identity] = set()
         self._delivery: Delivery = self._writing() if execute else InMemoryDelivery(self._account, keeps=False)
@@ -141,6 +142,12 @@ class _Replay:
         limits = [to.max_bytes for to in written]
         config = producer_config(components.client, components.settings.timing.delivery, limits)
         return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
+
+    def _look(self, before: Dead | None = None) -> Dead:
+        """Read the letters, and the messages that they do not hold."""
+        components, dead = self._components, self._read_letters(before=before)
+        dead.letters = with_messages(dead.letters, components.topics, components.client, components.settings.group)
+        return dead
 
     async def run(self) -> None:
         dead = self._look()
@@ -200,10 +207,7 @@ class _Replay:
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
-            return (
-                f"its body of {letter.body_bytes} bytes did not fit the dead-letter topic; it lies at its origin,"
-                " if the raw topic still holds it"
-            )
+            return f"its body of {letter.body_bytes} bytes is not in the letter, and its origin no longer holds it"
         if letter.message.topic_id == "-":
             return f"it does not name the id of its topic, without which positions differ (release {letter.version})"
         if letter.source not in translators:

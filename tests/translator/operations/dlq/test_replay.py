@@ -194,9 +194,51 @@ def test_what_cannot_be_replayed(yard: Yard) -> None:
     yard.write(settings.output.dead_letter_topic, letters)
     yard.write(settings.output.dead_letter_topic, [Record(None, b"something else", [])])
     said = sorted(reason for _, reason in yard.replay(settings).impossible)
-    reasons = ["it does not name the id", "its body of 9000 bytes did not fit", "unknown output", "unknown source"]
+    reasons = [
+        "it does not name the id",
+        "its body of 9000 bytes is not in the letter",
+        "unknown output",
+        "unknown source",
+    ]
     assert [True] * 4 == [text.startswith(reason) for text, reason in zip(said, reasons, strict=True)]
     assert (4, 1) == (len(yard.look(settings).letters), yard.look(settings).foreign)
+
+
+SECRET = "hush-hush"
+MASKS = {"rules": [{"column": "NAME", "mask": "set_null"}]}
+
+
+def test_messages_that_letters_leave_out(yard: Yard) -> None:
+    """Of a source with masks they are read at their origin, and masked like all others; so is what was too large."""
+    wrong, clear = (yard.settings(options, masks=MASKS) for options in (AMBIGUOUS, CLEAR))
+    yard.feed(
+        1, update(1, name=SECRET), update(2, both=False), update(3, name=SECRET), headers=[("h", SECRET.encode())]
+    )
+    yard.feed(2, update(4, name=SECRET))
+    yard.translate(wrong)
+    letters = yard.read(wrong.output.dead_letter_topic)
+    assert [(None, None)] * 3 == [(letter.key(), letter.value()) for letter in letters]
+    known = {identity(record) for record in yard.read(wrong.output.topic)}
+    report = yard.replay(clear)
+    assert (3, 3, []) == (
+        report.groups["shop", "AMBIGUOUS_VARIANT"].translated,
+        report.groups["shop", "AMBIGUOUS_VARIANT"].events,
+        yard.look(clear, pending=True).letters,
+    )
+    scratch = yard.settings(CLEAR, masks=MASKS, output={"topic": f"{yard.name}-scratch"})
+    yard.translate(scratch)
+    wanted, added = (
+        {
+            identity(record): content(record)
+            for record in yard.read(settings.output.topic)
+            if identity(record) not in known
+        }
+        for settings in (scratch, clear)
+    )
+    assert wanted == added
+    topics = clear.written_topics
+    written = [part for topic in topics for record in yard.read(topic) for part in (record.value(), record.headers())]
+    assert SECRET not in repr(written)
 
 
 def test_marks_of_letters_that_are_gone(poisoned: Yard) -> None:

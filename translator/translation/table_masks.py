@@ -1,0 +1,265 @@
+"""The masks of one table: which of its columns are masked, and its rows and schemas without what is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct, structs
+
+from cdc_core.envelope import Column, Issue, TableSchema
+from translator.errors import ConfigError, quote
+from translator.mask_rules import MaskRule
+from translator.message import Image, RowChange
+from translator.translation.mask_values import TEXT, Masked
+
+NOTE = "MASKED"
+"""Note on an event: something was left out; `MASKED=col`: that column is masked."""
+
+KEPT = 4096
+"""Tables of a source that are kept: their names come out of messages, as do those of columns."""
+
+_LISTS = 16
+"""Lists of columns that are kept of a table, each with as many keys."""
+
+_NAMES = 8192
+"""Columns that are kept of a list: more than a table has."""
+
+_NO_TYPES: Mapping[str, str] = {}
+
+
+class Mask(Struct, frozen=True):
+    """The mask of a column."""
+
+    rule: MaskRule
+    value: Masked
+
+    @property
+    def drops(self) -> bool:
+        return self.rule.action == "drop"
+
+
+class ColumnMasks(dict[str, Mask | None]):
+    """The masks of columns by name, as far as they were asked for, under one list of types."""
+
+    def __init__(self, types: Mapping[str, str], rules: Sequence[tuple[MaskRule, Mask | None]]) -> None:
+        super().__init__()
+        self.types = types
+        self.clear_names: set[str] = set()
+        """Columns without a mask: nearly all rows of most tables have no others."""
+        self.checked: set[tuple[str, ...]] = set()
+        """Keys that may be as they are."""
+        self._rules = rules
+
+    @cached_property
+    def none(self) -> bool:
+        """Say whether none of the columns whose types are known is masked."""
+        return all(self[name] is None for name in self.types)
+
+    def leave(self, change: RowChange) -> bool:
+        """Say whether a row is certain to have nothing to mask, as nearly all rows are: it costs them 1 us."""
+        clear, before, after = self.clear_names, change.before, change.after
+        return (
+            (after is None or after.keys() <= clear)
+            and (before is None or before.keys() <= clear)
+            and change.issues is None
+            and change.key_columns in self.checked
+            and (change.changed is None or clear.issuperset(change.changed))
+            and (change.unavailable is None or clear.issuperset(change.unavailable))
+            and (change.schema is None or self.none)
+            and (change.ext is None or (change.schema is not None and not any(map(_of_row, change.ext))))
+        )
+
+    def __missing__(self, name: str) -> Mask | None:
+        if len(self) >= _NAMES:
+            self.clear()
+            self.clear_names.clear()
+        found = self[name] = self._find(name)
+        if found is None:
+            self.clear_names.add(name)
+        return found
+
+    def _find(self, name: str) -> Mask | None:
+        """The first rule that matches decides. One that keeps must match for certain, one that masks need not."""
+        type_ = self.types.get(name)
+        for rule, mask in self._rules:
+            fits = rule.matches_type(type_)
+            if (fits or (fits is None and mask is not None)) and rule.matches_column(name):
+                return mask
+        return None
+
+
+class TableMasks:
+    """The masks of one table."""
+
+    def __init__(
+        self,
+        name: str,
+        rules: Sequence[tuple[MaskRule, Mask | None]],
+        warn: Callable[[str, Iterable[str]], None],
+    ) -> None:
+        self._name = name
+        self._rules = rules
+        self._warn = warn
+        self._warned = False
+        self._masks: dict[int, ColumnMasks] = {}
+        self._schemas: dict[str, TableSchema] = {}
+
+    def masks_of(self, types: Mapping[str, str]) -> ColumnMasks:
+        """Return the masks of columns of these types."""
+        # By identity: a dialect gives one mapping for all rows of a form. It is kept, so that no other has its id.
+        found = self._masks.get(id(types))
+        if found is None:
+            if len(self._masks) >= _LISTS:
+                self._masks.clear()
+            found = self._masks[id(types)] = ColumnMasks(types, self._rules)
+        return found
+
+    def row(self, change: RowChange) -> RowChange:
+        """Mask a row, in its place.
+
+        Raises:
+            ConfigError: a rule would take rows their key.
+        """
+        schema = change.schema
+        masks = self.masks_of(schema.column_types if schema is not None else change.types or _NO_TYPES)
+        if masks.leave(change):
+            return change
+        if change.key_columns not in masks.checked:
+            self.check_key(masks, change.key_columns)
+        touched: dict[str, Mask] = {}
+        change.before = _masked(change.before, masks, touched)
+        change.after = _masked(change.after, masks, touched)
+        if change.issues:
+            change.issues = _issues(change.issues, masks, touched)
+        left_out = _leave_names_out(change, masks, touched)
+        if schema is not None:
+            change.schema = self.schema(schema)
+        if change.ext is not None:
+            left_out = _leave_members_out(change, certain=schema is not None and masks.none) or left_out
+        notes = [f"{NOTE}={name}" for name, mask in touched.items() if not mask.drops]
+        if left_out:
+            notes.append(NOTE)
+        if notes:
+            change.notes = [*(change.notes or ()), *notes]
+        return change
+
+    def check_key(self, masks: ColumnMasks, key: tuple[str, ...]) -> None:
+        """See that a key stays one.
+
+        Raises:
+            ConfigError: rows would have no key, or many the same one; or a type that nobody knows decides about it.
+        """
+        for name in key:
+            mask = masks[name]
+            if mask is None:
+                continue
+            place = f"masks: table {quote(self._name, 200)}: column {quote(name)} is of the key"
+            if mask.rule.matches_type(masks.types.get(name)) is None:
+                raise ConfigError(
+                    f"{place}, and of an unknown type, by which a rule masks: declare the type (tables:), or name the"
+                    " column in a rule before that one (mask: keep, or hash)"
+                )
+            if mask.rule.action != "hash":
+                raise ConfigError(
+                    f"{place}, and a rule says {mask.rule.action}: rows could not be told apart. A key column may be"
+                    " hashed, or kept by a rule before that one (mask: keep); where messages tell a wrong key, declare"
+                    " the table's (tables:)"
+                )
+        if len(masks.checked) >= _LISTS:
+            masks.checked.clear()
+        masks.checked.add(key)
+        hashed = [name for name in key if masks[name] is not None]
+        if hashed and not self._warned:
+            self._warned = True
+            self._warn(self._name, hashed)
+
+    def schema(self, schema: TableSchema) -> TableSchema:
+        """Return the schema that masked rows have."""
+        found = self._schemas.get(schema.topic_key)
+        if found is None:
+            if len(self._schemas) >= _LISTS:
+                self._schemas.clear()
+            found = self._schemas[schema.topic_key] = self._masked_schema(schema)
+        return found
+
+    def _masked_schema(self, schema: TableSchema) -> TableSchema:
+        masks = self.masks_of(schema.column_types)
+        columns = [masked for column in schema.columns if (masked := _column(column, masks[column.name])) is not None]
+        if columns == [*schema.columns]:
+            return schema
+        return TableSchema.of(schema.source, schema.db, schema.schema, schema.table, columns, schema.key_kind)
+
+
+def _masked(image: Image | None, masks: ColumnMasks, touched: dict[str, Mask]) -> Image | None:
+    if image is None or image.keys() <= masks.clear_names:
+        return image
+    hit = {name: mask for name in image if (mask := masks[name]) is not None}
+    if not hit:
+        return image
+    touched |= hit
+    return {
+        name: value if mask is None or value is None else mask.value(value)
+        for name, value in image.items()
+        if (mask := hit.get(name)) is None or not mask.drops
+    }
+
+
+def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, Mask]) -> bool:
+    """Leave columns that are dropped out of the lists of names; say whether there were any, or values of some."""
+    listed = (*(change.changed or ()), *(change.unavailable or ()))
+    dropped = {name for name in listed if (mask := masks[name]) is not None and mask.drops}
+    dropped.update(name for name, mask in touched.items() if mask.drops)
+    if not dropped:
+        return False
+    if change.changed is not None:
+        change.changed = [name for name in change.changed if name not in dropped]
+    if change.unavailable is not None:
+        change.unavailable = [name for name in change.unavailable if name not in dropped]
+    if change.notes is not None:
+        change.notes = [note for note in change.notes if note.partition("=")[2] not in dropped]
+    return True
+
+
+_of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
+"""Of names in `ext`: a path into the message, of a member that nobody translated."""
+
+
+def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
+    """Leave out what the writer sent beside, where it may hold parts of the row; say whether there was something.
+
+    Args:
+        certain: no column of the table is masked. A member that nobody translated (`$.key`) may be one all the same.
+    """
+    kept = {name: text for name, text in (change.ext or {}).items() if not _of_row(name)} if certain else {}
+    if len(kept) == len(change.ext or {}):
+        return False
+    change.ext = kept or None
+    return True
+
+
+def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask]) -> list[Issue] | None:
+    """A masked column keeps its issue, without the text."""
+    kept: dict[Issue, None] = {}
+    for issue in issues:
+        mask = masks[issue.col]
+        if mask is None:
+            kept[issue] = None
+            continue
+        touched[issue.col] = mask
+        if not mask.drops:
+            kept[structs.replace(issue, raw=None)] = None
+    return [*kept] or None
+
+
+def _column(column: Column, mask: Mask | None) -> Column | None:
+    """The column of a schema; what the source says of its type says nothing of masked text."""
+    if mask is None:
+        return column
+    if mask.drops:
+        return None
+    if mask.rule.action in TEXT:
+        return structs.replace(column, type="string", native=None, length=None, charset=None)
+    # The word for a type may list its values, as that of an enum does.
+    return structs.replace(column, nullable=True, native=None)
