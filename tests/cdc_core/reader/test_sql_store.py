@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
 from itertools import count
 from typing import Any
 
+import duckdb
 import msgspec
 import pytest
 
 from cdc_core.envelope import ChangeEvent, Column, TableSchema, position
 from cdc_core.reader import SQLITE, ApplyError, Change, DictStore, KnownSchemas, SqlDialect, SqlStore, apply
 from tests.cdc_core.reader.test_apply import delivered, in_memory, in_sql
+from tests.repository.pages import blocks, page, run, section
 from tests.spark_sink.histories import history
 from tests.translator.examples import BLANK
 
@@ -72,6 +76,33 @@ def test_sqlite_keeps_values(connection: sqlite3.Connection) -> None:
     apply(read(insert(1, after, schema_id=schema.id), schema=schema), SqlStore(connection))
     ((*found,),) = connection.execute(f"SELECT {', '.join(VALUES)} FROM shop_t")
     assert [expected for *_, expected in VALUES.values()] == found
+
+
+LONG = "1" * 40 + ".5"
+
+
+def test_duckdb_rounds_nothing() -> None:
+    """By the dialect of docs/reading.md: what the driver would round is text, or refused."""
+    dialect = run(*blocks(section(page("reading.md"), "Python"), "python"))["DUCKDB"]
+    sent: dict[str, tuple[str, Any, Any]] = {
+        "i": ("uint64", "18446744073709551615", "18446744073709551615"),
+        "d": ("decimal(9,2)", "12.50", Decimal("12.50")),
+        "l": ("decimal(65,1)", LONG, LONG),
+        "u": ("decimal", LONG, LONG),
+        "t": ("time", "-838:59:59.5", "-838:59:59.5"),
+        "z": ("timestamp", "2020-01-01T00:00:00.123456", datetime(2020, 1, 1, 0, 0, 0, 123456)),
+    }
+    columns = [Column("id", "int64", key=1), *(Column(name, type_) for name, (type_, *_) in sent.items())]
+    schema = TableSchema.of("shop", None, None, "t", columns, "primary")
+    after = {name: value for name, (_, value, _) in sent.items()}
+    connection = duckdb.connect()
+    apply(read(insert(1, after, schema_id=schema.id), schema=schema), SqlStore(connection, dialect))
+    ((*found,),) = connection.execute(f"SELECT {', '.join(sent)} FROM shop_t").fetchall()
+    assert [expected for *_, expected in sent.values()] == found
+    fine = insert(2, {**after, "z": "2020-01-01T00:00:00.123456789"}, schema_id=schema.id)
+    with pytest.raises(ValueError, match="would cut this time"):
+        apply(read(fine, schema=schema), SqlStore(connection, dialect))
+    connection.close()
 
 
 def test_names(connection: sqlite3.Connection) -> None:
