@@ -44,22 +44,12 @@ class ReaderError(Exception):
 
 def upsert_kafka(stack: Stack, columns: Sequence[str]) -> Rows:
     """Flink SQL, by the statement of the page."""
-    return _flink(_statement(stack), columns)
+    return _flink(flink_statement(stack.bootstrap), columns)
 
 
 def debezium_json(stack: Stack, columns: Sequence[str]) -> Rows:
     """Flink SQL with the changes that the page names."""
-    formats = "'key.format' = 'json', 'value.format' = 'json', 'value.json.timestamp-format.standard' = 'ISO-8601'"
-    statement = _statement(stack)
-    for found, instead in (
-        (formats, "'format' = 'debezium-json', 'debezium-json.timestamp-format.standard' = 'ISO-8601'"),
-        ("'connector' = 'upsert-kafka'", "'connector' = 'kafka', 'scan.startup.mode' = 'earliest-offset'"),
-        (f"'{ROWS}'", f"'{DEBEZIUM}'"),
-    ):
-        if found not in statement:
-            raise ReaderError(f"docs/consumers.md has no {found} in its statement for Flink")
-        statement = statement.replace(found, instead)
-    return _flink(statement, columns)
+    return _flink(debezium_statement(stack.bootstrap), columns)
 
 
 def connect_json(stack: Stack, columns: Sequence[str]) -> Rows:
@@ -76,14 +66,37 @@ READERS: Mapping[str, Callable[[Stack, Sequence[str]], Rows]] = {
 }
 
 
-def _statement(stack: Stack) -> str:
-    """The statement of the page, for a topic that ends."""
+def flink_statement(bootstrap: str) -> str:
+    """The statement of the page, for a topic that ends.
+
+    Raises:
+        ReaderError: the page has none.
+    """
     section = PAGE.read_text(encoding="utf-8").partition("\n## Flink SQL\n")[2]
     found = re.search(r"^```sql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     if found is None:
         raise ReaderError("docs/consumers.md has no statement for Flink")
-    statement = found[1].strip().replace("broker:9092", stack.bootstrap)
+    statement = found[1].strip().replace("broker:9092", bootstrap)
     return f"{statement.removesuffix(')')}, 'scan.bounded.mode' = 'latest-offset', 'properties.group.id' = 'interop')"
+
+
+def debezium_statement(bootstrap: str) -> str:
+    """The same for the Debezium projection.
+
+    Raises:
+        ReaderError: the statement of the page is another.
+    """
+    statement = flink_statement(bootstrap)
+    formats = "'key.format' = 'json', 'value.format' = 'json', 'value.json.timestamp-format.standard' = 'ISO-8601'"
+    for found, instead in (
+        (formats, "'format' = 'debezium-json', 'debezium-json.timestamp-format.standard' = 'ISO-8601'"),
+        ("'connector' = 'upsert-kafka'", "'connector' = 'kafka', 'scan.startup.mode' = 'earliest-offset'"),
+        (f"'{ROWS}'", f"'{DEBEZIUM}'"),
+    ):
+        if found not in statement:
+            raise ReaderError(f"docs/consumers.md has no {found} in its statement for Flink")
+        statement = statement.replace(found, instead)
+    return statement
 
 
 def _flink(statement: str, columns: Sequence[str]) -> Rows:

@@ -13,6 +13,7 @@ import duckdb
 import msgspec
 import pytest
 
+from dev.interop.readers import debezium_statement, flink_statement
 from dev.sources import shop_sources
 from tests.cdc_core.reader.sources import Translated, translated
 from tests.repository.pages import ROOT, blocks, page, section
@@ -78,3 +79,10 @@ def test_versions_of_interop() -> None:
         name for name, version in told.items() if not re.search(rf"{name}.*{re.escape(version)}\b", CONSUMERS)
     ]
     assert f"Kafka connector {wanted['flink-sql-connector-kafka']}" in CONSUMERS
+
+
+def test_statements_of_interop() -> None:
+    """`make interop` finds the statement for Flink on the page, and makes the other of it."""
+    assert "'upsert-kafka', 'topic' = 'cdc.rows'" in flink_statement("here:1")
+    assert "'debezium-json'" in debezium_statement("here:1")
+    assert "'properties.bootstrap.servers' = 'here:1'" in debezium_statement("here:1")
