@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -43,6 +44,11 @@ class Projection(Section):
     @property
     def tables(self) -> TableFilter | None:
         """The choice of its tables; None where it gets all."""
-        if not self.include and not self.exclude:
-            return None
-        return TableFilter([one.pattern() for one in self.include], [one.pattern() for one in self.exclude])
+        return chosen(self.include, self.exclude)
+
+
+def chosen(include: Sequence[TableChoiceSettings], exclude: Sequence[TableChoiceSettings]) -> TableFilter | None:
+    """Return the choice of an output's tables; None where it gets all."""
+    if not include and not exclude:
+        return None
+    return TableFilter([one.pattern() for one in include], [one.pattern() for one in exclude])

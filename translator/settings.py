@@ -22,7 +22,7 @@ from translator.errors import ErrorCode
 from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
 from translator.projection_settings import Projection as Projection
-from translator.projection_settings import TopicName
+from translator.projection_settings import TableChoiceSettings, TopicName
 from translator.services import Registry as Registry
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
@@ -61,6 +61,12 @@ class Output(Section):
 
     topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
     codec: Literal["avro", "json"] = Field(default="avro", description="The form of events: docs/envelope.md.")
+    include: tuple[TableChoiceSettings, ...] = Field(
+        default=(), description="The tables of the canonical topic; without it, all."
+    )
+    exclude: tuple[TableChoiceSettings, ...] = Field(
+        default=(), description="Tables that the canonical topic does not get, even where they are included."
+    )
 
     @property
     def schemas_topic(self) -> str:

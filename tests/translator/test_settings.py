@@ -101,7 +101,7 @@ class TestTypos:
         [
             ({"grup": "x"}, "grup", "unknown setting 'grup' (did you mean group?)"),
             ({"kafka": {"bootstrap_server": "b:1"}}, "kafka.bootstrap_server", "(did you mean bootstrap_servers?)"),
-            ({"output": {"topc": "x"}}, "output.topc", "(did you mean topic?); allowed: codec, topic"),
+            ({"output": {"topc": "x"}}, "output.topc", "(did you mean topic?); allowed: codec, exclude, incl"),
             (
                 {"projections": [{"topc": "x"}]},
                 "projections.0.topc",

@@ -10,10 +10,13 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from translator._native.layout import LayoutOperation, NativeLayout, ProjectedOperation, ProjectionForm
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.record import Record
+from translator.message import TableName
 from translator.table_filter import TableFilter
 
 
-class _Codec(Protocol):
+class WholeCodec(Protocol):
+    """A codec of events of any table."""
+
     name: str
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
@@ -22,10 +25,15 @@ class _Codec(Protocol):
 class FilteredCodec:
     """Writes what another codec does, of the tables that a filter takes."""
 
-    def __init__(self, codec: _Codec, tables: TableFilter) -> None:
+    def __init__(self, codec: WholeCodec, tables: TableFilter) -> None:
         self.name = codec.name
-        self._codec = codec
+        self.whole = codec
+        """The codec that writes the events of all tables."""
         self._takes = tables.takes
+
+    def takes(self, source: str, table: TableName) -> bool:
+        """Say whether rows of a table are written."""
+        return self._takes(source, table.db, table.schema, table.table)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """The records of the codec; none of a table that is not taken.
@@ -35,20 +43,20 @@ class FilteredCodec:
         """
         if not self._takes(event.source, event.db, event.schema, event.table):
             return []
-        return self._codec.encode(event, schema)
+        return self.whole.encode(event, schema)
 
     def native(self, max_record: int) -> ProjectionForm | None:
         """Return what the native path has to know of a projection; None where it cannot write it."""
-        if not isinstance(self._codec, DebeziumCodec):
+        if not isinstance(self.whole, DebeziumCodec):
             return None
-        form = self._codec.native(max_record)
+        form = self.whole.native(max_record)
         whole = form.operation
 
         def operation(
             source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation
         ) -> ProjectedOperation:
-            projected, table = whole(source, dialect, layout, operation), layout.table
-            if self._takes(source, table.db, table.schema, table.table):
+            projected = whole(source, dialect, layout, operation)
+            if self.takes(source, layout.table):
                 return projected
             return replace(projected, changes=tuple(() for _ in projected.changes))
 

@@ -84,8 +84,10 @@ def _outcome(translation: Translation, *, values: bool) -> Iterator[str]:
             yield f"outcome: translated, {len(events)} events"
     if translation.events is None:
         return
-    for n, (event, record) in enumerate(zip(translation.events.events, translation.canonical, strict=True)):
-        yield f"event {n}: {event.kind} {_table(event)}, {len(record.value or b'')} bytes"
+    records = translation.by_event
+    for n, event in enumerate(translation.events.events):
+        size = f"{len(records[n].value or b'')} bytes" if n in records else "of a table that the topic does not get"
+        yield f"event {n}: {event.kind} {_table(event)}, {size}"
         for name, fact in _facts(event):
             yield f"  {name}: {fact}"
         if values:

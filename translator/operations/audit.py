@@ -280,13 +280,14 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
     """
     account.records += 1
     events, wanted = found.events, len(translation.canonical)
+    left_out = translation.left_out
     account.events += len(events)
     account.duplicates += sum(len(copies) - 1 for copies in events.values())
     account.unequal += sum(len(set(copies)) > 1 for copies in events.values())
     account.different += _different(translation, events)
     account.misplaced += bool(found.partitions - {place})
-    missing = set(range(max(wanted, max(events, default=-1) + 1))) - events.keys()
-    if events and not missing:
+    missing = set(range(max(wanted + len(left_out), max(events, default=-1) + 1))) - events.keys() - left_out
+    if (events or (left_out and not found.letters)) and not missing:
         account.revived += bool(found.letters)
         if isinstance(translation.outcome, Learned):
             account.learned += 1
@@ -308,8 +309,8 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
 
 def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
     """Count the events of which a copy differs from what translating gives now."""
-    now = [{digest(record.key, record.value, record.headers)} for record in translation.canonical]
-    return sum(n >= len(now) or set(copies) != now[n] for n, copies in events.items())
+    now = {n: {digest(record.key, record.value, record.headers)} for n, record in translation.by_event.items()}
+    return sum(set(copies) != now.get(n) for n, copies in events.items())
 
 
 def _count(counts: dict[str, int], name: str) -> None:

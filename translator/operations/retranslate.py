@@ -86,8 +86,9 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
     """Return the records of the events that are selected."""
     if translation.events is None:
         return []
-    pairs = zip(translation.events.events, translation.canonical, strict=True)
-    return [record for event, record in pairs if selection.takes(event)]
+    records = translation.by_event
+    events = enumerate(translation.events.events)
+    return [records[n] for n, event in events if n in records and selection.takes(event)]
 
 
 def _make(again: OfflineTranslator, output: str) -> None:

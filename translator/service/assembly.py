@@ -106,7 +106,8 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
         ConfigError: a codec or one of its options is not valid.
     """
     output = settings.output
-    wanted = [Projection(topic=output.topic, codec=output.codec), *settings.projections]
+    canonical = Projection(topic=output.topic, codec=output.codec, include=output.include, exclude=output.exclude)
+    wanted = [canonical, *settings.projections]
     codecs: dict[str, Codec] = {}
     for projection in wanted:
         topic, tables = projection.topic, projection.tables

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
 from translator._native.layout import TakenMessage
-from translator.codecs.record import Record, record_size
+from translator.codecs.record import ID_HEADER, Record, record_size
 from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip
 from translator.state.metadata_topic import document_record
@@ -80,6 +80,21 @@ class Translation(Struct, frozen=True, gc=False):
         """The records for the canonical topic."""
         records = self.outputs[0] if self.outputs else []
         return [] if isinstance(records, DeadLetter) else records
+
+    @property
+    def by_event(self) -> Mapping[int, Record]:
+        """The records for the canonical topic by the number of their event, which its id ends with.
+
+        Of tables that the topic does not get there are none.
+        """
+        return {event_number(record): record for record in self.canonical}
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """The numbers of events that the canonical topic does not get, as it does not get their table."""
+        if self.events is None or not self.outputs or isinstance(self.outputs[0], DeadLetter):
+            return frozenset()
+        return frozenset(range(len(self.events.events))) - self.by_event.keys()
 
     @property
     def is_settled(self) -> bool:
@@ -237,6 +252,12 @@ class Resolver:
         """Give the dead letter of a message of which a record does not fit its topic."""
         largest = max(map(record_size, records), default=0)
         return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
+
+
+def event_number(record: Record) -> int:
+    """Return the number of the event of a record among those of its message."""
+    identity = next(value for name, value in record.headers if name == ID_HEADER)
+    return int((identity or b"").rpartition(b"/")[2])  # type: ignore[arg-type]  # the codecs give bytes
 
 
 def schema_record(schema: TableSchema) -> Record:

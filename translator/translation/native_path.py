@@ -99,7 +99,8 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
     absence = _native.absence()
     if absence is not None:
         return absence
-    (canonical, max_bytes), *others = outputs
+    (output, max_bytes), *others = outputs
+    canonical = output.whole if isinstance(output, FilteredCodec) else output
     if not isinstance(canonical, AvroCodec):
         return "the canonical topic is not Avro"
     projections = tuple(found for codec, size in others if (found := _projection(codec, size)) is not None)
@@ -116,15 +117,22 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
         record=Record,
         convert_cell=convert_cell,
         convert_bytes=convert_bytes,
-        table=partial(_table, translator, projections),
+        table=partial(_table, translator, output, projections),
     )
     return NativePath(translator, [codec for codec, _ in outputs], rows.open(form))
 
 
-def _table(translator: Translator, projections: Sequence[ProjectionForm], layout: NativeLayout) -> NativeTable | None:
-    """Return a table as the extension takes it; None where something of it is masked, which the plain way does."""
+def _table(
+    translator: Translator, output: Encoder, projections: Sequence[ProjectionForm], layout: NativeLayout
+) -> NativeTable | None:
+    """Return a table as the extension takes it.
+
+    None is left to the plain way: what is masked, and a table that the canonical topic does not get.
+    """
     masks = translator.masks
     if masks is not None and not masks.takes_natively(layout):
+        return None
+    if isinstance(output, FilteredCodec) and not output.takes(translator.source, layout.table):
         return None
     return native_table(translator.source, translator.dialect.name, projections, layout)
 

@@ -1,12 +1,15 @@
 """`translator audit` on the real broker: what it says about records lost, repeated, changed or invented."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
+from dev.broker import Broker
 from tests.translator.commands._bench import TIMES, Bench, row
 from translator.codecs.record import Record
 from translator.errors import ErrorCode
@@ -41,6 +44,35 @@ def test_all_is_there(shop: Bench) -> None:
     assert wanted == fates(account(report))
     assert (4, 0, 0, 0) == tuple(account(report)[name] for name in ("events", "duplicates", "different", "misplaced"))
     assert {"records": 1, "translated": 1, "dead": {}, "skipped": {}, "learned": 0} == fates(account(report, 1))
+
+
+def test_tables_that_the_topic_does_not_get(broker: Broker, tmp_path: Path) -> None:
+    """A message of such tables alone is translated without an event; of two tables, only one has events to miss."""
+    output = {"topic": "", "exclude": [{"table": "shop.u"}]}
+    options = {"profile": "oss", "newline_batches": True}
+    both = row(3, "u") + b"\n" + row(4)
+    shop = Bench(broker.bootstrap, tmp_path)
+    try:
+        (source,) = shop.document["sources"]
+        output["topic"] = shop.canonical
+        shop.document |= {"output": output, "sources": [{**source, "options": options}]}
+        shop.config.write_text(yaml.safe_dump(shop.document))
+        shop.feed([row(1), row(2, "u"), both, b"{]"])
+        shop.serve()
+        code, report = audited(shop)
+        wanted = {"records": 4, "translated": 3, "dead": {"MALFORMED_JSON": 1}, "skipped": {}, "learned": 0}
+        assert (0, wanted, 4, 0) == (
+            code,
+            fates(account(report)),
+            account(report)["events"],
+            account(report)["different"],
+        )
+        explained = shop.run("explain", shop.raw, "0", "2").stdout
+    finally:
+        shop.close()
+    lines = [line for line in explained.splitlines() if line.startswith("event ")]
+    assert [f"event {n}: row shop.u, of a table that the topic does not get" for n in (0, 1)] == lines[:2]
+    assert ["event 2: row shop.t", "event 3: row shop.t"] == [line.partition(",")[0] for line in lines[2:]]
 
 
 def test_a_table_for_people(shop: Bench) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.steps.shop_updates import feed
 from tests.translator.native import needs_extension
 from tests.translator.native.test_pipeline import Run, values
 from tests.translator.service._pipeline import CANAL_ROW, PARTITION, PROJECTED, Bench, record
@@ -19,7 +20,8 @@ from translator.service.assembly import build_codecs
 from translator.service.resolve import EventOutput, OutputTopic
 from translator.settings import Settings
 from translator.table_filter import TableChoice, TableFilter
-from translator.translation.translate import Events, Translator
+from translator.translation.native_path import NativePath, native_path
+from translator.translation.translate import Encoder, Events, Translator
 
 ORDERS = TableFilter([TableChoice(table="shop.orders")])
 OTHERS = TableFilter(exclude=[TableChoice("src", "shop.orders")])
@@ -83,6 +85,23 @@ def test_both_ways_leave_the_same_behind(schema_block: bool) -> None:
     assert 0 == written["without"]
 
 
+@needs_extension
+def test_a_table_that_the_canonical_topic_does_not_get_goes_the_plain_way() -> None:
+    """All others are taken, to the same bytes."""
+    dialect, messages = feed("canal", 8, 40)
+    translator = Translator("src", dialect, Limits())
+
+    def taken(codec: Encoder) -> list[Any]:
+        path = native_path(translator, [(codec, 1_000_000)])
+        assert isinstance(path, NativePath)
+        return [one if isinstance(one, str) else one.outputs for one in path.take(messages)]
+
+    elsewhere = TableFilter(exclude=[TableChoice(table="another.*")])
+    assert taken(AvroCodec()) == taken(FilteredCodec(AvroCodec(), elsewhere))
+    nothing = TableFilter(exclude=[TableChoice(table="*")])
+    assert {"layout"} == set(taken(FilteredCodec(AvroCodec(), nothing)))
+
+
 def test_the_native_path_writes_only_debezium() -> None:
     assert None is FilteredCodec(AvroCodec(), ORDERS).native(1_000)
 
@@ -95,8 +114,10 @@ def test_the_settings_choose() -> None:
         {"topic": "p1", "codec": "json", "include": [{"table": "shop.o*"}], "exclude": [{"table": "*_old"}]},
         {"topic": "p2", "codec": "json"},
     ]
-    settings = Settings.model_validate({"kafka": kafka, "sources": sources, "projections": projections})
-    codecs = build_codecs(settings)
+    document = {"kafka": kafka, "sources": sources, "projections": projections}
+    settings = Settings.model_validate(document)
+    narrow = Settings.model_validate({**document, "output": {"exclude": [{"table": "shop.orders"}]}})
+    codecs = {**build_codecs(settings), "narrow": build_codecs(narrow)["cdc.canonical"]}
     translator = Translator("src", build("canal", Setup("src"), {"profile": "oss"}), Limits())
     for table, expected in (("orders", 1), ("items", 0), ("orders_old", 0)):
         message = Message("raw", 0, 0, 0, None, json.dumps(of(table)).encode())
@@ -104,4 +125,4 @@ def test_the_settings_choose() -> None:
         assert isinstance(events, Events)
         found = {topic: translator.encode(codec, message, events) for topic, codec in codecs.items()}
         counts = {topic: len(records) for topic, records in found.items() if isinstance(records, list)}
-        assert {"cdc.canonical": 1, "p1": expected, "p2": 1} == counts
+        assert {"cdc.canonical": 1, "p1": expected, "p2": 1, "narrow": int(table != "orders")} == counts
