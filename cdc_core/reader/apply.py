@@ -175,7 +175,7 @@ def _key(image: RowValues | None) -> RowKey | None:
 
 
 def _types(change: Change) -> Mapping[str, str]:
-    return {} if change.schema is None else {column.name: column.type for column in change.schema.columns}
+    return {} if change.schema is None else change.schema.column_types
 
 
 def _refuse_reload(change: Change, row: KeptRow, floor: str) -> None:

@@ -62,7 +62,7 @@ class Change(Struct, frozen=True, dict=True):
         schema, types = None, _NO_TYPES
         if table is not None and event.kind == "row" and schemas is not None:
             schema = _schema(event, table, schemas)
-            types = {} if schema is None else {column.name: column.type for column in schema.columns}
+            types = _NO_TYPES if schema is None else schema.column_types
         strict = event.schema_id is not None
         images = (
             _image(event.id, name, getattr(event, name), types, strict)
