@@ -25,9 +25,9 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.registration import SparkCatalog
-from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import spark_writer
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
@@ -63,7 +63,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         metrics, health = Metrics(settings.metrics.max_tables), Health()
         if settings.metrics.port is not None:
             probes.serve(settings.metrics.port, metrics.registry, health)
-        runner, writer = SparkRunner(spark), DeltaWriter(spark, tables.staging)
+        runner, writer = SparkRunner(spark), spark_writer(spark, tables.staging)
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)

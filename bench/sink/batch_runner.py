@@ -20,10 +20,10 @@ from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.tables.delta.ddl import DeltaDdl
-from spark_sink.tables.delta.open_table import location
-from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import spark_writer
+from spark_sink.tables.locations import location
 
 _APP = "bench/1"
 
@@ -59,7 +59,7 @@ class BatchRunner:
             books,
             Metrics(tables=0),
             SparkRunner(spark),
-            DeltaWriter(spark, tables.staging),
+            spark_writer(spark, tables.staging),
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:

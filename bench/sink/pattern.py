@@ -13,7 +13,7 @@ from bench.sink.events import COLUMNS, KEY
 from cdc_core.envelope import TableSchema
 from spark_sink.events.source import decoded
 from spark_sink.schema.column_types import sql_type
-from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.locations import location
 
 
 class Pattern:

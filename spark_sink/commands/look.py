@@ -90,8 +90,8 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
-    from spark_sink.tables.delta.open_table import location
     from spark_sink.tables.delta.tables import DeltaTables
+    from spark_sink.tables.locations import location
 
     warehouse = loaded.tables.warehouse
     status.check_name(warehouse, loaded.pipeline, loaded.tables.pattern, table)

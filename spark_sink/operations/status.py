@@ -20,8 +20,8 @@ from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
-from spark_sink.tables.delta.open_table import location
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.locations import location
 
 # A look at a table waits for storage most of its time.
 _LOOKS = 8

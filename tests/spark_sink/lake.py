@@ -27,9 +27,9 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
-from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.spark_ddl import SparkDdl
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
@@ -173,7 +173,7 @@ class MergingLake(Lake):
         return DeltaDdl(str(self.warehouse), SparkDdl(self.spark, str(self.warehouse)))
 
     def _writer(self) -> OrderRunner:
-        return DeltaWriter(self.spark, self.tables.staging)
+        return spark_writer(self.spark, self.tables.staging)
 
     def beside(self, warehouse: Path) -> MergingLake:
         return type(self)(self.spark, warehouse)

@@ -21,14 +21,8 @@ from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
 from spark_sink.tables.delta.maintenance import maintaining
-from spark_sink.tables.delta.open_table import (
-    REMEMBERED,
-    commit,
-    committing,
-    create,
-    literal,
-    location,
-)
+from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, literal
+from spark_sink.tables.locations import location
 from spark_sink.tables.protocols import Marker
 
 # Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.

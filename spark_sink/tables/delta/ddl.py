@@ -6,15 +6,12 @@ changes the table.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import pyarrow.fs as fs
 from deltalake import DeltaTable, Field, Schema
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import ArrayType, DataType, PrimitiveType
 
 from spark_sink.errors import FatalError
@@ -24,21 +21,15 @@ from spark_sink.schema.column_types import delta_type, has_statistics, sql_type_
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from spark_sink.tables.delta.open_table import (
-    KEY_PROPERTY,
-    MODE_PROPERTY,
-    REMEMBERED,
-    SOURCE_PROPERTY,
-    TABLE_PROPERTY,
-    create,
-    location,
-)
+from spark_sink.tables.delta.open_table import REMEMBERED, create
 from spark_sink.tables.delta.tables import features_of
+from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
     OWN_COLUMNS,
     POS,
 )
 from spark_sink.tables.protocols import TableAlterations
+from spark_sink.tables.table_properties import shape_properties, source_properties
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -67,7 +58,7 @@ class DeltaDdl:
 
     def create(self, name: str, shape: TableShape) -> str:
         with _changing(name):
-            present = self._spelled(name)
+            present = spelled(self._warehouse, name, DeltaTable.is_deltatable)
             if present is not None:
                 return present
             self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
@@ -108,30 +99,6 @@ class DeltaDdl:
                 raise
             return self._add_columns(name, columns, attempts - 1)
         return True
-
-    def _spelled(self, name: str) -> str | None:
-        """The table that is there under this name, in whatever case; None when there is none."""
-        try:
-            storage = fs.PyFileSystem(DeltaStorageHandler(self._warehouse))
-        except TableNotFoundError:  # no warehouse yet
-            return None
-        found = [""]
-        for folder in name.split("."):
-            found = [
-                child
-                for parent in found
-                for child in _children(storage, parent)
-                if child.rpartition("/")[2].lower() == folder.lower()
-            ]
-        spelled = (path.replace("/", ".") for path in sorted(found))
-        tables = [one for one in spelled if DeltaTable.is_deltatable(location(self._warehouse, one))]
-        return name if name in tables else next(iter(tables), None)
-
-
-def _children(storage: fs.FileSystem, folder: str) -> list[str]:
-    """The paths of what lies in a folder of the warehouse; none when there is no such folder."""
-    found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    return [info.path for info in found]
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
@@ -189,10 +156,7 @@ def table_properties(shape: TableShape) -> dict[str, str]:
     if shape.mode == Mode.CHANGELOG:
         useful.insert(0, POS)  # by which events are looked up
     return {
-        TABLE_PROPERTY: json.dumps(shape.table),
-        KEY_PROPERTY: json.dumps(shape.key),
-        **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
-        **source_properties(shape.columns),
+        **shape_properties(shape),
         "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),
         **_FIXED,
     }
@@ -202,8 +166,3 @@ def quarantine_properties() -> dict[str, str]:
     """Return the properties of the quarantine table."""
     statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
     return {"delta.dataSkippingStatsColumns": statistics, **_FIXED}
-
-
-def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties that tell what the source calls columns which are named otherwise."""
-    return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}

@@ -11,9 +11,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.tables.delta.open_table import literal
-
-# For key columns, the least and the greatest value that is looked for.
-Bounds = Mapping[str, tuple[str | int, str | int]]
+from spark_sink.tables.staging import Bounds
 
 Types = Mapping[str, pa.DataType]
 

@@ -15,8 +15,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.schema.engine_choice import FUSED_FEATURES
-from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY, location
+from spark_sink.tables.delta.open_table import REMEMBERED_PROPERTY
 from spark_sink.tables.delta.tables import features_of
+from spark_sink.tables.locations import location
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
 
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md#last-checkpoint-file

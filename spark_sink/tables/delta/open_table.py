@@ -11,27 +11,13 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
-from cdc_core.table_id import TableId
-from spark_sink.errors import Overtaken, Reason, Refused
-from spark_sink.schema.column_types import is_known, sql_type_of_delta
+from spark_sink.errors import Overtaken
+from spark_sink.schema.column_types import sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
-from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
-from spark_sink.schema.table_spec import SOURCE, Mode
-from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import Order
-
-# Table properties that say what a table is a mirror of.
-KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
-
-# What its rows are; a mirror does not say so.
-MODE_PROPERTY = "cdc.mode"
-
-# What the source calls a column that is named otherwise, by column.
-SOURCE_PROPERTY = "cdc.source."
-
-# The position of the last truncate, by scope.
-FLOORS_PROPERTY = "cdc.floors"
+from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
 # For so long the log of a table knows a file that was removed: longer than maintenance keeps the file, as it removes
 # only what the log knows.
@@ -39,28 +25,16 @@ REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
 
-def location(warehouse: str, name: str) -> str:
-    """Return the folder of a table: the dots of its name are folders."""
-    return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
-
-
 def shape_of(table: DeltaTable) -> TableShape:
-    properties = table.metadata().configuration
-    fields = table.schema().fields
-    own = {field.name for field in fields if field.name.startswith(META_PREFIX) and field.name != SOURCE}
-    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
-    lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)
-    foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - ADDED_LATER[mode]
-    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or foreign:
-        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
-    columns = []
-    for field in fields:
-        sql = sql_type_of_delta(str(getattr(field.type, "type", field.type)))
-        # Columns of other types were added by somebody else; no event writes them.
-        if field.name not in own and is_known(sql):
-            columns.append(TableColumn(field.name, sql, properties.get(SOURCE_PROPERTY + field.name)))
-    source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return TableShape(source, tuple(columns), tuple(json.loads(properties[KEY_PROPERTY])), mode, lacks)
+    types = {
+        field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in table.schema().fields
+    }
+    return shape_from(table.metadata().configuration, types)
+
+
+def floors_of(table: DeltaTable) -> Mapping[str, str]:
+    stored = table.metadata().configuration.get(FLOORS_PROPERTY)
+    return json.loads(stored) if stored else {}
 
 
 class DeltaOpened:

@@ -11,9 +11,9 @@ from spark_sink.errors import ConfigError
 from spark_sink.foreign_errors import reason
 from spark_sink.job_failures import SPARK_ERRORS
 from spark_sink.spark_session import hadoop_folder
-from spark_sink.tables.delta.open_table import location
-from spark_sink.tables.delta.spark_ddl import literal
+from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
+from spark_sink.tables.spark_sql import literal
 
 # Spark's own, which forgets all that it knows unless a Hive metastore is behind it.
 SESSION_CATALOG = "spark_catalog"

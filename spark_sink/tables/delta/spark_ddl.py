@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn
-from spark_sink.tables.delta.ddl import source_properties
-from spark_sink.tables.delta.open_table import location
+from spark_sink.tables.locations import location
+from spark_sink.tables.spark_sql import listed
+from spark_sink.tables.table_properties import source_properties
 
 
 class SparkDdl:
@@ -39,17 +40,7 @@ class SparkDdl:
         return quoted(location(self._warehouse, name))
 
 
-def listed(properties: Mapping[str, str]) -> str:
-    """The properties of a table, in SQL."""
-    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
-
-
 def quoted(path: str) -> str:
     """A table by where it lies, in SQL."""
     ticked = path.replace("`", "``")
     return f"delta.`{ticked}`"
-
-
-def literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

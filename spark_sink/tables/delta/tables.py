@@ -17,14 +17,11 @@ from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.delta.open_table import (
-    commit,
-    committing,
-    location,
-    shape_of,
-)
-from spark_sink.tables.delta.staged import StagedMirror, Staging
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.delta.open_table import commit, committing, shape_of
+from spark_sink.tables.delta.staged import StagedMirror
+from spark_sink.tables.locations import location
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable
+from spark_sink.tables.staging import Staging
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class DeltaTables:
     app: str = ""
     engines: EngineRules = field(default_factory=EngineRules)
 
-    def open(self, name: str) -> DeltaMirror | DeltaLog | DeltaHistory | None:
+    def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         try:
             opened = DeltaTable(location(self.warehouse, name))
         except TableNotFoundError:
@@ -53,7 +50,7 @@ class DeltaTables:
         except TableNotFoundError:
             return None
 
-    def as_of(self, name: str, moment: datetime) -> DeltaMirror | None:
+    def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
         # Newest first. Commit times are those of the files of the log, in milliseconds.
         earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
@@ -68,9 +65,9 @@ class DeltaTables:
             found = self._opened(name, opened)
         except DeltaError as error:
             raise FatalError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
-        return found if isinstance(found, DeltaMirror) else None
+        return found if isinstance(found, MirrorTable) else None
 
-    def _opened(self, name: str, opened: DeltaTable) -> DeltaMirror | DeltaLog | DeltaHistory:
+    def _opened(self, name: str, opened: DeltaTable) -> MirrorTable | ChangelogTable | HistoryTable:
         has = features_of(opened)
         shape = shape_of(opened)
         choice = choose(name, shape.mode, has, lambda: _size(opened), self.engines)

@@ -16,8 +16,8 @@ from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.tables.delta.spark import DeltaWriter
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.protocols import (
     Deletion,
@@ -45,7 +45,7 @@ class Tables:
 
     def __init__(self, spark: SparkSession, warehouse: str, engine: Engine) -> None:
         self._tables = DeltaTables(warehouse, "app", EngineRules({"*": engine}))
-        self._writer = DeltaWriter(spark, self._tables.staging)
+        self._writer = spark_writer(spark, self._tables.staging)
         local_ddl(warehouse).create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:

@@ -21,11 +21,12 @@ from spark_sink.schema.engine_choice import Engine
 from spark_sink.schema.evolution import TableColumn, TableShape, evolve
 from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.delta.ddl import DeltaDdl, quarantine_properties, table_properties
-from spark_sink.tables.delta.open_table import location
-from spark_sink.tables.delta.spark_ddl import SparkDdl, listed, quoted
+from spark_sink.tables.delta.spark_ddl import SparkDdl, quoted
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.protocols import TableDdl
+from spark_sink.tables.spark_sql import listed
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.local import local_ddl
 

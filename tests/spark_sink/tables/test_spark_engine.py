@@ -12,10 +12,10 @@ import structlog
 from deltalake import DeltaTable
 
 from spark_sink.errors import Overtaken
-from spark_sink.tables.delta.spark import DeltaWriter
-from spark_sink.tables.delta.staged import Staging
+from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.meta_columns import UPDATED_AT
-from spark_sink.tables.spark_operations import Order
+from spark_sink.tables.spark_operations import Order, OrderRunner
+from spark_sink.tables.staging import Staging
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import TABLES, announce, both, present, rules, stored
@@ -69,7 +69,7 @@ class Killed(BaseException):
 class DyingWriter:
     """Dies before or after it has done what was ordered; `staged` is what lay there."""
 
-    def __init__(self, merging_lake: MergingLake, writer: DeltaWriter, *, before: bool) -> None:
+    def __init__(self, merging_lake: MergingLake, writer: OrderRunner, *, before: bool) -> None:
         self._lake, self._writer, self._before = merging_lake, writer, before
         self.staged: dict[str, bytes] = {}
 
@@ -104,7 +104,7 @@ def test_killed_around_a_merge(merging_lake: MergingLake) -> None:
         merging_lake.applier = merging_lake.new_applier("checkpoint-1")
         writer = DyingWriter(
             merging_lake,
-            DeltaWriter(merging_lake.spark, Staging(str(merging_lake.warehouse), "test/checkpoint-1")),
+            spark_writer(merging_lake.spark, Staging(str(merging_lake.warehouse), "test/checkpoint-1")),
             before=before,
         )
         merging_lake.applier._writer = writer

@@ -20,11 +20,6 @@ from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.delta.open_table import (
-    KEY_PROPERTY,
-    MODE_PROPERTY,
-    TABLE_PROPERTY,
-)
 from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.meta_columns import (
@@ -37,6 +32,7 @@ from spark_sink.tables.protocols import (
     TableChanges,
 )
 from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire, WriteMarker
+from spark_sink.tables.table_properties import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY
 
 NAME = "s_d.t"
 

@@ -1,0 +1,43 @@
+"""The folders of tables in a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow.fs as fs
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+
+def location(warehouse: str, name: str) -> str:
+    """Return the folder of a table: the dots of its name are folders."""
+    return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
+
+
+def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
+    """Return the table that is there under this name, in whatever case; None when there is none.
+
+    Args:
+        is_table: tells of a folder whether it is a table.
+    """
+    try:
+        storage = fs.PyFileSystem(DeltaStorageHandler(warehouse))
+    except TableNotFoundError:  # no warehouse yet
+        return None
+    found = [""]
+    for folder in name.split("."):
+        found = [
+            child
+            for parent in found
+            for child in _children(storage, parent)
+            if child.rpartition("/")[2].lower() == folder.lower()
+        ]
+    names = (path.replace("/", ".") for path in sorted(found))
+    tables = [one for one in names if is_table(location(warehouse, one))]
+    return name if name in tables else next(iter(tables), None)
+
+
+def _children(storage: fs.FileSystem, folder: str) -> list[str]:
+    """The paths of what lies in a folder of the warehouse; none when there is no such folder."""
+    found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
+    return [info.path for info in found]

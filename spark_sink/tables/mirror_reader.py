@@ -1,0 +1,140 @@
+"""A stored mirror as the fold asks for it, out of its columns: of whatever format the table is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.model.event import Key
+from spark_sink.model.row import (
+    NOTHING,
+    Memory,
+    RowMark,
+)
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.meta_columns import (
+    COMMIT_TS,
+    DELETED_AT,
+    MARK_COLUMNS,
+    POS,
+    SCOPE,
+    STATE,
+)
+
+_MEMORY = msgspec.json.Decoder(Memory)
+
+# The least and the greatest value of each key column.
+Reach = Mapping[str, tuple[Any, Any]]
+
+
+class MirrorReader:
+    """The reading half of a mirror. A format gives it the columns of the rows (`_scan`) and the floors."""
+
+    shape: TableShape
+
+    @property
+    def floors(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        """The named columns of the rows, of those within `reach` at least."""
+        raise NotImplementedError
+
+    def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
+        found = self._stored(keys, (*MARK_COLUMNS, *({COMMIT_TS} - self._lacking)))
+        return {
+            key: RowMark(str(scope), str(pos), bool(incomplete), bool(deleted), _memory(state), *committed)
+            for key, (scope, pos, state, incomplete, deleted, *committed) in found
+        }
+
+    def mark_columns(self, keys: pa.Table) -> pa.Table:
+        names = [*self.shape.key, *MARK_COLUMNS]
+        reach = {name: tuple(pc.min_max(keys.column(name)).as_py().values()) for name in self.shape.key}
+        wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
+        found = []
+        for batch in self._scan(names, reach):
+            for name, values in wanted.items():
+                batch = batch.filter(pc.is_in(batch.column(name), values))
+            found.append(batch)
+        schema = pa.schema([(n, arrow_type({**self.shape.types, **MARK_COLUMNS}[n])) for n in names])
+        return pa.Table.from_batches(found, None if found else schema)
+
+    def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
+        names = tuple(self.shape.types)
+        return {key: dict(zip(names, values, strict=True)) for key, values in self._stored(keys, names)}
+
+    def max_positions(self) -> dict[str, str]:
+        reached: dict[str, str] = {}
+        for batch in self._scan([SCOPE, POS, STATE]):
+            greatest = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
+            states = {state for state in batch.column(STATE).to_pylist() if state is not None}
+            seen = [pair for state in states for pair in _memory(state).seen.items()]
+            for scope, pos in [*zip(*(column.to_pylist() for column in greatest.columns), strict=True), *seen]:
+                reached[scope] = max(pos, reached.get(scope, ""))
+        return reached
+
+    def written(self) -> dict[Key, tuple[str, str]]:
+        columns = [*self.shape.key, SCOPE, POS]
+        found: dict[Key, tuple[str, str]] = {}
+        for batch in self._scan([*columns, DELETED_AT]):
+            live = batch.filter(pc.is_null(batch.column(DELETED_AT)))
+            for *key, scope, pos in zip(*(live.column(name).to_pylist() for name in columns), strict=True):
+                found[tuple(key)] = scope, pos
+        return found
+
+    def rows_spanning_floor(self, scope: str) -> set[Key]:
+        floor = self.floors[scope]
+        found: set[Key] = set()
+        for batch in self._scan([*self.shape.key, SCOPE, POS, STATE]):
+            beyond = pc.and_(pc.equal(batch.column(SCOPE), scope), pc.greater(batch.column(POS), floor))
+            near = batch.filter(pc.and_(beyond, pc.is_valid(batch.column(STATE))))
+            keys = zip(*(near.column(name).to_pylist() for name in self.shape.key), strict=True)
+            for key, state in zip(keys, near.column(STATE).to_pylist(), strict=True):
+                reset = _memory(state).reset
+                if reset is not None and reset < floor:
+                    found.add(key)
+        return found
+
+    @property
+    def _lacking(self) -> set[str]:
+        """The columns of the sink that the table does not have yet, which a sweep meets, as it adds none."""
+        return {column.name for column in self.shape.lacks}
+
+    def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
+        """The named columns of those rows that are stored."""
+        if not keys:
+            return
+        wanted = keys if isinstance(keys, set) else set(keys)
+        columns = (*self.shape.key, *(name for name in names if name not in self.shape.key))
+        values = {
+            name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
+            for i, name in enumerate(self.shape.key)
+        }
+        for batch in self._scan(columns, self._reach(wanted)):
+            for name in self.shape.key:
+                batch = batch.filter(pc.is_in(batch.column(name), values[name]))
+            stored = {name: _told(name, batch.column(name)).to_pylist() for name in columns}
+            found = zip(*(stored[name] for name in self.shape.key), strict=True)
+            rest = zip(*(stored[name] for name in names), strict=True)
+            yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
+
+    def _reach(self, keys: Collection[Key]) -> Reach:
+        values = {name: {key[i] for key in keys} for i, name in enumerate(self.shape.key)}
+        return {name: (min(found), max(found)) for name, found in values.items()}
+
+
+def _memory(state: object) -> Memory:
+    return _MEMORY.decode(str(state)) if state else NOTHING
+
+
+def _told(name: str, column: pa.Array) -> pa.Array:
+    """Return of a column what is asked of it. No datetime holds every time: of a delete only whether it is there, of a
+    commit the microseconds."""
+    if name == COMMIT_TS:
+        return column.cast(pa.int64())
+    return pc.is_valid(column) if name == DELETED_AT else column

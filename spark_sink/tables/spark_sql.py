@@ -1,0 +1,57 @@
+"""The SQL of orders that is the same in every format, and of what it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import expr
+
+from spark_sink.tables.meta_columns import UPDATED_AT
+from spark_sink.tables.spark_operations import WRITTEN, Merge, merged
+from spark_sink.tables.staging import Staging
+
+_STAGED = "cdc_staged"
+
+
+def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
+    """The rows of a staged file, with the time at which they are written."""
+    flags = {WRITTEN + name: "boolean" for name in order.kept}
+    declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
+    path = f"{staging.warehouse}/{staging.folder}/{order.path}"
+    staged = session.read.schema(declared).parquet(path)
+    return staged if order.at is None else staged.withColumn(UPDATED_AT, expr(instant(order.at)))
+
+
+def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
+    """The statement that merges staged rows into a table, which is quoted already."""
+    staged.createOrReplaceTempView(_STAGED)
+    same = [f"t.`{name}` = s.`{name}`" for name in order.key]
+    same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
+    columns = [*order.columns, *([] if order.at is None else [UPDATED_AT])]
+    updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
+    names = ", ".join(f"`{name}`" for name in columns)
+    values = ", ".join(f"s.`{name}`" for name in columns)
+    # No positions in the conditions: the fold has compared them.
+    matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
+    missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
+    return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
+
+
+def instant(time: int | None) -> str:
+    """A time (microseconds, UTC)."""
+    return "NULL" if time is None else f"timestamp_micros({time})"
+
+
+def literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def listed(properties: Mapping[str, str]) -> str:
+    """The properties of a table."""
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
+
+
+def _value(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else literal(value)

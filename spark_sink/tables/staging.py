@@ -1,0 +1,156 @@
+"""Tables that Spark writes, in a worker: what is to be written is staged and ordered.
+
+A staged file lies under the warehouse until the batch is done. Its name tells its content: a task that runs again, or a
+driver that starts again, stages the same file, and no file ever changes under the driver's eyes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+from deltalake.fs import DeltaStorageHandler
+
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.meta_columns import (
+    DELETED_AT,
+    META_COLUMNS,
+    POS,
+    SCOPE,
+    UPDATED_AT,
+)
+from spark_sink.tables.mirror_reader import MirrorReader, Reach
+from spark_sink.tables.protocols import (
+    Deletion,
+    Marker,
+    TableChanges,
+)
+from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire, WriteMarker
+
+# For key columns, the least and the greatest value that is looked for.
+Bounds = Mapping[str, tuple[str | int, str | int]]
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The folder of one sink's staged files.
+
+    Args:
+        app: pipeline and checkpoint: two sinks never share a folder.
+    """
+
+    warehouse: str
+    app: str
+
+    @property
+    def folder(self) -> str:
+        """Below the warehouse."""
+        return f"{RESERVED}/staging/{hashlib.sha256(self.app.encode()).hexdigest()[:16]}"
+
+    def put(self, table: str, rows: pa.Table) -> str:
+        """Stage rows; the path of the file below the folder. It is there whole, or not at all."""
+        with tempfile.TemporaryDirectory() as scratch:
+            written = Path(scratch, "rows.parquet")
+            pq.write_table(rows, written)
+            with written.open("rb") as content:
+                path = f"{table}/{hashlib.file_digest(content, 'sha256').hexdigest()[:32]}.parquet"
+            warehouse = fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
+            fs.copy_files(str(written), f"{self.folder}/{path}", destination_filesystem=warehouse)
+        return path
+
+
+class OrderingMirror(MirrorReader):
+    """The writing half of a mirror that Spark writes, of whatever format: each change becomes an order.
+
+    Args:
+        name: of the table.
+    """
+
+    orders: Sequence[Order]
+
+    def __init__(self, name: str, staging: Staging) -> None:
+        self._ordered: list[Order] = []
+        self.orders = self._ordered
+        self._name = name
+        self._staging = staging
+        self._raised: Mapping[str, str] | None = None
+
+    @property
+    def floors(self) -> Mapping[str, str]:
+        return self._stored_floors() if self._raised is None else self._raised
+
+    def _stored_floors(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def applied(self, app: str) -> int | None:
+        raise NotImplementedError
+
+    def write(self, changes: TableChanges, *markers: Marker) -> None:
+        # Spark's commit carries one marker, the first; others are of works that were ordered before this one. It takes
+        # no version below zero, which only a day before 1970 has, when there is nothing to forget.
+        for marker in markers[1:]:
+            done = self.applied(marker.app)
+            if marker.version > (-1 if done is None else done):
+                self._ordered.append(WriteMarker(marker))
+        lacking = self._lacking
+        staged = rows = changes.rows.drop_columns([name for name in changes.rows.column_names if name in lacking])
+        for name, flags in changes.kept.items():
+            staged = staged.append_column(WRITTEN + name, flags)
+        types = {**self.shape.types, **META_COLUMNS}
+        keys = set(zip(*(staged.column(name).to_pylist() for name in self.shape.key), strict=True))
+        self._ordered.append(
+            Merge(
+                path=self._staging.put(self._name, staged),
+                columns={name: types[name] for name in rows.column_names},
+                kept=tuple(changes.kept),
+                key=self.shape.key,
+                bounds=dict(self._bounds(self._reach(keys))),
+                inserts_only=changes.inserts_only,
+                marker=markers[0] if markers else None,
+                at=None if UPDATED_AT in lacking else changes.at,
+            )
+        )
+
+    def raise_floors(self, floors: Mapping[str, str]) -> None:
+        self._raised = dict(floors)
+        self._ordered.append(RaiseFloors(dict(floors)))
+
+    def clear(self, marker: Marker) -> bool:
+        under = any(_lie_under(batch, self.floors) for batch in self._scan([SCOPE, POS]))
+        if under:
+            self._ordered.append(Clear(dict(self.floors), marker))
+        return under
+
+    def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
+        met = any(
+            _lie_under(batch.filter(pc.is_null(batch.column(DELETED_AT))), self.floors)
+            for batch in self._scan([SCOPE, POS, DELETED_AT])
+        )
+        if met:
+            self._ordered.append(Retire(dict(self.floors), deletion, marker))
+        return met
+
+    def forget(self, before: int) -> None:
+        self._ordered.append(Forget(before))
+
+    def _bounds(self, reach: Reach) -> Bounds:
+        """Return the reach of the key columns that are numbers or texts."""
+        return {name: values for name, values in reach.items() if self.shape.types[name] in _BOUNDED}
+
+
+def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
+    """Tell whether any of the rows lies up to the floor of its scope."""
+    scopes, positions = batch.column(SCOPE), batch.column(POS)
+    under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
+    return any(pc.any(mask).as_py() for mask in under)
+
+
+# What is written as a literal alike for both readers, and has exact statistics.
+_BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -1,0 +1,62 @@
+"""The properties of a table that say what it is: the same in every format, beside the columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from cdc_core.table_id import TableId
+from spark_sink.errors import Reason, Refused
+from spark_sink.schema.column_types import is_known
+from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
+from spark_sink.schema.table_spec import SOURCE, Mode
+from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
+
+# Table properties that say what a table is a mirror of.
+KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
+
+# What its rows are; a mirror does not say so.
+MODE_PROPERTY = "cdc.mode"
+
+# What the source calls a column that is named otherwise, by column.
+SOURCE_PROPERTY = "cdc.source."
+
+# The position of the last truncate, by scope.
+FLOORS_PROPERTY = "cdc.floors"
+
+
+def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> TableShape:
+    """Return the shape of a table by its properties, and its Spark SQL type by column.
+
+    Raises:
+        Refused: the table is none of ours.
+    """
+    own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
+    mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
+    lacks = tuple(TableColumn(name, sql) for name, sql in OWN_COLUMNS[mode].items() if name not in own)
+    foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - ADDED_LATER[mode]
+    if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or foreign:
+        raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
+    # Columns of other types were added by somebody else; no event writes them.
+    columns = tuple(
+        TableColumn(name, sql, properties.get(SOURCE_PROPERTY + name))
+        for name, sql in types.items()
+        if name not in own and is_known(sql)
+    )
+    source = TableId(*json.loads(properties[TABLE_PROPERTY]))
+    return TableShape(source, columns, tuple(json.loads(properties[KEY_PROPERTY])), mode, lacks)
+
+
+def shape_properties(shape: TableShape) -> dict[str, str]:
+    """Return the properties of a new table of this shape."""
+    return {
+        TABLE_PROPERTY: json.dumps(shape.table),
+        KEY_PROPERTY: json.dumps(shape.key),
+        **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
+        **source_properties(shape.columns),
+    }
+
+
+def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
+    """Return the properties that tell what the source calls columns which are named otherwise."""
+    return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
