@@ -22,12 +22,9 @@ from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.registration import SparkCatalog
-from spark_sink.tables.delta.spark_ddl import SparkDdl
-from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.formats import spark_writer
+from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
@@ -40,20 +37,22 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     # Before Spark, which takes long to start, and says less of why it reaches no broker. This is only read: of no
     # checkpoint yet.
     written = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic).tables()
-    check_tables(written, DeltaTables(settings.tables.warehouse), rules)
+    check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
     warehouse = settings.tables.warehouse
     store = settings.storage.spark_conf(warehouse, settings.checkpoint)
-    spark = spark_session.build(f"spark-sink {settings.pipeline}", settings.spark, warehouse, store)
+    spark = spark_session.build(
+        f"spark-sink {settings.pipeline}", settings.spark, warehouse, store, iceberg=settings.has_iceberg
+    )
     signals.end_at_once()
     try:
-        ddl = DeltaDdl(settings.tables.warehouse, SparkDdl(spark, settings.tables.warehouse))
-        ddl.create_quarantine()
         checkpoint = checkpoint_id(spark, settings.checkpoint)
         app = f"{settings.pipeline}/{checkpoint}"
-        tables = DeltaTables(settings.tables.warehouse, app, rules.engines)
+        tables = FormatTables(settings.tables.warehouse, app, rules.engines, rules.formats)
+        ddl = spark_ddl(spark, tables)
+        ddl.create_quarantine()
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
         starting = "earliest"
@@ -63,7 +62,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         metrics, health = Metrics(settings.metrics.max_tables), Health()
         if settings.metrics.port is not None:
             probes.serve(settings.metrics.port, metrics.registry, health)
-        runner, writer = SparkRunner(spark), spark_writer(spark, tables.staging)
+        runner, writer = SparkRunner(spark), spark_writer(spark, tables)
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)

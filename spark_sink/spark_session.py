@@ -61,12 +61,17 @@ _NEEDED_BY_S3: Mapping[str, str] = {
     LOG_STORE: "the sink (cdc-sink-*.jar)",
 }
 
+_NEEDED_BY_ICEBERG: Mapping[str, str] = {"org.apache.iceberg.spark.SparkCatalog": "Iceberg"}
 
-def build(name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None) -> SparkSession:
+
+def build(
+    name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None, *, iceberg: bool = False
+) -> SparkSession:
     """A session; the one that spark-submit has begun, if it has.
 
     Args:
         store: settings by which Spark finds the object store of tables and checkpoint (`config/storage.py`).
+        iceberg: some tables are Iceberg tables.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
@@ -91,10 +96,11 @@ def build(name: str, settings: Spark, warehouse: str, store: Mapping[str, str] |
         builder = builder.master(settings.master)
     for key, value in conf.items():
         builder = builder.config(key, value)
+    needed = _needed(store, iceberg=iceberg)
     if SparkContext._gateway is None:
-        _start_java(conf, _needed(store))
-    elif store:
-        _check_jars(SparkContext._gateway, _NEEDED_BY_S3)
+        _start_java(conf, needed)
+    elif beyond := {name: what for name, what in needed.items() if name not in _NEEDED}:
+        _check_jars(SparkContext._gateway, beyond)
     try:
         session = builder.getOrCreate()
     except Py4JJavaError as error:
@@ -118,23 +124,23 @@ def follow_cores(session: SparkSession) -> int:
     return cores
 
 
-def check_java(settings: Spark, store: Mapping[str, str]) -> None:
-    """Start a JVM as a session would, and end it; `store` as for the session.
+def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = False) -> None:
+    """Start a JVM as a session would, and end it; `store` and `iceberg` as for the session.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
     """
     jars = _expanded(settings.jars)
     conf = {**({"spark.jars": ",".join(jars)} if jars else {}), **settings.conf}
-    gateway = _java(conf, _needed(store))
+    gateway = _java(conf, _needed(store, iceberg=iceberg))
     gateway.shutdown()
     if gateway.proc is not None:
         gateway.proc.stdin.close()  # by which it knows that nobody needs it
         gateway.proc.wait()
 
 
-def _needed(store: Mapping[str, str] | None) -> Mapping[str, str]:
-    return {**_NEEDED, **(_NEEDED_BY_S3 if store else {})}
+def _needed(store: Mapping[str, str] | None, *, iceberg: bool) -> Mapping[str, str]:
+    return {**_NEEDED, **(_NEEDED_BY_S3 if store else {}), **(_NEEDED_BY_ICEBERG if iceberg else {})}
 
 
 def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:

@@ -19,10 +19,7 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
-from spark_sink.tables.delta.ddl import DeltaDdl
-from spark_sink.tables.delta.spark_ddl import SparkDdl
-from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.formats import spark_writer
+from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.locations import location
 
 _APP = "bench/1"
@@ -44,9 +41,9 @@ class BatchRunner:
             checkpoint=str(folder / "checkpoint"),
         )
         warehouse, rules = str(self.warehouse), self._settings.tables.rules
-        ddl = DeltaDdl(warehouse, SparkDdl(spark, warehouse))
+        tables = FormatTables(warehouse, _APP, rules.engines, rules.formats)
+        ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
-        tables = DeltaTables(warehouse, _APP, rules.engines)
         books = Books(warehouse, "bench", "1", topic)
         books.create()
         self._applier = Applier(
@@ -59,7 +56,7 @@ class BatchRunner:
             books,
             Metrics(tables=0),
             SparkRunner(spark),
-            spark_writer(spark, tables.staging),
+            spark_writer(spark, tables),
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:

@@ -26,6 +26,7 @@ class Shapes(Protocol):
 
         Raises:
             Refused: it is none of ours.
+            ConfigError: there is one, of another format than the configuration says.
         """
 
 
@@ -39,13 +40,12 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
     def mistake(name: str) -> str | None:
         try:
             shape = tables.shape(name)
-        except Refused:
-            return None  # parked, with its reason, when its next event comes
-        try:
             if shape is not None:
                 check_form(name, shape, _wanted(name, shape, rules))
         except ConfigError as error:
             return str(error)
+        except Refused:
+            return None  # parked, with its reason, when its next event comes
         return None
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from spark_sink.commands.configuration import configured
+from spark_sink.commands.configuration import configured, opened
 from spark_sink.config import settings
 from spark_sink.errors import FatalError
 
@@ -94,7 +94,7 @@ def register(config: Path, table: str | None, seconds: float | None) -> None:
 def _check_name(loaded: settings.Settings, table: str) -> None:
     from spark_sink.operations import status
 
-    status.check_name(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    status.check_name(opened(loaded), loaded.pipeline, loaded.tables.pattern, table)
 
 
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:

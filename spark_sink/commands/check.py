@@ -27,7 +27,7 @@ def check(config: Path, connect: bool) -> None:
     from spark_sink.operations import checks
 
     store = loaded.storage.spark_conf(loaded.tables.warehouse, loaded.checkpoint)
-    asked = checks.questions(loaded, partial(spark_session.check_java, loaded.spark, store))
+    asked = checks.questions(loaded, partial(spark_session.check_java, loaded.spark, store, iceberg=loaded.has_iceberg))
     wrong = 0
     for answer in checks.answers(asked):
         wrong += not answer.ok

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from spark_sink.config import settings
+
+if TYPE_CHECKING:
+    from spark_sink.tables.formats import FormatTables
+
+
+def opened(loaded: settings.Settings) -> FormatTables:
+    """Return the tables of a configuration, to be looked at."""
+    # Here, not above: help and mistakes in the file need no table library.
+    from spark_sink.tables.formats import FormatTables
+
+    return FormatTables(loaded.tables.warehouse, formats=loaded.tables.formats)
 
 
 def configured(path: Path) -> settings.Settings:

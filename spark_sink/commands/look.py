@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from spark_sink.commands.ask import config
-from spark_sink.commands.configuration import configured
+from spark_sink.commands.configuration import configured, opened
 from spark_sink.schema.business_view import ReaderEngine, create_view
+from spark_sink.schema.table_spec import Format
 
 
 @click.command()
@@ -22,7 +23,7 @@ def status(config: Path, as_json: bool) -> None:
     loaded = configured(config)
     from spark_sink.operations import status
 
-    found = status.status(loaded.tables.warehouse, loaded.pipeline, loaded.tables.pattern)
+    found = status.status(opened(loaded), loaded.pipeline, loaded.tables.pattern)
     found["excluded"] = list(loaded.tables.exclude)
     if as_json:
         click.echo(json.dumps(found, default=str))
@@ -90,19 +91,20 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
-    from spark_sink.tables.delta.tables import DeltaTables
     from spark_sink.tables.locations import location
 
-    warehouse = loaded.tables.warehouse
-    status.check_name(warehouse, loaded.pipeline, loaded.tables.pattern, table)
+    tables = opened(loaded)
+    status.check_name(tables, loaded.pipeline, loaded.tables.pattern, table)
     try:
-        shape = DeltaTables(warehouse).shape(table)
+        shape = tables.shape(table)
     except Refused as error:
         raise ConfigError(f"{table}: {error}") from None
     if shape is None:
         raise ConfigError(f"there is no table {table!r} yet; its events wait: `spark-sink status` says why")
     named = name or table.replace(".", "_")
-    click.echo(create_view(ReaderEngine(engine), named, shape, location(warehouse, table), relation))
+    # By its folder an Iceberg table is found by none of them for sure: which of its metadata is the newest is a guess.
+    folder = location(tables.warehouse, table) if tables.format(table) is Format.DELTA else None
+    click.echo(create_view(ReaderEngine(engine), named, shape, folder, relation))
 
 
 @click.group()

@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -20,7 +21,7 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
 from spark_sink.schema.table_naming import TablePattern, plain_name
-from spark_sink.schema.table_spec import Mode, match_rule
+from spark_sink.schema.table_spec import Format, Mode, match_rule
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
@@ -124,6 +125,9 @@ class TablesSettings(_Section):
         description="Patterns of `source/db/schema/table`: what goes to one table, by its name or pattern.",
     )
 
+    formats: dict[str, Format] = Field(
+        default_factory=dict, description="The format of tables, by name or pattern; the others are Delta Lake tables."
+    )
     engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
     fused_megabytes: int = Field(
         default=1000, ge=0, description="A table of more data in its files is written by Spark, not by deltalake."
@@ -149,6 +153,7 @@ class TablesSettings(_Section):
             shared=self.shared,
             exclude=self.exclude,
             engines=EngineRules(self.engines, self.fused_megabytes),
+            formats=self.formats,
         )
 
 
@@ -232,6 +237,21 @@ class Settings(_Section):
     catalog: CatalogSettings | None = Field(default=None, description="Not set: no table is registered anywhere.")
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
+
+    @model_validator(mode="after")
+    def _iceberg_goes_there(self) -> Settings:
+        if not self.has_iceberg:
+            return self
+        if urlsplit(self.tables.warehouse).scheme not in ("", "file"):
+            raise ValueError("tables.formats: Iceberg tables are written to folders only; tables.warehouse is a URL")
+        if self.catalog is not None:
+            raise ValueError("tables.formats: Iceberg tables are registered in no catalog yet; leave `catalog` out")
+        return self
+
+    @property
+    def has_iceberg(self) -> bool:
+        """Tell whether some tables are Iceberg tables."""
+        return Format.ICEBERG in self.tables.formats.values()
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from cdc_core.table_id import TableId
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
-from spark_sink.schema.table_spec import Mode, TableSpec, match_rule
+from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, match_rule
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class TableRules:
         shared: by name or pattern of tables, patterns of the source tables that go to one.
         exclude: patterns of source tables that are left out.
         engines: who writes which table.
+        formats: of tables, by name or pattern.
     """
 
     all_scopes: bool = False
@@ -38,11 +39,12 @@ class TableRules:
     shared: Mapping[str, Sequence[str]] = field(default_factory=dict)
     exclude: Sequence[str] = ()
     engines: EngineRules = field(default_factory=EngineRules)
+    formats: Formats = field(default_factory=dict)
 
     def form(self, target: str) -> TableSpec:
         """Return the specification of the table of this name."""
-        mode = match_rule(target, self.modes) or Mode.MIRROR
-        return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None)
+        mode, format = match_rule(target, self.modes) or Mode.MIRROR, format_of(target, self.formats)
+        return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
 
     def shares(self, target: str, source: str) -> bool:
         """Tell whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for

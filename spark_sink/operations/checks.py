@@ -27,7 +27,7 @@ from spark_sink.control_tables.batches import BatchBook
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.foreign_errors import reason
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import FormatTables
 
 # For one answer of a broker.
 _SECONDS = 10.0
@@ -131,7 +131,7 @@ def _partitions(settings: Settings, topic: str) -> int:
 
 def _java(check_java: Callable[[], None]) -> str:
     check_java()
-    return "Java starts, with Delta Lake, Spark's Kafka source and its Avro functions"
+    return "Java starts, with the jars that the configuration needs"
 
 
 def _store(settings: Settings, folder: str) -> str:
@@ -166,7 +166,8 @@ def _local(folder: str) -> Path | None:
 def _tables(settings: Settings) -> str:
     warehouse = settings.tables.warehouse
     names = BatchBook(warehouse, settings.pipeline, "", settings.input.topic).tables()
-    check_tables(names, DeltaTables(warehouse), settings.tables.rules)
+    rules = settings.tables.rules
+    check_tables(names, FormatTables(warehouse, formats=rules.formats), rules)
     return f"{len(names)} of this pipeline, and each is what the configuration says"
 
 

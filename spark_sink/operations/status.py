@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from cdc_core.table_id import TableId
@@ -20,8 +19,7 @@ from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
-from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.locations import location
+from spark_sink.tables.formats import FormatTables
 
 # A look at a table waits for storage most of its time.
 _LOOKS = 8
@@ -70,8 +68,9 @@ def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
     return {str(partition): offset for partition, offset in sorted(offsets.items())}
 
 
-def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
+def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
     """Every table that a batch has written or that is parked, and the newest batch; times in UTC."""
+    warehouse = tables.warehouse
     batches = BatchBook(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
     held = ParkedBook(warehouse, pipeline).held()
@@ -80,7 +79,7 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
     for row in written:
         versions |= {name: version for name, version in row["versions"] if name != parking.NAME}
     names = sorted({*versions, *held, *(target for target, _ in broken if target)})
-    beside = _columns_beside(warehouse, versions)
+    beside = _columns_beside(tables, versions)
     return {
         "pipeline": pipeline,
         "last_batch": next(({**row, "versions": None} for row in reversed(written) if row["batch"] is not None), None),
@@ -106,13 +105,13 @@ def status(warehouse: str, pipeline: str, pattern: TablePattern) -> dict[str, An
     }
 
 
-def _columns_beside(warehouse: str, names: Collection[str]) -> dict[str, dict[str, str]]:
+def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
     """By table the columns that hold what another column of the same source does not, each with the source's name."""
 
     def of(name: str) -> dict[str, str]:
         try:
-            shape = DeltaTables(warehouse).shape(name)
-        except (DeltaError, OSError, Refused):
+            shape = tables.shape(name)
+        except (DeltaError, OSError, Refused, ConfigError):
             return {}  # what is the matter with the table is told when it is written
         return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
 
@@ -120,15 +119,15 @@ def _columns_beside(warehouse: str, names: Collection[str]) -> dict[str, dict[st
         return dict(zip(names, pool.map(of, names), strict=True))
 
 
-def check_name(warehouse: str, pipeline: str, pattern: TablePattern, name: str) -> None:
+def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name: str) -> None:
     """Make sure that a command may be given for a table.
 
     Raises:
         ConfigError: there is none of this name, nor do events wait under it.
     """
-    held = ParkedBook(warehouse, pipeline).held()
-    names = BatchBook(warehouse, pipeline, "", "").tables() | held.keys()
-    if name in names or ("/" not in name and DeltaTable.is_deltatable(location(warehouse, name))):
+    held = ParkedBook(tables.warehouse, pipeline).held()
+    names = BatchBook(tables.warehouse, pipeline, "", "").tables() | held.keys()
+    if name in names or ("/" not in name and tables.exists(name)):
         return
     waiting = [other for other, cause in held.items() if name in map(pattern.target, cause.sources)]
     near = waiting or difflib.get_close_matches(name, names, n=1)

@@ -49,12 +49,12 @@ _PRESENT: Mapping[Mode, str] = {Mode.MIRROR: "_cdc_deleted_at IS NULL", Mode.HIS
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
-def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str, table: str | None = None) -> str:
+def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | None, table: str | None = None) -> str:
     """Return the statement that creates the view, or puts it in the place of the one before.
 
     Args:
         view, table: names of the engine, with dots between their parts; `table` where the engine knows it by a name.
-        path: of the table's folder.
+        path: of the table's folder; None where no engine is to read that.
 
     Raises:
         ConfigError: there is no such view, or the engine reads no folders.
@@ -63,9 +63,12 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str, t
         allowed = ", ".join(_PRESENT)
         raise ConfigError(f"a table of mode {shape.mode} has events, not rows: views are of {allowed}")
     dialect = _DIALECTS[engine]
-    if table is None and dialect.relation is None:
-        raise ConfigError(f"{engine} reads tables by their names: give the one that it has there with --from")
-    relation = _name(table, dialect) if table is not None else dialect.relation(path)  # type: ignore[misc]  # see above
+    if table is not None:
+        relation = _name(table, dialect)
+    elif dialect.relation is not None and path is not None:
+        relation = dialect.relation(path)
+    else:
+        raise ConfigError(f"{engine} reads this table by its name: give the one that it has there with --from")
     columns = ",\n".join(f"  {_column(same, dialect)}" for same in _versions(shape.columns))
     return (
         f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"

@@ -116,6 +116,18 @@ def widens(sql: str, wanted: str) -> bool:
     return True
 
 
+# What Iceberg widens besides the precision of a decimal.
+_ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
+
+
+def iceberg_widens(sql: str, wanted: str) -> bool:
+    """Tell whether Iceberg can change a column of the type `sql` in place to `wanted`."""
+    ours, theirs = _DECIMAL.fullmatch(wanted), _DECIMAL.fullmatch(sql)
+    if ours and theirs:
+        return ours[2] == theirs[2] and int(ours[1]) > int(theirs[1])
+    return (sql, wanted) in _ICEBERG_WIDENS
+
+
 def sql_type_of_delta(delta: str) -> str:
     """The Spark SQL type of a column in the Delta log; a type that no event becomes is returned as it is."""
     decimal = _DECIMAL.fullmatch(delta)

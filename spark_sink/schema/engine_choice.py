@@ -127,5 +127,16 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
     )
 
 
+def choose_for_iceberg(name: str, rules: EngineRules) -> Choice:
+    """The engine of an Iceberg table.
+
+    Raises:
+        Refused: the configuration names another one.
+    """
+    if match_rule(name, rules.named) is Engine.FUSED:
+        raise Refused(Reason.TABLE_REFUSED, "tables.engines says fused, and Iceberg tables are written by Spark")
+    return Choice(Engine.SPARK, "Iceberg tables are written by Spark")
+
+
 def _listed(names: frozenset[str]) -> str:
     return ", ".join(sorted(names))

@@ -8,7 +8,7 @@ beside it, `<name>__v2`, unless Spark writes the table and can widen the type in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -18,7 +18,8 @@ from msgspec import Struct
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason, Refused
-from spark_sink.schema.column_types import holds, is_narrower, sql_type, widens
+from spark_sink.schema.column_rules import COLUMN_RULES
+from spark_sink.schema.column_types import holds, is_narrower
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
 # Names that start so are the sink's own columns.
@@ -161,7 +162,7 @@ def evolve(
         latest: the newest schema of the table: that of events that name none, and the first whose types are laid out.
         named: columns that events without a schema name; one that nothing else knows becomes a string.
         key: the key columns as the events name them, for a table whose schemas have none.
-        form: its mode, and the key columns that stand over all others.
+        form: its mode and format, and the key columns that stand over all others.
         in_place: whether the engine of the table can change types that rows are stored with.
 
     Raises:
@@ -194,6 +195,7 @@ class _Layout:
     ) -> None:
         self._current = current
         self._form = form
+        self._rules = COLUMN_RULES[form.format]
         self._in_place = in_place
         self._table = table
         self._policies = policies
@@ -219,7 +221,10 @@ class _Layout:
 
     def places(self, schema: TableSchema) -> Places:
         own: Places = {SOURCE: SOURCE} if self._form.shared else {}
-        return {**own, **{column.name: self.place(column.name, sql_type(column.type)) for column in schema.columns}}
+        return {
+            **own,
+            **{column.name: self.place(column.name, self._rules.type_of(column.type)) for column in schema.columns},
+        }
 
     def place(self, name: str, wanted: str | None) -> str | None:
         """The column for values of a source column; `wanted` None: of whatever type."""
@@ -230,7 +235,7 @@ class _Layout:
         wanted = wanted or "string"
         change = _kind(versions[-1].type if versions else None, wanted)
         policy = Policy.EVOLVE if self._current is None and not versions else self._policies[change]
-        if versions and policy == Policy.EVOLVE and self._in_place and widens(versions[-1].type, wanted):
+        if versions and policy == Policy.EVOLVE and self._in_place and self._rules.widens(versions[-1].type, wanted):
             return self._widen(versions[-1], wanted)
         if versions and name in self._key:
             policy = Policy.FAIL
@@ -242,7 +247,7 @@ class _Layout:
         return self._add(name, wanted)
 
     def _add(self, name: str, wanted: str) -> str:
-        plain = chosen = _legal(name)
+        plain = chosen = _legal(name, self._rules.reserved)
         version = 2
         while chosen.lower() in self._taken:
             chosen = f"{plain}__v{version}"
@@ -309,7 +314,9 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
     return ShapeChange.WIDEN if wanted != "string" and holds(wanted, present) else ShapeChange.RETYPE
 
 
-def _legal(name: str) -> str:
-    """The name as Delta Lake takes it, and not one of the sink's own."""
+def _legal(name: str, reserved: Collection[str]) -> str:
+    """The name as both formats take it, and neither one of the sink's own nor one that the format reserves."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
-    return f"~5f~{legal[1:]}" if legal.lower().startswith(META_PREFIX) else legal or "~~"
+    if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
+        return f"~{ord(legal[0]):x}~{legal[1:]}"
+    return legal or "~~"

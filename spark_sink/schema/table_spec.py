@@ -21,6 +21,17 @@ class Mode(StrEnum):
     CHANGELOG = "changelog"  # its events, each once
 
 
+class Format(StrEnum):
+    """The format of the files of a table."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+# By name or pattern of tables; the others are Delta Lake tables.
+Formats = Mapping[str, Format]
+
+
 class TableSpec(NamedTuple):
     """The specification of one table.
 
@@ -32,6 +43,7 @@ class TableSpec(NamedTuple):
     mode: Mode = Mode.MIRROR
     key: tuple[str, ...] = ()
     shared: bool = False
+    format: Format = Format.DELTA
 
 
 PLAIN = TableSpec()
@@ -44,3 +56,8 @@ def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
     if name in lowered:
         return lowered[name]
     return next((said for pattern, said in lowered.items() if fnmatchcase(name, pattern)), None)
+
+
+def format_of(target: str, formats: Formats) -> Format:
+    """Return the format of a table."""
+    return match_rule(target, formats) or Format.DELTA

@@ -115,7 +115,7 @@ class MirrorReader:
             name: pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
             for i, name in enumerate(self.shape.key)
         }
-        for batch in self._scan(columns, self._reach(wanted)):
+        for batch in self._scan(columns, reach_of(wanted, self.shape.key)):
             for name in self.shape.key:
                 batch = batch.filter(pc.is_in(batch.column(name), values[name]))
             stored = {name: _told(name, batch.column(name)).to_pylist() for name in columns}
@@ -123,9 +123,11 @@ class MirrorReader:
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
 
-    def _reach(self, keys: Collection[Key]) -> Reach:
-        values = {name: {key[i] for key in keys} for i, name in enumerate(self.shape.key)}
-        return {name: (min(found), max(found)) for name, found in values.items()}
+
+def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
+    """The reach of some keys, whose columns have these names."""
+    values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
+    return {name: (min(found), max(found)) for name, found in values.items()}
 
 
 def _memory(state: object) -> Memory:

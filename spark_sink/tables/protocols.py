@@ -206,10 +206,14 @@ class TableAlterations(Protocol):
         """Give columns that are there wider types; one that has its type already is left."""
 
 
-class TableDdl(TableAlterations, Protocol):
-    """Creates and changes tables from the driver."""
+class TableCreation(TableAlterations, Protocol):
+    """Creates and changes tables of one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
         """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
+
+
+class TableDdl(TableCreation, Protocol):
+    """Creates and changes tables from the driver."""
 
     def create_quarantine(self) -> None: ...

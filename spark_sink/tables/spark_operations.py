@@ -20,6 +20,7 @@ class Merge(Struct, frozen=True, tag=True):
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
         inserts_only: no row is stored.
         at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
+        summary: what the commit tells beside its marker, where the format has a place for it.
     """
 
     path: str
@@ -30,6 +31,7 @@ class Merge(Struct, frozen=True, tag=True):
     inserts_only: bool
     marker: Marker | None
     at: int | None = None
+    summary: dict[str, str] = {}
 
 
 class WriteMarker(Struct, frozen=True, tag=True):
@@ -65,7 +67,25 @@ class Forget(Struct, frozen=True, tag=True):
     before: int
 
 
-Order = Merge | WriteMarker | RaiseFloors | Clear | Retire | Forget
+class SetProperties(Struct, frozen=True, tag=True):
+    """Store properties of a table."""
+
+    properties: dict[str, str]
+
+
+class CloseVersions(Struct, frozen=True, tag=True):
+    """End the current versions of a history that lie up to these floors.
+
+    Args:
+        at: the time of the truncate that ends them (microseconds, UTC).
+    """
+
+    floors: dict[str, str]
+    at: int
+    marker: Marker
+
+
+Order = Merge | WriteMarker | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
 
 # Begins the names of the flags in a staged file.
 WRITTEN = "_cdc_written_"

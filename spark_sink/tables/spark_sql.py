@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
-from spark_sink.tables.meta_columns import UPDATED_AT
+from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, STATE, UPDATED_AT
+from spark_sink.tables.protocols import Deletion
 from spark_sink.tables.spark_operations import WRITTEN, Merge, merged
 from spark_sink.tables.staging import Staging
 
@@ -36,6 +37,13 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
     missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
+
+
+def retirement(deletion: Deletion) -> str:
+    """The assignments by which rows become deleted ones."""
+    times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
+    gone = ", ".join(f"{name} = {instant(time)}" for name, time in times)
+    return f"{gone}, {STATE} = NULL, {INCOMPLETE} = false"
 
 
 def instant(time: int | None) -> str:

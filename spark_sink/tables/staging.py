@@ -26,7 +26,7 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader, Reach
+from spark_sink.tables.mirror_reader import MirrorReader, Reach, reach_of
 from spark_sink.tables.protocols import (
     Deletion,
     Marker,
@@ -111,7 +111,7 @@ class OrderingMirror(MirrorReader):
                 columns={name: types[name] for name in rows.column_names},
                 kept=tuple(changes.kept),
                 key=self.shape.key,
-                bounds=dict(self._bounds(self._reach(keys))),
+                bounds=dict(self._bounds(reach_of(keys, self.shape.key))),
                 inserts_only=changes.inserts_only,
                 marker=markers[0] if markers else None,
                 at=None if UPDATED_AT in lacking else changes.at,
@@ -141,8 +141,12 @@ class OrderingMirror(MirrorReader):
         self._ordered.append(Forget(before))
 
     def _bounds(self, reach: Reach) -> Bounds:
-        """Return the reach of the key columns that are numbers or texts."""
-        return {name: values for name, values in reach.items() if self.shape.types[name] in _BOUNDED}
+        return bounds_of(reach, self.shape.types)
+
+
+def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
+    """Return the reach of those columns that are numbers or texts."""
+    return {name: values for name, values in reach.items() if types[name] in _BOUNDED}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:

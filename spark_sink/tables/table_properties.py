@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from cdc_core.table_id import TableId
-from spark_sink.errors import Reason, Refused
+from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.schema.column_types import is_known
 from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
@@ -60,3 +60,21 @@ def shape_properties(shape: TableShape) -> dict[str, str]:
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
     """Return the properties that tell what the source calls columns which are named otherwise."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
+
+
+def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[TableColumn]) -> list[TableColumn]:
+    """Return those columns that a table does not have.
+
+    Args:
+        present: Spark SQL type by column.
+
+    Raises:
+        FatalError: it has one of another type.
+    """
+    for column in columns:
+        if present.get(column.name, column.type) != column.type:
+            raise FatalError(
+                f"the table {name} got a column {column.name} of the type {present[column.name]} meanwhile, and this "
+                f"sink was to add it as {column.type}: no other program may write its tables. Start the sink again"
+            )
+    return [column for column in columns if column.name not in present]

@@ -14,6 +14,8 @@ from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
 from spark_sink import spark_session
 from spark_sink.config.settings import Spark
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.table_spec import Format
 from tests.spark_sink.lake import Lake, MergingLake, SparkLake
 
 
@@ -66,6 +68,18 @@ def each_lake(request: pytest.FixtureRequest) -> Lake:
     """One without Spark, and one on Spark: for the tests that hold the two together."""
     found: Lake = request.getfixturevalue("spark_lake" if request.param == _ON_SPARK else "lake")
     return found
+
+
+@pytest.fixture(params=["without Spark", _ON_SPARK], ids=["Delta Lake", "Iceberg"])
+def lake_of_format(request: pytest.FixtureRequest) -> Lake:
+    """One of Delta tables, and one of Iceberg tables."""
+    if request.param != _ON_SPARK:
+        delta: Lake = request.getfixturevalue("lake")
+        return delta
+    iceberg: MergingLake = request.getfixturevalue("merging_lake")
+    iceberg.formats = {"*": Format.ICEBERG}
+    iceberg.use(TableRules())
+    return iceberg
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_core.envelope import ChangeEvent, TableSchema
@@ -24,12 +26,12 @@ from spark_sink.operations.actions import Actions
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
+from spark_sink.schema.table_spec import Format, Formats
+from spark_sink.spark_session import sibling
 from spark_sink.table_report import TableReport
-from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
-from spark_sink.tables.delta.spark_ddl import SparkDdl
-from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.formats import spark_writer
+from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.iceberg.spark_catalog import quoted, settings
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
@@ -52,6 +54,8 @@ class Lake:
     """The sink in this process, without Spark."""
 
     def __init__(self, warehouse: Path) -> None:
+        # Of tables of which the rules say nothing.
+        self.formats: Formats = {}
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
         self.warehouse = warehouse
@@ -64,7 +68,7 @@ class Lake:
     def new_applier(self, checkpoint: str) -> Applier[Any]:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
-        self.tables = DeltaTables(str(self.warehouse), app, self.rules.engines)
+        self.tables = FormatTables(str(self.warehouse), app, self.rules.engines, self.rules.formats)
         self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
         return Applier(
             self.schemas,
@@ -94,7 +98,8 @@ class Lake:
 
     def use(self, rules: TableRules, rename: Mapping[str, str] | None = None) -> None:
         """From now on by these rules, and names of single tables."""
-        self.rules, self.rename = rules, rename or {}
+        self.rules, self.rename = replace(rules, formats={**self.formats, **rules.formats}), rename or {}
+        self.ddl = self._ddl()
         self.applier = self.new_applier("checkpoint-1")
 
     def requests(self, limit: int = 1_000_000) -> Requests:
@@ -141,13 +146,23 @@ class Lake:
 
     def rows(self, table: str = "shop_sales.orders") -> list[dict[str, Any]]:
         """The table without our own columns and deleted rows, ordered by its first column."""
-        read = DeltaTable(self.path(table)).to_pyarrow_table()
+        read = self.stored(table)
         read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
         plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
         return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
 
+    def stored(self, table: str = "shop_sales.orders") -> pa.Table:
+        """The table whole, as a reader without Spark sees it."""
+        if self.tables.format(table) is Format.DELTA:
+            return DeltaTable(self.path(table)).to_pyarrow_table()
+        return StaticTable.from_metadata(self.path(table)).scan().to_arrow()
+
     def version(self, table: str = "shop_sales.orders") -> int:
-        return DeltaTable(self.path(table)).version()
+        if self.tables.format(table) is Format.DELTA:
+            return DeltaTable(self.path(table)).version()
+        opened = self.tables.open(table)
+        assert opened is not None
+        return opened.version
 
     def quarantine(self) -> list[tuple[str, int, str | None]]:
         """Reason, offset and event id of what is in quarantine, by offset."""
@@ -170,13 +185,17 @@ class MergingLake(Lake):
         super().__init__(warehouse)
 
     def _ddl(self) -> TableDdl:
-        return DeltaDdl(str(self.warehouse), SparkDdl(self.spark, str(self.warehouse)))
+        return spark_ddl(self.spark, FormatTables(str(self.warehouse), formats=self.rules.formats))
 
     def _writer(self) -> OrderRunner:
-        return spark_writer(self.spark, self.tables.staging)
+        return spark_writer(self.spark, self.tables)
 
     def beside(self, warehouse: Path) -> MergingLake:
         return type(self)(self.spark, warehouse)
+
+    def read(self, table: str = "shop_sales.orders") -> DataFrame:
+        """The table as Spark reads it."""
+        return read_by_spark(self.spark, self, table)
 
 
 class SparkLake(MergingLake):
@@ -187,3 +206,10 @@ class SparkLake(MergingLake):
 
     def frame(self, records: pa.Table) -> DataFrame:
         return self.spark.createDataFrame(records)
+
+
+def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orders") -> DataFrame:
+    """A table as Spark reads it, whoever writes it."""
+    if lake.tables.format(table) is Format.DELTA:
+        return spark.read.format("delta").load(lake.path(table))
+    return sibling(spark, settings(str(lake.warehouse))).table(quoted(table))

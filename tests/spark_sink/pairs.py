@@ -1,54 +1,63 @@
-"""One history in two tables of one lake: deltalake writes `orders`, Spark writes `merged`."""
+"""One history in several tables of one lake: deltalake writes `orders`, Spark writes `merged`, and `iced`, which is an
+Iceberg table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
-from deltalake import DeltaTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policies
+from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.lake import MergingLake
 
+# The Delta tables by their engine, and every table.
 TABLES = {"orders": "fused", "merged": "spark"}
+EVERY = {**TABLES, "iced": "spark"}
 
 
 def rules(policies: Policies = DEFAULTS) -> TableRules:
-    return TableRules(engines=EngineRules({"*.merged": Engine.SPARK}), policies=policies)
+    engines, formats = EngineRules({"*.merged": Engine.SPARK}), {"*.iced": Format.ICEBERG}
+    return TableRules(engines=engines, policies=policies, formats=formats)
 
 
 def announce(lake: MergingLake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:
     """The schema of each table."""
-    return {table: lake.announce(schema_of(columns, key, table=table)) for table in TABLES}
+    return {table: lake.announce(schema_of(columns, key, table=table)) for table in EVERY}
 
 
-def both(events: Sequence[ChangeEvent], schemas: Sequence[dict[str, TableSchema]] = ()) -> list[ChangeEvent]:
-    """Each event for both tables; what it has for a schema is that of one of `schemas` for the table of its copy."""
+def both(
+    events: Sequence[ChangeEvent],
+    schemas: Sequence[dict[str, TableSchema]] = (),
+    tables: Collection[str] = TABLES.keys(),
+) -> list[ChangeEvent]:
+    """Each event for each of the tables; what it has for a schema is that of one of `schemas` for the table of its
+    copy."""
     ids = {
         schema.id: {table: named.id for table, named in pair.items()} for pair in schemas for schema in pair.values()
     }
     copies = []
     for event in events:
-        for table in TABLES:
+        for table in tables:
             schema_id = ids[event.schema_id][table] if event.schema_id else None
             copies.append(msgspec.structs.replace(event, table=table, schema_id=schema_id))
     return copies
 
 
 def stored(lake: MergingLake, table: str) -> list[dict[str, Any]]:
-    """All rows, with the columns of ours, ordered by key; for tables that deltalake reads."""
-    rows: list[dict[str, Any]] = DeltaTable(lake.path(f"shop_sales.{table}")).to_pyarrow_table().to_pylist()
+    """All rows, with the columns of ours, ordered by key; for tables that are read without Spark."""
+    rows: list[dict[str, Any]] = lake.stored(f"shop_sales.{table}").to_pylist()
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def present(lake: MergingLake, table: str) -> dict[Any, dict[str, Any]]:
     """What Spark reads: rows by key, without deleted ones, our columns, and columns that are NULL."""
-    read = lake.spark.read.format("delta").load(lake.path(f"shop_sales.{table}")).where("_cdc_deleted_at IS NULL")
+    read = lake.read(f"shop_sales.{table}").where("_cdc_deleted_at IS NULL")
     rows = [row.asDict() for row in read.collect()]
     plain = [{k: v for k, v in row.items() if v is not None and not k.startswith("_cdc_")} for row in rows]
     return {row.pop("id"): row for row in plain}

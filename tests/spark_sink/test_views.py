@@ -111,7 +111,7 @@ def test_engines_name_tables_their_way() -> None:
     ]
     assert "FROM delta_scan('/lake/it''s/`t`')" == lines(ReaderEngine.DUCKDB)[-2]
     assert 'FROM "delta"."shop"."orders"' == lines(ReaderEngine.TRINO, "delta.shop.orders")[-2]
-    with pytest.raises(ConfigError, match=r"^trino reads tables by their names: .* --from$"):
+    with pytest.raises(ConfigError, match=r"^trino reads this table by its name: .* --from$"):
         lines(ReaderEngine.TRINO)
     with pytest.raises(
         ConfigError, match=r"^a table of mode changelog has events, not rows: views are of mirror, history$"
@@ -124,7 +124,7 @@ def test_engines_name_tables_their_way() -> None:
     [
         ([NAME, "--for", "duckdb", "--name", "v"], 0, 'CREATE OR REPLACE VIEW "v" AS\n'),
         ([NAME], 0, "CREATE OR REPLACE VIEW `shop_sales_orders` AS\n"),
-        ([NAME, "--for", "trino"], 2, "spark-sink: trino reads tables by their names"),
+        ([NAME, "--for", "trino"], 2, "spark-sink: trino reads this table by its name"),
         (["shop_sales.orderz"], 2, "spark-sink: there is no table 'shop_sales.orderz'"),
     ],
     ids=["for duckdb", "for spark", "without its name", "no such table"],

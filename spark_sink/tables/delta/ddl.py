@@ -17,11 +17,11 @@ from deltalake.schema import ArrayType, DataType, PrimitiveType
 from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
 from spark_sink.foreign_errors import reason
-from spark_sink.schema.column_types import delta_type, has_statistics, sql_type_of_delta
+from spark_sink.schema.column_types import delta_type, has_statistics
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from spark_sink.tables.delta.open_table import REMEMBERED, create
+from spark_sink.tables.delta.open_table import REMEMBERED, create, types_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
@@ -29,7 +29,7 @@ from spark_sink.tables.meta_columns import (
     POS,
 )
 from spark_sink.tables.protocols import TableAlterations
-from spark_sink.tables.table_properties import shape_properties, source_properties
+from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -87,7 +87,7 @@ class DeltaDdl:
         properties = source_properties(columns)
         if not _is_exact(table, properties):
             return False
-        missing = _missing(name, table, columns)
+        missing = [_field(column.name, column.type) for column in missing_columns(name, types_of(table), columns)]
         try:
             if properties.items() - table.metadata().configuration.items():
                 # Before the columns: a column of which the table does not tell the source would be another column.
@@ -107,22 +107,6 @@ def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
         return False
     # deltalake 1.6 gives a table with named features that of variants when it sets a property.
     return not properties or table.protocol().min_writer_version < _NAMED_FEATURES
-
-
-def _missing(name: str, table: DeltaTable, columns: Sequence[TableColumn]) -> list[Field]:
-    """The columns that a table does not have.
-
-    Raises:
-        FatalError: it has one of another type.
-    """
-    present = {field.name: str(getattr(field.type, "type", field.type)) for field in table.schema().fields}
-    for column in columns:
-        if column.name in present and sql_type_of_delta(present[column.name]) != column.type:
-            raise FatalError(
-                f"the table {name} got a column {column.name} of the type {present[column.name]} meanwhile, and this "
-                f"sink was to add it as {column.type}: no other program may write its tables. Start the sink again"
-            )
-    return [_field(column.name, column.type) for column in columns if column.name not in present]
 
 
 @contextmanager

@@ -1,16 +1,21 @@
-"""Reading Delta tables that deltalake cannot give as an Arrow dataset: by its query engine, or file by file."""
+"""Reading the files of Delta tables: those near some keys, and of tables that deltalake cannot give as an Arrow
+dataset, by its query engine or file by file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.fs import DeltaStorageHandler
 
+from spark_sink.schema.column_types import has_statistics
+from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.delta.open_table import literal
+from spark_sink.tables.mirror_reader import Reach
 from spark_sink.tables.staging import Bounds
 
 Types = Mapping[str, pa.DataType]
@@ -38,6 +43,20 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
             present = [name for name in file.schema_arrow.names if name in types]
             for batch in file.iter_batches(columns=present):
                 yield _cast({name: batch.column(name) for name in present}, types, batch.num_rows)
+
+
+def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
+    """The files that may hold rows within `reach`, by their statistics in the log, where those can be trusted.
+
+    Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
+    """
+    files = table.to_pyarrow_dataset()
+    condition = ds.scalar(True)
+    for name, (least, greatest) in reach.items():
+        if has_statistics(shape.types[name]):
+            condition &= (ds.field(name) >= least) & (ds.field(name) <= greatest)
+    chosen = list(files.get_fragments(filter=condition))
+    return ds.FileSystemDataset(chosen, files.schema, files.format, files.filesystem)
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:

@@ -15,6 +15,7 @@ from spark_sink.tables.delta.open_table import (
     commit,
     committing,
 )
+from spark_sink.tables.history_reader import greatest_of
 from spark_sink.tables.meta_columns import (
     ID,
     POS,
@@ -40,12 +41,7 @@ class DeltaLog(DeltaOpened):
             if GREATEST in made:
                 stored: dict[str, str] = json.loads(made[GREATEST])
                 return stored
-        greatest: dict[str, str] = {}
-        for batch in self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS]):
-            found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
-            for scope, pos in zip(*(column.to_pylist() for column in found.columns), strict=True):
-                greatest[scope] = max(pos, greatest.get(scope, ""))
-        return greatest
+        return greatest_of(self._table.to_pyarrow_dataset().to_batches(columns=[SCOPE, POS]))
 
     def known(self, wanted: Collection[Identity]) -> set[Identity]:
         places = [one.pos for one in wanted]

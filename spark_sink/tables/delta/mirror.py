@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
-from spark_sink.model.event import Key
-from spark_sink.schema.column_types import has_statistics
+from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
@@ -110,25 +108,8 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             self._table.delete(f"`{DELETED_AT}` < {_instant(before)}")
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        files = self._table.to_pyarrow_dataset() if reach is None else self._near(reach)
+        files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)
         yield from files.to_batches(columns=list(names))
-
-    def near(self, keys: Collection[Key]) -> ds.Dataset:
-        """The files that may hold rows of `keys`."""
-        return self._near(self._reach(keys))
-
-    def _near(self, reach: Reach) -> ds.Dataset:
-        """The files that may hold rows within `reach`, by their statistics in the log, where those can be trusted.
-
-        Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
-        """
-        files = self._table.to_pyarrow_dataset()
-        condition = ds.scalar(True)
-        for name, (least, greatest) in reach.items():
-            if has_statistics(self.shape.types[name]):
-                condition &= (ds.field(name) >= least) & (ds.field(name) <= greatest)
-        near = list(files.get_fragments(filter=condition))
-        return ds.FileSystemDataset(near, files.schema, files.format, files.filesystem)
 
 
 def _instant(time: int | None) -> str:

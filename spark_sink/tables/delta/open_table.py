@@ -26,10 +26,13 @@ REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
 
 def shape_of(table: DeltaTable) -> TableShape:
-    types = {
-        field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in table.schema().fields
-    }
-    return shape_from(table.metadata().configuration, types)
+    return shape_from(table.metadata().configuration, types_of(table))
+
+
+def types_of(table: DeltaTable) -> dict[str, str]:
+    """The Spark SQL type of each column; of a type that no event becomes, its word in the log."""
+    fields = table.schema().fields
+    return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
 
 def floors_of(table: DeltaTable) -> Mapping[str, str]:

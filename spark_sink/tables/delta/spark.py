@@ -13,13 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_sink.tables.delta.spark_ddl import quoted
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import (
-    COMMIT_TS,
     DELETED_AT,
-    INCOMPLETE,
     POS,
     SCOPE,
-    STATE,
-    UPDATED_AT,
 )
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
@@ -31,7 +27,7 @@ from spark_sink.tables.spark_operations import (
     Retire,
     WriteMarker,
 )
-from spark_sink.tables.spark_sql import instant, literal, merge_statement, staged_rows
+from spark_sink.tables.spark_sql import instant, literal, merge_statement, retirement, staged_rows
 from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -90,12 +86,9 @@ class _Table:
                 with self._marked(marker):
                     self._delete(_under(floors))
             case Retire(floors, deletion, marker):
-                times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
-                gone = ", ".join(f"{name} = {instant(time)}" for name, time in times)
-                gone += f", {STATE} = NULL, {INCOMPLETE} = false"
                 where = f"{DELETED_AT} IS NULL AND ({_under(floors)})"
                 with self._marked(marker):
-                    self._session.sql(f"UPDATE {self._quoted} SET {gone} WHERE {where}")  # noqa: S608 - literals
+                    self._session.sql(f"UPDATE {self._quoted} SET {retirement(deletion)} WHERE {where}")  # noqa: S608 - literals
             case Forget(before):
                 self._delete(f"{DELETED_AT} < {instant(before)}")
 

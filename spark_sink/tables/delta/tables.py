@@ -50,6 +50,10 @@ class DeltaTables:
         except TableNotFoundError:
             return None
 
+    def exists(self, name: str) -> bool:
+        """Tell whether there is such a table, be it ours or not."""
+        return DeltaTable.is_deltatable(location(self.warehouse, name))
+
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
         # Newest first. Commit times are those of the files of the log, in milliseconds.
@@ -74,7 +78,7 @@ class DeltaTables:
         if shape.mode == Mode.CHANGELOG:
             return DeltaLog(opened, shape, choice)
         if shape.mode == Mode.HISTORY:
-            return DeltaHistory(opened, shape, choice, DeltaMirror(opened, shape, choice).near)
+            return DeltaHistory(opened, shape, choice)
         if choice.engine is Engine.FUSED:
             return DeltaMirror(opened, shape, choice)
         by_file = bool(has & BY_FILE)

@@ -29,6 +29,7 @@ class Point(NamedTuple):
 _DDL = "spark_sink.tables.delta.ddl:DeltaDdl"
 _MIRROR = "spark_sink.tables.delta.mirror:DeltaMirror"
 _TABLES = "spark_sink.tables.delta.tables:DeltaTables"
+_WRITER = "spark_sink.tables.spark_writer:SparkWriter"
 _BOOKS = "spark_sink.control_tables.batches:Books"
 
 POINTS: Mapping[str, Point] = {
@@ -44,6 +45,8 @@ POINTS: Mapping[str, Point] = {
         Point("after a commit", "worker", f"{_MIRROR}.write"),
         Point("after floors are raised", "worker", f"{_MIRROR}.raise_floors"),
         Point("after rows are cleared", "worker", f"{_MIRROR}.clear"),
+        Point("before staged rows are merged", "driver", f"{_WRITER}.carry_out", before=True),
+        Point("after staged rows are merged", "driver", f"{_WRITER}.carry_out"),
         Point("after quarantine", "worker", f"{_TABLES}.quarantine"),
         Point("after parking", "worker", f"{_TABLES}.park"),
         Point("before the manifest", "driver", f"{_BOOKS}.end", before=True),

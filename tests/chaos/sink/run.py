@@ -61,7 +61,7 @@ def run(bootstrap: str, seed: int, deaths: Iterable[Death], histories: int = 12)
     while left:
         with tempfile.TemporaryDirectory(prefix="chaos-sink-") as name:
             folder = Path(name)
-            _configure(folder, bootstrap, topic, verdict.events)
+            _configure(folder, bootstrap, topic, workload, verdict.events)
             _killed(folder, left, verdict)
             verdict.wrong += workload.expected().wrong(folder / "warehouse")
     return verdict
@@ -100,12 +100,13 @@ def feed(bootstrap: str, topic: str, workload: Workload) -> int:
     return len(records)
 
 
-def _configure(folder: Path, bootstrap: str, topic: str, events: int) -> None:
+def _configure(folder: Path, bootstrap: str, topic: str, workload: Workload, events: int) -> None:
+    formats = dict.fromkeys(workload.iceberg(), "iceberg")
     settings = {
         "pipeline": "chaos",
         "kafka": {"bootstrap_servers": bootstrap},
         "input": {"topic": topic},
-        "tables": {"warehouse": str(folder / "warehouse"), "truncate": "all_scopes"},
+        "tables": {"warehouse": str(folder / "warehouse"), "truncate": "all_scopes", "formats": formats},
         "checkpoint": str(folder / "checkpoint"),
         "batches": {"trigger_seconds": 0, "max_offsets": events // _BATCHES},
         "spark": {

@@ -58,6 +58,10 @@ class Workload:
             stopped=10,
         )
 
+    def iceberg(self) -> list[str]:
+        """The tables that are Iceberg tables: every second history."""
+        return [f"shop_sales.{made.table}" for made in self.histories[::2]]
+
     def _tables(self) -> Iterator[list[ChangeEvent]]:
         for made in self.histories:
             yield [sent(event, made.table) for batch in made.batches for event in batch]

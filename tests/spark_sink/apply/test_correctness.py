@@ -1,4 +1,4 @@
-"""The correctness suite (docs/sink-design.md §6) on real Spark and Delta tables, held to a plain oracle.
+"""The correctness suite (docs/sink-design.md §6) on real Spark and tables of both formats, held to a plain oracle.
 
 Each case is a history in the order of the source, and the batches in which it is delivered. All cases of `CASES` are
 applied together, each to a table of its own, because what costs here is a batch. What needs more than that is a test of
@@ -24,8 +24,9 @@ from pyspark.sql import SparkSession
 from cdc_core.envelope import ChangeEvent, position
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
+from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import change, schema_of
-from tests.spark_sink.lake import Lake
+from tests.spark_sink.lake import Lake, MergingLake
 
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 NATIVE = "native:shop/task"
@@ -148,10 +149,13 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module")
-def delivered(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """All cases, each in its own table."""
+@pytest.fixture(scope="module", params=["without Spark", "on Spark"], ids=["Delta Lake", "Iceberg"])
+def delivered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """All cases, each in its own table: Delta tables, and Iceberg tables."""
     lake = Lake(tmp_path_factory.mktemp("correctness") / "warehouse")
+    if request.param == "on Spark":
+        lake = MergingLake(request.getfixturevalue("spark"), lake.warehouse)
+        lake.use(TableRules(formats={"*": Format.ICEBERG}))
     for number in range(len(CASES)):
         lake.announce(schema_of(COLUMNS, table=_table(number)))
     for batch, parts in enumerate(zip_longest(*(case.batches for case in CASES.values()), fillvalue=())):

@@ -1,4 +1,4 @@
-"""C13 of the correctness suite (docs/sink-design.md §6): values at the edge, from the batch into Delta Lake."""
+"""C13 of the correctness suite (docs/sink-design.md §6): values at the edge, from the batch into tables of a format."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_sink.config.table_rules import TableRules
@@ -70,9 +69,10 @@ UNFIT: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY, Mode.CHANGELOG])
-def test_values_at_the_edge(lake: Lake, mode: Mode) -> None:
+def test_values_at_the_edge(lake_of_format: Lake, mode: Mode) -> None:
     """In every mode a value is stored exactly or its event is in quarantine: nothing is rounded, and nothing is NULL
     that was not. A row of which an event could not be applied, or a value had no faithful form, is flagged."""
+    lake = lake_of_format
     lake.use(TableRules(modes={"*": mode}))
     schema = lake.announce(schema_of(COLUMNS))
     events = [change("c", {"id": row["id"]}, row, pos=number, schema=schema) for number, row in enumerate(FITS)]
@@ -83,7 +83,7 @@ def test_values_at_the_edge(lake: Lake, mode: Mode) -> None:
     ]
     lake.apply(0, events)
     assert [("VALUE_INVALID", 7 + number) for number in range(len(UNFIT))] == [row[:2] for row in lake.quarantine()]
-    rows = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
+    rows = lake.stored().to_pylist()
     # Of a history the versions that are no gap.
     by_id = {row["id"]: row for row in rows if row.get("_cdc_op", "c") is not None}
     found = [{name: by_id[Decimal(sent["id"])][name] for name in sent if name != "id"} for sent in FITS]

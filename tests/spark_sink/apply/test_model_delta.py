@@ -1,7 +1,7 @@
-"""The model check through real Spark and real Delta tables: many histories at once, each in a table of its own.
+"""The model check through real tables of both formats: many histories at once, each in a table of its own.
 
-`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has; with `DELTA_ENGINE=spark` Spark merges
-them, which costs a hundred times as much.
+`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has, and `ICEBERG_HISTORIES=40` of Iceberg
+tables; with `DELTA_ENGINE=spark` Spark merges the Delta tables, which costs a hundred times as much.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from itertools import zip_longest
 from typing import Any
-
-from deltalake import DeltaTable
 
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
@@ -22,25 +20,30 @@ from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
+# Spark writes each of their batches, which costs some hundred times as much.
+ICEBERG_COUNT = int(os.environ.get("ICEBERG_HISTORIES", "4"))
 ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
 
-def test_any_delivery_gives_the_table(lake: Lake) -> None:
-    """What test_model.py shows of tables in memory holds for tables in Delta Lake, written through Spark."""
-    lake.use(TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE})))
-    histories = _delivered(lake, COUNT)
+def test_any_delivery_gives_the_table(lake_of_format: Lake) -> None:
+    """What test_model.py shows of tables in memory holds for real tables."""
+    lake = lake_of_format
+    rules = TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE}))
+    lake.use(TableRules(all_scopes=True) if lake.formats else rules)
+    histories = _delivered(lake, ICEBERG_COUNT if lake.formats else COUNT)
     wrong = {made.seed for made in histories if not _right(lake, made)}
     assert set() == wrong
 
 
-def test_any_delivery_gives_the_versions(lake: Lake) -> None:
+def test_any_delivery_gives_the_versions(lake_of_format: Lake) -> None:
     """And what test_history_model.py shows of versions."""
+    lake = lake_of_format
     lake.use(TableRules(all_scopes=True, modes={"*": Mode.HISTORY}))
     wrong = {}
-    for made in _delivered(lake, -(-COUNT // 4)):
-        path = lake.warehouse / "shop_sales" / made.table
-        rows = DeltaTable(path).to_pyarrow_table().to_pylist() if path.exists() else []
+    for made in _delivered(lake, ICEBERG_COUNT if lake.formats else -(-COUNT // 4)):
+        name = f"shop_sales.{made.table}"
+        rows = lake.stored(name).to_pylist() if lake.tables.exists(name) else []
         what = difference(made, rows)
         if what is not None:
             wrong[made.seed] = what
@@ -65,7 +68,7 @@ def _right(lake: Lake, made: History) -> bool:
     name = f"shop_sales.{made.table}"
     if not lake.warehouse.joinpath(*name.split(".")).exists():
         return not rows
-    stored: list[dict[str, Any]] = DeltaTable(lake.path(name)).to_pyarrow_table().to_pylist()
+    stored: list[dict[str, Any]] = lake.stored(name).to_pylist()
     present = [row for row in stored if row["_cdc_deleted_at"] is None]
     flagged = {row["id"] for row in present if row["_cdc_incomplete"]}
     found = {row["id"]: {name: row[name] for name in COLUMNS} for row in present}

@@ -45,7 +45,7 @@ def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
     ] == lake.rows()
     assert [] == lake.quarantine()
     assert 1 == lake.metrics.registry.get_sample_value("cdc_sink_columns_beside_total")
-    (told,) = status(str(lake.warehouse), "test", TablePattern.parse(PATTERN))["tables"]
+    (told,) = status(lake.tables, "test", TablePattern.parse(PATTERN))["tables"]
     assert {"n__v2": "n"} == told["beside"]
 
 

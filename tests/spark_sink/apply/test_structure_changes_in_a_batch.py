@@ -1,5 +1,5 @@
 """C11 and C12 of docs/sink-design.md: changes of structure in the middle of a batch, a crash between a change and the
-data, and types that do not hold each other; for both engines at once."""
+data, and types that do not hold each other; for all engines and formats at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange, TableColu
 from spark_sink.tables.protocols import TableDdl
 from tests.spark_sink.changes import change
 from tests.spark_sink.lake import MergingLake
-from tests.spark_sink.pairs import TABLES, announce, both, present, rules
+from tests.spark_sink.pairs import EVERY, announce, both, present, rules
 
 
 class Killed(BaseException):
@@ -49,7 +49,12 @@ def test_columns_come_and_go_in_mid_batch(merging_lake: MergingLake) -> None:
     merging_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.LENIENT}))
     one = announce(merging_lake, {"id": "int64", "a": "string", "n": "int32"})
     merging_lake.apply(
-        0, both([change("c", {"id": id}, {"a": "x", "n": id}, pos=id, schema=one["orders"]) for id in (1, 2)], [one])
+        0,
+        both(
+            [change("c", {"id": id}, {"a": "x", "n": id}, pos=id, schema=one["orders"]) for id in (1, 2)],
+            [one],
+            EVERY,
+        ),
     )
     added = announce(merging_lake, {"id": "int64", "a": "string", "n": "int32", "b": "date"})
     renamed = announce(merging_lake, {"id": "int64", "a2": "string", "n": "int64", "b": "date"})
@@ -64,6 +69,7 @@ def test_columns_come_and_go_in_mid_batch(merging_lake: MergingLake) -> None:
             change("c", {"id": 4}, {"a": "z", "n": 2**31 - 1}, pos=7, schema=one["orders"]),
         ],
         versions,
+        EVERY,
     )
     merging_lake.applier = merging_lake.new_applier("checkpoint-1")
     merging_lake.applier._ddl = DyingDdl(merging_lake.ddl)
@@ -71,7 +77,7 @@ def test_columns_come_and_go_in_mid_batch(merging_lake: MergingLake) -> None:
         merging_lake.apply(1, batch)
     merging_lake.applier = merging_lake.new_applier("checkpoint-1")
     merging_lake.apply(1, batch)
-    for table in TABLES:
+    for table in EVERY:
         assert {
             1: {"a": "x", "b": date(2026, 1, 1), "a2": "new name", "n__v2": 2**40},
             2: {"a": "old name", "n": 7},

@@ -13,7 +13,7 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
-from spark_sink.schema.table_spec import Mode, TableSpec
+from spark_sink.schema.table_spec import Format, Mode, TableSpec
 
 SAMPLE = Path(__file__).parents[3] / "docs" / "sink.yaml"
 
@@ -55,6 +55,30 @@ def test_mistakes(line: str, said: str) -> None:
     """A mistake is named with its place, and with the nearest known name."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + line, {}, "sink.yaml")
+    assert said in str(caught.value)
+
+
+ICEBERG = MINIMAL.replace("warehouse: warehouse", "warehouse: warehouse, formats: {'sales.*': iceberg}")
+
+
+def test_formats() -> None:
+    """A table is a Delta table where nothing says otherwise, and an Iceberg table needs no more than to be named."""
+    rules = parse(ICEBERG, {}, "sink.yaml").tables.rules
+    assert (Format.ICEBERG, Format.DELTA) == (rules.form("Sales.orders").format, rules.form("hr.emp").format)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ICEBERG.replace("iceberg", "hudi"), "'delta' or 'iceberg'"),
+        (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "are written to folders only"),
+        (ICEBERG + "catalog: {}", "are registered in no catalog yet"),
+    ],
+)
+def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:
+    """What is not there is refused before anything begins."""
+    with pytest.raises(ConfigError) as caught:
+        parse(text, {}, "sink.yaml")
     assert said in str(caught.value)
 
 

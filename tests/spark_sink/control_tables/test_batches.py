@@ -26,6 +26,7 @@ from spark_sink.operations import status
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report
 
@@ -110,7 +111,7 @@ def test_the_manifest_tells_what_waits(tmp_path: Path, monkeypatch: pytest.Monke
     assert [{"a": 1}, waits, {"b": 1, **waits}, {"a": 3}, {"_cdc.parked": 2}, {}] == [row.versions for row in rows]
     assert ({"a": {0: 3}}, {}) == (books.parked.first_waiting(1), books.parked.first_waiting(2))
     assert (["a"], []) == (list(books.parked.held(1)), list(books.parked.held(2)))
-    told = status.status(str(tmp_path), "p", TablePattern.parse("{table}"))
+    told = status.status(FormatTables(str(tmp_path)), "p", TablePattern.parse("{table}"))
     assert ["a", "b"] == [table["table"] for table in told["tables"]]
 
 

@@ -50,7 +50,7 @@ class Asked:
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
     # A JVM is started where it is the subject.
-    monkeypatch.setattr(spark_session, "check_java", lambda settings, store: None)
+    monkeypatch.setattr(spark_session, "check_java", lambda settings, store, iceberg: None)
     return Asked(tmp_path, monkeypatch, capsys)
 
 
@@ -154,7 +154,7 @@ def test_foreign_errors_are_answers(error: Exception, told: str) -> None:
 
 def test_java() -> None:
     """A JVM starts with the jars of the configuration, and ends; jars that are not there are told."""
-    spark_session.check_java(Spark(jars=tuple(map(str, spark_jars()))), {})
+    spark_session.check_java(Spark(jars=tuple(map(str, spark_jars()))), {}, iceberg=True)
     with pytest.raises(ConfigError, match="no file matches"):
         spark_session.check_java(Spark(jars=("/nowhere/*.jar",)), {})
 

@@ -1,4 +1,4 @@
-"""What every engine does for a table: one suite over real Delta tables."""
+"""What every engine and every format does for a table: one suite over real tables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.formats import spark_writer
+from spark_sink.schema.table_spec import Format
+from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
 from spark_sink.tables.protocols import (
     Deletion,
@@ -25,7 +25,6 @@ from spark_sink.tables.protocols import (
     MirrorTable,
     TableChanges,
 )
-from tests.spark_sink.local import local_ddl
 
 COLUMNS = (
     TableColumn("id", "string"),
@@ -41,12 +40,12 @@ Stored = dict[str, Any]
 
 
 class Tables:
-    """The tables of one engine: `done` brings a table to where a worker next reads it."""
+    """The tables of one engine and format: `done` brings a table to where a worker next reads it."""
 
-    def __init__(self, spark: SparkSession, warehouse: str, engine: Engine) -> None:
-        self._tables = DeltaTables(warehouse, "app", EngineRules({"*": engine}))
-        self._writer = spark_writer(spark, self._tables.staging)
-        local_ddl(warehouse).create(NAME, SHAPE)
+    def __init__(self, spark: SparkSession, warehouse: str, engine: Engine, format: Format) -> None:
+        self._tables = FormatTables(warehouse, "app", EngineRules({"*": engine}), {"*": format})
+        self._writer = spark_writer(spark, self._tables)
+        spark_ddl(spark, self._tables).create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:
         table = self._tables.open(NAME)
@@ -58,9 +57,12 @@ class Tables:
         return self.open()
 
 
-@pytest.fixture(params=list(Engine))
+KINDS = ((Engine.FUSED, Format.DELTA), (Engine.SPARK, Format.DELTA), (Engine.SPARK, Format.ICEBERG))
+
+
+@pytest.fixture(params=KINDS, ids=" ".join)
 def tables(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Tables:
-    return Tables(spark, str(tmp_path), request.param)
+    return Tables(spark, str(tmp_path), *request.param)
 
 
 def _changes(

@@ -1,0 +1,42 @@
+"""The columns of each format: types of new ones, types that change in place, and names that are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from spark_sink.schema.column_types import iceberg_widens, sql_type, widens
+from spark_sink.schema.table_spec import Format
+
+
+class ColumnRules(NamedTuple):
+    """The rules of a format.
+
+    Args:
+        type_of: the Spark SQL type of a column, by its canonical type.
+        widens: tells whether Spark can change a column of a type in place to another one.
+        reserved: names, in lower case, that the format has for columns of its own.
+    """
+
+    type_of: Callable[[str], str]
+    widens: Callable[[str, str], bool]
+    reserved: frozenset[str]
+
+
+def _without_small_integers(canonical: str) -> str:
+    sql = sql_type(canonical)
+    return "int" if sql in ("tinyint", "smallint") else sql
+
+
+# org.apache.iceberg.MetadataColumns; a MERGE into a table with some of these fails, others read as what they are not.
+_OF_ICEBERG = frozenset(
+    {
+        *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),
+        *("_change_type", "_change_ordinal", "_commit_snapshot_id"),
+    }
+)
+
+COLUMN_RULES: Mapping[Format, ColumnRules] = {
+    Format.DELTA: ColumnRules(sql_type, widens, frozenset()),
+    Format.ICEBERG: ColumnRules(_without_small_integers, iceberg_widens, _OF_ICEBERG),
+}

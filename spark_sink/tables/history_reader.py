@@ -1,0 +1,146 @@
+"""A stored history as new versions ask for it, out of its columns: of whatever format the table is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_sink.model.event import Key
+from spark_sink.model.version_timeline import End, Truncate, Version
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.meta_columns import (
+    CURRENT,
+    END_OP,
+    END_POS,
+    END_SCOPE,
+    END_TS,
+    INCOMPLETE,
+    OP,
+    POS,
+    SCOPE,
+    SET,
+    START_TS,
+    TURN,
+)
+from spark_sink.tables.mirror_reader import Reach, reach_of
+
+# Every truncate, as JSON.
+_TRUNCATES_PROPERTY = "cdc.truncates"
+
+_TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
+
+_OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS, CURRENT, INCOMPLETE)
+
+
+class HistoryReader:
+    """The reading half of a history. A format gives it the columns of the versions (`_scan`)."""
+
+    shape: TableShape
+
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        """The named columns of the versions, of rows within `reach` at least."""
+        raise NotImplementedError
+
+    def greatest(self) -> Mapping[str, str]:
+        return greatest_of(self._scan([SCOPE, POS]))
+
+    def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
+        wanted = set(keys)
+        found: dict[Key, list[Version]] = {}
+        if not wanted:
+            return found
+        names = tuple(name for name in self.shape.types if name not in self.shape.key)
+        for batch in self._scan([*self.shape.key, *names, *_OWN], reach_of(wanted, self.shape.key)):
+            for i, name in enumerate(self.shape.key):
+                values = pa.array({key[i] for key in wanted}, arrow_type(self.shape.types[name]))
+                batch = batch.filter(pc.is_in(batch.column(name), values))
+            if since is not None:
+                batch = batch.filter(_may_change(batch, since))
+            stored = [batch.column(name).to_pylist() for name in (*self.shape.key, *names)]
+            own = [_plain(batch.column(name)).to_pylist() for name in _OWN]
+            width = len(self.shape.key)
+            for row, meta in zip(zip(*stored, strict=True), zip(*own, strict=True), strict=True):
+                if row[:width] in wanted:
+                    values_of_row = dict(zip(names, row[width:], strict=True))
+                    found.setdefault(row[:width], []).append(_version(values_of_row, *meta))
+        return found
+
+    def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
+        found: set[Key] = set()
+        columns = [*self.shape.key, SCOPE, POS, OP, END_SCOPE, END_POS, END_OP]
+        for batch in self._scan(columns):
+            begun = covered(batch.column(SCOPE), batch.column(POS), truncate)
+            ended = covered(batch.column(END_SCOPE), batch.column(END_POS), truncate)
+            # NULL, of an event in quarantine, is no delete.
+            exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
+            over = pc.and_(pc.is_valid(batch.column(END_POS)), pc.invert(ended))
+            if late:
+                over = pc.or_(over, _at_the_floor(batch, truncate))
+            chosen = batch.filter(pc.and_(pc.and_(begun, exists), over))
+            found |= set(zip(*(chosen.column(name).to_pylist() for name in self.shape.key), strict=True))
+        return found
+
+
+def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
+    """The greatest position of every scope, of batches with these two columns."""
+    greatest: dict[str, str] = {}
+    for batch in batches:
+        found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
+        for scope, pos in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            greatest[scope] = max(pos, greatest.get(scope, ""))
+    return greatest
+
+
+def stored_truncates(properties: Mapping[str, str]) -> Sequence[Truncate]:
+    """The truncates that the properties of a table tell, in order."""
+    stored = properties.get(_TRUNCATES_PROPERTY)
+    return _TRUNCATES.decode(stored) if stored else ()
+
+
+def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
+    """The property that tells them."""
+    return {_TRUNCATES_PROPERTY: msgspec.json.encode(truncates).decode()}
+
+
+def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
+    """Select versions that may end otherwise, or say what a row was before; see `HistoryTable.versions`."""
+    scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
+    later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
+    truncated = pc.equal(batch.column(END_OP), "t")
+    clauses = [pc.is_null(end), truncated, pc.not_equal(scope, end_scope), *later]
+    return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
+
+
+def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
+    """Select places that lie before a truncate."""
+    clauses = [pc.and_(pc.equal(scope, one), pc.less_equal(pos, floor)) for one, floor in truncate.floors.items()]
+    return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
+
+
+def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
+    """Select versions that were ended by a truncate which reaches as far in their scope."""
+    scope, end = batch.column(END_SCOPE), batch.column(END_POS)
+    clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
+    same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
+    return pc.and_(same, pc.fill_null(pc.equal(batch.column(END_OP), "t"), False))
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Times as microseconds: no datetime holds all of them."""
+    return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
+
+
+def _version(values: dict[str, Any], *own: Any) -> Version:
+    scope, pos, turn, op, sets, start, end_op, end_scope, end_pos, end_ts, current, incomplete = own
+    whole = sets is None
+    end = None if end_pos is None else End(end_op, end_scope, end_pos, end_ts)
+    carried = None if whole else tuple(name for name in sets if name is not None)
+    # Of a patch, what is incomplete may come from before it.
+    gap = incomplete and (whole or op is None or None in sets)
+    return Version(turn, scope, pos, op, carried, start, values, gap, incomplete, end, current)

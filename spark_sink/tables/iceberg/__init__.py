@@ -1,0 +1,1 @@
+"""Iceberg tables: workers read them through pyiceberg, and Spark writes them."""

@@ -1,0 +1,69 @@
+"""Iceberg tables from the driver: created and changed through Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyspark.sql import SparkSession
+
+from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.table_spec import Mode
+from spark_sink.spark_session import sibling
+from spark_sink.tables.iceberg.open_table import is_iceberg, load, types_of
+from spark_sink.tables.iceberg.spark_catalog import quoted, settings
+from spark_sink.tables.locations import spelled
+from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
+from spark_sink.tables.spark_sql import listed
+from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
+
+# Row changes are deletion vectors beside the files, which only the third version of the format has. The metadata of
+# every commit stand in a file of their own; the last of them are kept.
+_FIXED = {
+    "format-version": "3",
+    **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+}
+
+
+# Events are looked up by their position, of which the first characters are always the same: statistics keep it whole.
+_OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
+
+
+class IcebergDdl:
+    """Creates and changes the Iceberg tables of a warehouse."""
+
+    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+        self._spark = sibling(spark, settings(warehouse))
+        self._warehouse = warehouse
+
+    def create(self, name: str, shape: TableShape) -> str:
+        present = spelled(self._warehouse, name, is_iceberg)
+        if present is not None:
+            return present
+        declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
+        properties = {**shape_properties(shape), **_FIXED, **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {})}
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({declared}) USING iceberg TBLPROPERTIES ({listed(properties)})"
+        )
+        return name
+
+    def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
+        table = load(self._warehouse, name)
+        present = {} if table is None else types_of(table.metadata)
+        missing = missing_columns(name, present, columns)
+        # Before the columns: a column of which the table does not tell the source would be another column.
+        properties = source_properties(columns)
+        if properties:
+            self._spark.sql(f"ALTER TABLE {quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
+        if missing:
+            declared = _declared((column.name, column.type) for column in missing)
+            self._spark.sql(f"ALTER TABLE {quoted(name)} ADD COLUMNS ({declared})")
+
+    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
+        for column in columns:
+            self._spark.sql(f"ALTER TABLE {quoted(name)} ALTER COLUMN `{column.name}` TYPE {column.type}")
+
+
+def _declared(columns: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"`{name}` {sql}" for name, sql in columns)

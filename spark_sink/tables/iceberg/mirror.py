@@ -1,0 +1,42 @@
+"""An Iceberg table in a worker that mirrors a source table: read through pyiceberg, and written by Spark's orders."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyiceberg.table import StaticTable
+
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.iceberg.open_table import IcebergOpened, within
+from spark_sink.tables.mirror_reader import Reach
+from spark_sink.tables.staging import OrderingMirror, Staging
+from spark_sink.tables.table_properties import FLOORS_PROPERTY
+
+
+class IcebergMirror(OrderingMirror, IcebergOpened):
+    """One table that mirrors a source table."""
+
+    def __init__(
+        self,
+        table: StaticTable,
+        shape: TableShape,
+        choice: Choice,
+        name: str,
+        staging: Staging,
+        snapshot: int | None = None,
+    ) -> None:
+        IcebergOpened.__init__(self, table, shape, choice, snapshot)
+        OrderingMirror.__init__(self, name, staging)
+
+    def applied(self, app: str) -> int | None:
+        return IcebergOpened.applied(self, app)
+
+    def _stored_floors(self) -> Mapping[str, str]:
+        stored: dict[str, str] = json.loads(self._table.properties.get(FLOORS_PROPERTY, "{}"))
+        return stored
+
+    def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
+        return self._read(names, within({} if reach is None else self._bounds(reach)))

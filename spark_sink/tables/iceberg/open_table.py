@@ -1,0 +1,173 @@
+"""The common part of Iceberg tables of all modes: the newest metadata, the markers that snapshots carry, and columns as
+Arrow has them here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.io import load_file_io
+from pyiceberg.table import StaticTable
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from spark_sink.schema.column_types import arrow_type
+from spark_sink.schema.engine_choice import Choice
+from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.locations import location
+from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.spark_operations import Order
+from spark_sink.tables.staging import Bounds
+from spark_sink.tables.table_properties import shape_from
+
+# The markers of all works, as JSON, in the summary of every snapshot that the sink makes.
+MARKERS_PROPERTY = "cdc.markers"
+
+# The version of a table that nothing was written to.
+NO_SNAPSHOT = 0
+
+_SQL: Mapping[type[IcebergType], str] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "bigint",
+    FloatType: "float",
+    DoubleType: "double",
+    StringType: "string",
+    BinaryType: "binary",
+    DateType: "date",
+    TimestampType: "timestamp_ntz",
+    TimestamptzType: "timestamp",
+}
+
+# Of the sink's own columns those that no event becomes.
+_LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
+
+
+def load(warehouse: str, name: str) -> StaticTable | None:
+    """Return a table as it is now; None when there is none."""
+    found = _newest_metadata(location(warehouse, name))
+    return None if found is None else StaticTable.from_metadata(found)
+
+
+def is_iceberg(folder: str) -> bool:
+    """Tell whether a folder is an Iceberg table."""
+    return _newest_metadata(folder) is not None
+
+
+def _newest_metadata(folder: str) -> str | None:
+    """The file of the newest metadata. A writer that dies after a commit leaves the hint at the one before, so that the
+    next ones are looked for."""
+    files = load_file_io(location=folder)
+    try:
+        with files.new_input(f"{folder}/metadata/version-hint.text").open() as hint:
+            version = int(hint.read())
+    except FileNotFoundError:
+        version = 0
+    while files.new_input(_metadata(folder, version + 1)).exists():
+        version += 1
+    return _metadata(folder, version) if version else None
+
+
+def _metadata(folder: str, version: int) -> str:
+    return f"{folder}/metadata/v{version}.metadata.json"
+
+
+def types_of(metadata: TableMetadata) -> dict[str, str]:
+    """The Spark SQL type of each column; of a type that no event becomes, its name in Iceberg."""
+    return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
+
+
+def _sql(type: IcebergType) -> str:
+    if isinstance(type, DecimalType):
+        return f"decimal({type.precision},{type.scale})"
+    return _SQL.get(type.__class__, str(type))
+
+
+def shape_of(metadata: TableMetadata) -> TableShape:
+    return shape_from(metadata.properties, types_of(metadata))
+
+
+def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
+    """The newest snapshot, and those that it came from, as far as they are kept."""
+    snapshot = metadata.current_snapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else metadata.snapshot_by_id(parent)
+
+
+def markers_of(metadata: TableMetadata) -> dict[str, int]:
+    """The greatest version of each app. The newest snapshot that has any has all; others, such as a compaction's, may
+    lie before it."""
+    found: dict[str, int] = json.loads(summary_property(metadata, MARKERS_PROPERTY) or "{}")
+    return found
+
+
+def summary_property(metadata: TableMetadata, name: str) -> str | None:
+    """Return the newest value of a property of snapshots."""
+    summaries = (snapshot.summary for snapshot in ancestors(metadata))
+    return next((found for one in summaries if one is not None and (found := one.get(name)) is not None), None)
+
+
+class IcebergOpened:
+    """A table of ours that was opened.
+
+    Args:
+        snapshot: to read; the newest if not given.
+    """
+
+    orders: Sequence[Order] = ()
+
+    def __init__(self, table: StaticTable, shape: TableShape, choice: Choice, snapshot: int | None = None) -> None:
+        self._table = table
+        self._snapshot = snapshot
+        self.shape = shape
+        self.choice = choice
+
+    @property
+    def version(self) -> int:
+        return version_of(self._table.metadata)
+
+    def applied(self, app: str) -> int | None:
+        return markers_of(self._table.metadata).get(app)
+
+    def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
+        """The named columns of some rows at least, as the types of the table say."""
+        types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
+        fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
+        scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
+        for batch in scan.to_arrow_batch_reader():
+            columns = [batch.column(name).cast(type) for name, type in fields]
+            yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def version_of(metadata: TableMetadata) -> int:
+    """The version of a table, by which readers can see it as it is now: the id of its snapshot."""
+    snapshot = metadata.current_snapshot()
+    return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
+
+
+def within(bounds: Bounds) -> BooleanExpression:
+    """The condition that columns lie within bounds."""
+    found: BooleanExpression = AlwaysTrue()
+    for name, (least, greatest) in bounds.items():
+        column = Reference(name)
+        found = And(found, GreaterThanOrEqual(column, least))  # type: ignore[call-arg, arg-type]  # it says so itself
+        found = And(found, LessThanOrEqual(column, greatest))  # type: ignore[call-arg, arg-type]
+    return found

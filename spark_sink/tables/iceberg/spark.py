@@ -1,0 +1,136 @@
+"""Iceberg tables that Spark writes, on the driver: orders as statements.
+
+Every change of rows is a MERGE with a clause for rows that match, or a DELETE of some: an INSERT, and a MERGE that only
+inserts, would double rows under two writers (docs/decisions/0009-iceberg.md).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from pyspark.sql import SparkSession
+
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, load, markers_of, version_of
+from spark_sink.tables.iceberg.spark_catalog import java_table, quoted
+from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
+from spark_sink.tables.protocols import Marker
+from spark_sink.tables.spark_operations import (
+    Clear,
+    CloseVersions,
+    Forget,
+    Merge,
+    Order,
+    RaiseFloors,
+    Retire,
+    SetProperties,
+    WriteMarker,
+)
+from spark_sink.tables.spark_sql import instant, listed, literal, merge_statement, retirement, staged_rows
+from spark_sink.tables.spark_writer import SparkTable
+from spark_sink.tables.staging import Staging
+from spark_sink.tables.table_properties import FLOORS_PROPERTY
+
+# What Spark writes into the summary of the snapshot that a statement makes.
+_SUMMARY = "spark.sql.iceberg.snapshot-property."
+
+# Iceberg's exceptions for a commit that another one made impossible.
+_OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
+
+
+class IcebergInSpark:
+    """The Iceberg tables of a warehouse, as Spark writes them."""
+
+    def __init__(self, staging: Staging) -> None:
+        self._staging = staging
+
+    def table(self, session: SparkSession, name: str) -> SparkTable:
+        return _Table(session, self._staging, name)
+
+    def version(self, name: str) -> int:
+        table = load(self._staging.warehouse, name)
+        return NO_SNAPSHOT if table is None else version_of(table.metadata)
+
+    def refusal(self, error: str) -> str | None:
+        return None  # a table of Iceberg has no rules for its rows
+
+    def is_overtaken(self, error: str) -> bool:
+        return _OVERTAKEN.search(error) is not None
+
+
+class _Table:
+    def __init__(self, session: SparkSession, staging: Staging, name: str) -> None:
+        self._session = session
+        self._staging = staging
+        self._name = name
+        self._quoted = quoted(name)
+
+    def do(self, order: Order) -> None:
+        match order:
+            case Merge(marker=marker, summary=summary):
+                staged = staged_rows(self._session, self._staging, order)
+                self._commit(merge_statement(self._quoted, staged, order), marker, summary)
+            case WriteMarker(marker):
+                self._append_nothing(marker)
+            case RaiseFloors(floors):
+                self._set({FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)})
+            case SetProperties(properties):
+                self._set(properties)
+            case Clear(floors, marker):
+                self._commit(f"{self._under(floors)} WHEN MATCHED THEN DELETE", marker)
+            case Retire(floors, deletion, marker):
+                under = f"{self._under(floors)} AND t.{DELETED_AT} IS NULL"
+                self._commit(f"{under} WHEN MATCHED THEN UPDATE SET {retirement(deletion)}", marker)
+            case CloseVersions(floors, at, marker):
+                ends = {END_OP: "'t'", END_SCOPE: f"t.{SCOPE}", END_POS: "f.pos", END_TS: instant(at), CURRENT: "false"}
+                ended = ", ".join(f"t.{name} = {value}" for name, value in ends.items())
+                self._commit(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
+            case Forget(before):
+                self._commit(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}", None)  # noqa: S608 - quoted
+
+    def _set(self, properties: Mapping[str, str]) -> None:
+        self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
+
+    def _under(self, floors: Mapping[str, str]) -> str:
+        """The beginning of a MERGE that matches the rows up to the floors."""
+        rows = ", ".join(f"({literal(scope)}, {literal(pos)})" for scope, pos in floors.items())
+        known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
+        return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
+
+    def _commit(self, statement: str, marker: Marker | None, summary: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Carry out a statement whose commit carries the marker, unless the table has it."""
+        markers = self._markers(marker)
+        if markers is not None:
+            with self._stamped({MARKERS_PROPERTY: json.dumps(markers), **summary}):
+                self._session.sql(statement)
+
+    def _append_nothing(self, marker: Marker) -> None:
+        """Commit a marker alone."""
+        markers = self._markers(marker)
+        if markers is not None:
+            append = java_table(self._session, self._name).newAppend()
+            append.set(MARKERS_PROPERTY, json.dumps(markers))
+            append.commit()
+
+    def _markers(self, marker: Marker | None) -> dict[str, int] | None:
+        """All markers of the table and this one; None if the table has it."""
+        table = load(self._staging.warehouse, self._name)
+        markers = {} if table is None else markers_of(table.metadata)
+        if marker is None:
+            return markers
+        if markers.get(marker.app, -1) >= marker.version:
+            return None
+        return {**markers, marker.app: marker.version}
+
+    @contextmanager
+    def _stamped(self, summary: Mapping[str, str]) -> Iterator[None]:
+        for name, value in summary.items():
+            self._session.conf.set(_SUMMARY + name, value)
+        try:
+            yield
+        finally:
+            for name in summary:
+                self._session.conf.unset(_SUMMARY + name)

@@ -1,0 +1,69 @@
+"""The Iceberg tables of a warehouse, as a worker opens them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from spark_sink.errors import FatalError
+from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
+from spark_sink.schema.evolution import TableShape
+from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.iceberg.history import IcebergHistory
+from spark_sink.tables.iceberg.log import IcebergLog
+from spark_sink.tables.iceberg.mirror import IcebergMirror
+from spark_sink.tables.iceberg.open_table import ancestors, is_iceberg, load, shape_of
+from spark_sink.tables.locations import location
+from spark_sink.tables.staging import Staging
+
+
+@dataclass(frozen=True)
+class IcebergTables:
+    """The Iceberg tables of a warehouse.
+
+    Args:
+        app: pipeline and checkpoint: whose staged files they are.
+    """
+
+    warehouse: str
+    app: str = ""
+    engines: EngineRules = field(default_factory=EngineRules)
+
+    def open(self, name: str) -> IcebergMirror | IcebergLog | IcebergHistory | None:
+        table = load(self.warehouse, name)
+        if table is None:
+            return None
+        shape, choice = shape_of(table.metadata), choose_for_iceberg(name, self.engines)
+        if shape.mode == Mode.CHANGELOG:
+            return IcebergLog(table, shape, choice, name, self.staging)
+        if shape.mode == Mode.HISTORY:
+            return IcebergHistory(table, shape, choice, name, self.staging)
+        return IcebergMirror(table, shape, choice, name, self.staging)
+
+    def shape(self, name: str) -> TableShape | None:
+        """Return the shape of a table; None when there is none."""
+        table = load(self.warehouse, name)
+        return None if table is None else shape_of(table.metadata)
+
+    def exists(self, name: str) -> bool:
+        """Tell whether there is such a table, be it ours or not."""
+        return is_iceberg(location(self.warehouse, name))
+
+    def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:
+        table = load(self.warehouse, name)
+        if table is None:
+            return None
+        kept = list(ancestors(table.metadata))
+        then = next((one for one in kept if one.timestamp_ms <= moment.timestamp() * 1000), None)
+        if then is None:
+            if kept and kept[-1].parent_snapshot_id is not None:
+                raise FatalError(f"the snapshots of {name} do not reach back to {moment.isoformat()}")
+            return None
+        shape, choice = shape_of(table.metadata), choose_for_iceberg(name, self.engines)
+        if shape.mode != Mode.MIRROR:
+            return None
+        return IcebergMirror(table, shape, choice, name, self.staging, then.snapshot_id)
+
+    @property
+    def staging(self) -> Staging:
+        return Staging(self.warehouse, self.app)

@@ -1,0 +1,206 @@
+"""Iceberg tables on real Spark: what is not as with Delta Lake, and what a kill or another program leaves behind."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from spark_sink.apply.existing_tables import check_tables
+from spark_sink.config.table_rules import TableRules
+from spark_sink.errors import ConfigError
+from spark_sink.schema.engine_choice import Engine, EngineRules
+from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark_session import sibling
+from spark_sink.tables.iceberg.open_table import within
+from spark_sink.tables.iceberg.spark_catalog import java_table, settings
+from spark_sink.tables.meta_columns import POS
+from spark_sink.tables.protocols import MirrorTable
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import MergingLake
+
+NAME = "shop_sales.orders"
+ICEBERG = TableRules(formats={"*": Format.ICEBERG})
+
+
+@pytest.fixture
+def lake(merging_lake: MergingLake) -> MergingLake:
+    merging_lake.use(ICEBERG)
+    return merging_lake
+
+
+def _hint(lake: MergingLake) -> Path:
+    return Path(lake.path()) / "metadata" / "version-hint.text"
+
+
+def test_types_that_change(lake: MergingLake) -> None:
+    """C12: integers and floats become wider in place, the key among them, and so does the precision of a decimal; what
+    Iceberg does not change so stands beside. The smallest integers are `int`. Rows of before are found and patched."""
+    before = {
+        "id": "int32",
+        "n": "int32",
+        "f": "float32",
+        "d": "decimal(10,2)",
+        "e": "decimal(10,2)",
+        "s": "int8",
+        "m": "uint8",
+    }
+    after = {
+        "id": "int64",
+        "n": "int64",
+        "f": "float64",
+        "d": "decimal(14,2)",
+        "e": "decimal(14,4)",
+        "s": "int32",
+        "m": "decimal(5,1)",
+    }
+    old = lake.announce(schema_of(before))
+    first: dict[str, Any] = {"n": 1, "f": 0.5, "d": "1.25", "e": "1.25", "s": 3, "m": 4}
+    lake.apply(0, [change("c", {"id": id}, first, pos=id, schema=old) for id in (1, 2, 3)])
+    new = lake.announce(schema_of(after))
+    wide: dict[str, Any] = {"n": 2**40, "f": 1e300, "d": "9" * 12 + ".25", "e": "0.0001", "s": 300, "m": "4.5"}
+    lake.apply(
+        1,
+        [
+            change("u", {"id": 1}, wide, pos=4, schema=new),
+            change("u", {"id": 2}, {"n": 9}, pos=5, full=False, schema=old),
+            change("c", {"id": 2**33}, wide, pos=6, schema=new),
+        ],
+    )
+    lake.apply(2, [change("u", {"id": 30}, {"n": 8}, key_old={"id": 3}, pos=7, full=False, schema=new)])
+    types = {field.name: field.dataType.simpleString() for field in lake.read().schema}
+    assert {
+        "id": "bigint",
+        "n": "bigint",
+        "f": "double",
+        "d": "decimal(14,2)",
+        "s": "int",
+        "e": "decimal(10,2)",
+        "e__v2": "decimal(14,4)",
+        "m": "int",
+        "m__v2": "decimal(5,1)",
+    } == {name: type for name, type in types.items() if not name.startswith("_cdc_")}
+    kept = {"f": 0.5, "d": Decimal("1.25"), "e": Decimal("1.25"), "s": 3, "m": 4}
+    new_row = {
+        "n": 2**40,
+        "f": 1e300,
+        "d": Decimal("9" * 12 + ".25"),
+        "s": 300,
+        "e__v2": Decimal("0.0001"),
+        "m__v2": Decimal("4.5"),
+    }
+    found = {row.pop("id"): {name: value for name, value in row.items() if value is not None} for row in lake.rows()}
+    assert {1: new_row, 2: {"n": 9, **kept}, 30: {"n": 8, **kept}, 2**33: new_row} == found
+
+
+def test_names_that_iceberg_has_for_itself(lake: MergingLake) -> None:
+    """Such a column has another name, and is written and read all the same; other odd names stay."""
+    names = ["_file", "_POS", "_deleted", "_spec_id", "_partition", "_row_id", "_change_type", "pos", "file_path"]
+    names += ["a.b", "名", "it's"]
+    lake.announce(schema_of({"id": "int64", **dict.fromkeys(names, "string")}))
+    for batch in range(2):
+        lake.apply(batch, [change("c", {"id": batch}, {name: f"{batch} {name}" for name in names}, pos=batch + 1)])
+    lake.apply(2, [change("u", {"id": 0}, {"_file": "new"}, pos=5, full=False)])
+    opened = lake.tables.open(NAME)
+    assert opened is not None
+    columns = {column.sent_as: column.name for column in opened.shape.columns}
+    assert [*("~5f~file", "~5f~POS", "~5f~deleted"), *("pos", "file_path", "a.b", "名", "it's")] == [
+        columns[name] for name in (*names[:3], *names[-5:])
+    ]
+    first = lake.rows()[0]
+    assert {name: "new" if name == "_file" else f"0 {name}" for name in names} == {
+        name: first[columns[name]] for name in names
+    }
+
+
+def test_killed_between_a_commit_and_its_hint(lake: MergingLake) -> None:
+    """Whoever comes next finds the newest metadata, and with them the marker: the batch is not written again."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    batch = [change("c", {"id": 1}, {"a": "x"}, pos=1)]
+    lake.apply(0, batch)
+    version, hint = lake.version(), _hint(lake)
+    hint.write_text(str(int(hint.read_text()) - 1))
+    lake.applier = lake.new_applier("checkpoint-1")
+    (report,) = lake.apply(0, batch)
+    assert (1, 0, version) == (report.counters.skipped, report.counters.commits, lake.version())
+    hint.unlink()
+    assert version == lake.version()
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2)])
+    assert [{"id": 1, "a": "y"}] == lake.rows()
+
+
+def test_files_that_somebody_puts_together(lake: MergingLake) -> None:
+    """C19: markers and positions are there when the newest snapshot is another program's, and tells of no marker."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    batches = [[change("c", {"id": id}, {"a": "x"}, pos=id)] for id in range(1, 7)]
+    for number, batch in enumerate(batches):
+        lake.apply(number, batch)
+    session = sibling(lake.spark, settings(str(lake.warehouse)))
+    java: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr]
+    table = java_table(session, NAME)
+    rewrite = java.actions.SparkActions.get(session._jsparkSession).rewriteDataFiles(table)
+    rewrite.option("rewrite-all", "true").execute()
+    version = lake.version()
+    (report,) = lake.apply(5, batches[5])
+    assert (1, version) == (report.counters.skipped, lake.version())
+    lake.apply(6, [change("d", {"id": 1}, pos=9), change("u", {"id": 2}, {"a": "y"}, pos=2)])
+    assert [{"id": id, "a": "x"} for id in range(2, 7)] == lake.rows()
+
+
+def test_as_of(lake: MergingLake) -> None:
+    """The table as it was, and none of it before it was there."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    before = datetime.now(UTC)
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    between = datetime.now(UTC)
+    lake.apply(1, [change("d", {"id": 1}, pos=2)])
+    assert lake.tables.as_of(NAME, before) is None
+    then, now = lake.tables.as_of(NAME, between), lake.tables.open(NAME)
+    assert isinstance(then, MirrorTable)
+    assert isinstance(now, MirrorTable)
+    assert ({(1,)}, set()) == (set(then.written()), set(now.written()))
+
+
+def test_a_table_of_the_other_format(lake: MergingLake) -> None:
+    """It is not turned into another, nor is there a second one in its folder: the sink stops before, and says so."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    said = r"the table shop_sales\.orders is there in the format iceberg, and tables\.formats makes it delta"
+    lake.use(TableRules())
+    with pytest.raises(ConfigError, match=said):
+        check_tables([NAME], lake.tables, lake.rules)
+    with pytest.raises(ConfigError, match=said):
+        lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2)])
+    lake.use(ICEBERG)
+    check_tables([NAME], lake.tables, lake.rules)
+    lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2)])
+    assert [1, 2] == [row["id"] for row in lake.rows()]
+
+
+def test_only_files_near_a_late_event_are_read(lake: MergingLake) -> None:
+    """Statistics of positions are whole, so that a changelog is not read from the beginning for each batch."""
+    lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*": Mode.CHANGELOG}))
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    events = [change("c", {"id": id}, {"a": "x"}, pos=id, scope="native:shop/t") for id in range(1, 7)]
+    for batch in range(3):
+        lake.apply(batch, events[2 * batch : 2 * batch + 2])
+    table = StaticTable.from_metadata(lake.path())
+    found = [len(list(table.scan(within({POS: (pos, pos)})).plan_files())) for pos in (events[0].pos, events[5].pos)]
+    assert [1, 1] == found
+    (report,) = lake.apply(3, [events[0], change("c", {"id": 9}, {"a": "y"}, pos=9, scope="native:shop/t")])
+    assert (1, {"duplicate": 1}) == (report.counters.rows, report.counters.stale)
+
+
+def test_what_is_not_there_yet(lake: MergingLake) -> None:
+    """Another engine parks its table, and the command to maintain says what to do."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    assert "whose files the sink does not maintain yet" in (lake.command("maintain").error or "")
+    assert "nothing to do" != lake.command("maintain", "*").result
+    lake.use(TableRules(formats={"*": Format.ICEBERG}, engines=EngineRules({"*": Engine.FUSED})))
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2)])
+    assert [("TABLE_REFUSED", 0)] == lake.parked()
