@@ -22,9 +22,8 @@ from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
-from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.registration import SparkCatalog
-from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
@@ -66,7 +65,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
         lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
-        files = DeltaMaintenance(settings.tables.warehouse)
+        files = FormatMaintenance(tables, spark)
         maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
         registration = None
         if settings.catalog is not None:

@@ -71,11 +71,12 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
     from spark_sink.control_tables.batches import Books
     from spark_sink.metrics import Metrics
     from spark_sink.operations.maintenance import Maintenance
-    from spark_sink.tables.delta.maintenance import DeltaMaintenance
+    from spark_sink.tables.formats import FormatMaintenance
 
     warehouse = loaded.tables.warehouse
     books = Books(warehouse, loaded.pipeline, "", loaded.input.topic)
-    maintenance = Maintenance(DeltaMaintenance(warehouse), books, loaded.maintenance.rules, Metrics(0))
+    files = FormatMaintenance(opened(loaded), None)
+    maintenance = Maintenance(files, books, loaded.maintenance.rules, Metrics(0))
     if table is not None:
         _check_name(loaded, table)
     for name, step in maintenance.planned([table] if table is not None else maintenance.tables()):

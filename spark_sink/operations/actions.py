@@ -19,7 +19,6 @@ from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenanc
 from spark_sink.operations.registration import Registration
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
-from spark_sink.schema.table_spec import Format
 from spark_sink.table_report import Done, NeedsSpark, TableCounters, TableReport
 from spark_sink.tables.protocols import MirrorTable, Tables
 
@@ -150,11 +149,6 @@ class Actions:
         """Make the files of a table fewer, or of all of them; of many tables in several rounds."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
-            if self._rules.form(target).format is Format.ICEBERG:
-                raise FatalError(
-                    f"{target} is an Iceberg table, whose files the sink does not maintain yet: use Iceberg's own "
-                    "procedures, as docs/sink.md says"
-                )
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
         done, left = self._maintenance.by_hand(names)
         self._left[target] = left

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format, Formats, format_of
 from spark_sink.tables.delta.ddl import DeltaDdl
+from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.maintenance import Compacted, TableFiles, TableMaintenance
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable, TableCreation, TableDdl
 from spark_sink.tables.staging import Staging
 
@@ -137,6 +140,43 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
 
     warehouse = tables.warehouse
     return FormatDdl(tables, DeltaDdl(warehouse, SparkDdl(spark, warehouse)), IcebergDdl(spark, warehouse))
+
+
+class FormatMaintenance:
+    """The files of tables, each in its format."""
+
+    def __init__(self, tables: FormatTables, spark: SparkSession | None) -> None:
+        """
+        Args:
+            spark: None: nothing but a look at files is asked for.
+        """
+        self._tables = tables
+        self._spark = spark
+        self._delta = DeltaMaintenance(tables.warehouse)
+
+    def files(self, name: str) -> TableFiles | None:
+        return self._of(name).files(name)
+
+    def compact(self, name: str, target_bytes: int) -> Compacted:
+        return self._of(name).compact(name, target_bytes)
+
+    def checkpoint(self, name: str) -> None:
+        self._of(name).checkpoint(name)
+
+    def remember(self, name: str, days: int) -> None:
+        self._of(name).remember(name, days)
+
+    def vacuum(self, name: str, days: int) -> int:
+        return self._of(name).vacuum(name, days)
+
+    def _of(self, name: str) -> TableMaintenance:
+        return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta
+
+    @cached_property
+    def _iceberg(self) -> TableMaintenance:
+        from spark_sink.tables.iceberg.maintenance import IcebergMaintenance
+
+        return IcebergMaintenance(self._tables.warehouse, self._spark)
 
 
 def spark_writer(spark: SparkSession, tables: FormatTables) -> SparkWriter:

@@ -29,8 +29,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark_session import sibling
 from spark_sink.table_report import TableReport
-from spark_sink.tables.delta.maintenance import DeltaMaintenance
-from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.iceberg.spark_catalog import quoted, settings
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
@@ -52,6 +51,8 @@ class FixedSchemas:
 
 class Lake:
     """The sink in this process, without Spark."""
+
+    session: SparkSession | None = None
 
     def __init__(self, warehouse: Path) -> None:
         # Of tables of which the rules say nothing.
@@ -109,7 +110,7 @@ class Lake:
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """What keeps the files few."""
-        files = DeltaMaintenance(str(self.warehouse))
+        files = FormatMaintenance(self.tables, self.session)
         return Maintenance(files, self.books, rules or MaintenanceRules(), self.metrics, clock)
 
     def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:
@@ -181,7 +182,7 @@ class MergingLake(Lake):
     """The sink without Spark, but for the tables that Spark writes."""
 
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
-        self.spark = spark
+        self.spark = self.session = spark
         super().__init__(warehouse)
 
     def _ddl(self) -> TableDdl:

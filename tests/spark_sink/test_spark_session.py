@@ -72,6 +72,8 @@ def _is_there(pid: int) -> bool:
 def test_without_jars(broker: Broker, tmp_path: Path) -> None:
     """One line with what is missing and what to do, exit code 2, and nothing of Java."""
     sink = Sink(broker, tmp_path, "sink-without-jars")
+    sink.settings["tables"]["formats"] = {"*": "iceberg"}
+    sink.write_config()
     (tmp_path / "conf").mkdir()
     command = [sys.executable, "-m", "spark_sink", "run", "-c", str(sink.config)]
     environment = {**sink.environment(), "SPARK_CONF_DIR": str(tmp_path / "conf")}  # not the checkout's default
@@ -81,7 +83,7 @@ def test_without_jars(broker: Broker, tmp_path: Path) -> None:
     assert 2 == ended.returncode
     said = ended.stderr.splitlines()
     assert said[-1].startswith(
-        "spark-sink: Spark has no jars of: Delta Lake, Spark's Kafka source, Spark's Avro functions"
+        "spark-sink: Spark has no jars of: Delta Lake, Spark's Kafka source, Spark's Avro functions, Iceberg"
     )
     assert "`make setup`" in said[-1]
     assert not [line for line in said if "Exception" in line or line.startswith(("\tat ", "Traceback"))]

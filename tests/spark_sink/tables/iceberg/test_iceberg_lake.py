@@ -12,10 +12,11 @@ from pyiceberg.table import StaticTable
 
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.spark_session import sibling
+from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.iceberg.open_table import within
 from spark_sink.tables.iceberg.spark_catalog import java_table, settings
 from spark_sink.tables.meta_columns import POS
@@ -195,12 +196,40 @@ def test_only_files_near_a_late_event_are_read(lake: MergingLake) -> None:
     assert (1, {"duplicate": 1}) == (report.counters.rows, report.counters.stale)
 
 
-def test_what_is_not_there_yet(lake: MergingLake) -> None:
-    """Another engine parks its table, and the command to maintain says what to do."""
+def test_maintained(lake: MergingLake) -> None:
+    """C19: many files become one, and old snapshots go with their files; the rows are what they were, the markers are
+    there, and so is every snapshot that was the newest in the days that are kept."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    batches = [[change("c", {"id": id}, {"a": "x"}, pos=id), change("d", {"id": id - 1}, pos=id)] for id in range(1, 6)]
+    for number, batch in enumerate(batches):
+        lake.apply(number, batch)
+    files = FormatMaintenance(lake.tables, lake.spark)
+    before = files.files(NAME)
+    assert before is not None
+    assert len(before.sizes) >= 5
+    assert f"compact {NAME}, vacuum {NAME}" == lake.command("maintain").result
+    after = files.files(NAME)
+    assert after is not None
+    assert (1, [{"id": 5, "a": "x"}]) == (len(after.sizes), lake.rows())
+    (report,) = lake.apply(4, batches[4])
+    assert 1 == report.counters.skipped
+    history = StaticTable.from_metadata(lake.path()).metadata.snapshots
+    assert before.version in [snapshot.snapshot_id for snapshot in history]
+    assert files.vacuum(NAME, 0) >= 5
+    left = StaticTable.from_metadata(lake.path()).metadata.snapshots
+    assert [after.version] == [snapshot.snapshot_id for snapshot in left]
+    with pytest.raises(FatalError, match="do not reach back"):
+        lake.tables.as_of(NAME, datetime.fromtimestamp(history[0].timestamp_ms / 1000, UTC))
+    (report,) = lake.apply(4, batches[4])
+    assert (1, [{"id": 5, "a": "x"}]) == (report.counters.skipped, lake.rows())
+    lake.apply(5, [change("u", {"id": 5}, {"a": "y"}, pos=9)])
+    assert [{"id": 5, "a": "y"}] == lake.rows()
+
+
+def test_another_engine(lake: MergingLake) -> None:
+    """It parks its table."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
-    assert "whose files the sink does not maintain yet" in (lake.command("maintain").error or "")
-    assert "nothing to do" != lake.command("maintain", "*").result
     lake.use(TableRules(formats={"*": Format.ICEBERG}, engines=EngineRules({"*": Engine.FUSED})))
     lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2)])
     assert [("TABLE_REFUSED", 0)] == lake.parked()

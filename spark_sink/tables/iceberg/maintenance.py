@@ -1,0 +1,115 @@
+"""The files of Iceberg tables: looked at through pyiceberg, and changed by Iceberg's actions in Spark."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+from pyiceberg.table.metadata import TableMetadata
+from pyspark.sql import SparkSession
+
+from spark_sink.foreign_errors import reason
+from spark_sink.job_failures import SPARK_ERRORS, cause
+from spark_sink.spark_session import sibling
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, load, markers_of, version_of
+from spark_sink.tables.iceberg.spark_catalog import java_table, settings
+from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
+
+_DAY_MS = 86_400_000
+
+# No file is too large: what is that large already is not written again to be parted.
+_NO_LIMIT = str(1 << 50)
+
+
+class IcebergMaintenance:
+    """The Iceberg tables of a warehouse.
+
+    Args:
+        spark: None: nothing but a look at files is asked for.
+    """
+
+    def __init__(self, warehouse: str, spark: SparkSession | None) -> None:
+        self._warehouse = warehouse
+        self._spark = spark
+
+    def files(self, name: str) -> TableFiles | None:
+        with _maintaining(name):
+            table = load(self._warehouse, name)
+            if table is None:
+                return None
+            sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
+            # Its metadata say all at once, and a file that was removed is known as long as its snapshot.
+            return TableFiles(version_of(table.metadata), sizes, unsaved=0, remembered_days=math.inf)
+
+    def compact(self, name: str, target_bytes: int) -> Compacted:
+        with _maintaining(name):
+            rewrite = self._actions.rewriteDataFiles(self._table(name))
+            rewrite.snapshotProperty(MARKERS_PROPERTY, json.dumps(markers_of(self._metadata(name))))
+            options = {"target-file-size-bytes": str(target_bytes), "max-file-size-bytes": _NO_LIMIT}
+            for option, value in {**options, "min-input-files": "2"}.items():
+                rewrite.option(option, value)
+            done = rewrite.execute()
+            return Compacted(done.rewrittenDataFilesCount(), done.addedDataFilesCount())
+
+    def checkpoint(self, name: str) -> None:
+        """Its metadata say all at once."""
+
+    def remember(self, name: str, days: int) -> None:
+        """It knows the files of all of its snapshots."""
+
+    def vacuum(self, name: str, days: int) -> int:
+        with _maintaining(name):
+            before = _first_to_keep(self._metadata(name), int(time.time() * 1000) - days * _DAY_MS)
+            if before is None:
+                return 0
+            done = self._actions.expireSnapshots(self._table(name)).expireOlderThan(before).retainLast(1).execute()
+            return int(done.deletedDataFilesCount() + done.deletedPositionDeleteFilesCount())
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        if self._spark is None:
+            raise AssertionError("without Spark files are only looked at")
+        return sibling(self._spark, settings(self._warehouse))
+
+    @property
+    def _actions(self) -> Any:
+        java: Any = self._session._jvm
+        return java.org.apache.iceberg.spark.actions.SparkActions.get(self._session._jsparkSession)
+
+    def _table(self, name: str) -> Any:
+        return java_table(self._session, name)
+
+    def _metadata(self, name: str) -> TableMetadata:
+        table = load(self._warehouse, name)
+        if table is None:
+            raise MaintenanceError(f"{name}: it is gone")
+        return table.metadata
+
+
+def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
+    """The time (ms) of the oldest snapshot that must stay; None where all do.
+
+    That is the one that was the newest at the limit, or if it is older, the newest that has markers.
+    """
+    kept = list(ancestors(metadata))
+    then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)
+    marked = next((one for one in kept if one.summary is not None and one.summary.get(MARKERS_PROPERTY)), None)
+    if then is None:
+        return None
+    return then if marked is None else min(then, marked.timestamp_ms)
+
+
+@contextmanager
+def _maintaining(name: str) -> Iterator[None]:
+    """Raise MaintenanceError for what Spark, pyiceberg and the storage raise."""
+    try:
+        yield
+    except SPARK_ERRORS as error:
+        raise MaintenanceError(f"{name}: {cause(str(error)) or type(error).__name__}") from error
+    except OSError as error:
+        raise MaintenanceError(f"{name}: {reason(error)}") from error
