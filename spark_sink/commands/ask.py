@@ -8,20 +8,17 @@ from pathlib import Path
 
 import click
 
-from spark_sink.commands.configuration import configured, opened
+from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.config import settings
 from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
 
-config = click.option(
-    "-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML)."
-)
 wait = click.option("--wait", "seconds", type=float, help="Wait so many seconds for the answer of the running sink.")
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table")
 @wait
 def resume(config: Path, table: str, seconds: float | None) -> None:
@@ -30,7 +27,7 @@ def resume(config: Path, table: str, seconds: float | None) -> None:
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table")
 @wait
 def discard(config: Path, table: str, seconds: float | None) -> None:
@@ -39,7 +36,7 @@ def discard(config: Path, table: str, seconds: float | None) -> None:
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table")
 @wait
 def park(config: Path, table: str, seconds: float | None) -> None:
@@ -48,7 +45,7 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table")
 @click.option("--before", required=True, help="A time with its offset from UTC, an epoch (0003), or a position.")
 @wait
@@ -58,7 +55,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table", required=False)
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and ask for nothing.")
 @wait
@@ -84,7 +81,7 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table", required=False)
 @wait
 def register(config: Path, table: str | None, seconds: float | None) -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import click
 
-from spark_sink.commands.ask import config
-from spark_sink.commands.configuration import configured
+from spark_sink.commands.configuration import config_option, configured
 from spark_sink.errors import FatalError
 
 
 @click.command()
-@config
+@config_option
 @click.option("--connect", is_flag=True, help="Ask brokers, Java, the stores and the tables, too.")
 def check(config: Path, connect: bool) -> None:
     """Check a configuration file, and with --connect all that `run` needs: a line for each question."""

@@ -1,4 +1,4 @@
-"""The configuration of a command: the file, and the object store that it names within reach of this process."""
+"""The configuration of a command: which file, and the object store that it names within reach of this process."""
 
 from __future__ import annotations
 
@@ -6,10 +6,27 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from spark_sink.config import settings
 
 if TYPE_CHECKING:
     from spark_sink.tables.formats import FormatTables
+
+
+# Where no option says: this variable, else this file in the working directory.
+VARIABLE, FILE = "CDC_SINK_CONFIG", "sink.yaml"
+
+config_option = click.option(
+    "-c",
+    "--config",
+    type=click.Path(path_type=Path),
+    default=FILE,
+    show_default=True,
+    envvar=VARIABLE,
+    show_envvar=True,
+    help="Configuration file (YAML).",
+)
 
 
 def opened(loaded: settings.Settings) -> FormatTables:

@@ -9,14 +9,13 @@ from typing import Any
 
 import click
 
-from spark_sink.commands.ask import config
-from spark_sink.commands.configuration import configured, opened
+from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
 
 
 @click.command()
-@config
+@config_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(config: Path, as_json: bool) -> None:
     """Show the tables, which of them are parked and why, and the newest batch."""
@@ -61,7 +60,7 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 @click.command()
-@config
+@config_option
 @click.option("--batch", type=int, help="Behind this batch; the newest if not given.")
 @click.option("--checkpoint", help="Id of the checkpoint that the batch is of; that of the newest batch if not given.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
@@ -75,7 +74,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 
 
 @click.command()
-@config
+@config_option
 @click.argument("table")
 @click.option(
     "--for",
@@ -113,7 +112,7 @@ def quarantine() -> None:
 
 
 @quarantine.command()
-@config
+@config_option
 @click.option("--table", help="Only events of this table, by its name in the lakehouse.")
 @click.option("--reason", help="Only events with this reason.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")

@@ -7,11 +7,11 @@ from pathlib import Path
 import click
 
 from spark_sink import logs, signals
-from spark_sink.commands.configuration import configured
+from spark_sink.commands.configuration import config_option, configured
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--available-now", is_flag=True, help="Stop at what is the end of the topic now.")
 def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until told to stop."""

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--topic", help="Only this raw topic.")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition of it.")
 @click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")

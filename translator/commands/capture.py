@@ -8,13 +8,14 @@ from pathlib import Path
 import click
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, FatalError
 from translator.settings import matches
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--count", type=click.IntRange(1), required=True, help="How many records, at most.")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; default: one after the other.")
 @click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import click
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.settings import is_pattern
 from translator.translation.metadata_catalog import MetadataCatalog
 
@@ -20,7 +21,7 @@ class Hinting(Protocol):
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 def check(config: Path) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, declared tables.
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 
 if TYPE_CHECKING:
     from translator.operations.diff import Difference
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--values", is_flag=True, help="Print the values of the examples: row data.")
 @click.argument("topic_a")
 @click.argument("topic_b")

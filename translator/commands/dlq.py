@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.commands.dlq_preview import preview, size_alone
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
@@ -47,11 +48,6 @@ class _Time(click.ParamType):
 @click.group()
 def dlq() -> None:
     """Dead letters: what could not be translated, why, and translating it again."""
-
-
-def _config(command: Command) -> Command:
-    text = "Configuration file (YAML)."
-    return click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help=text)(command)
 
 
 def _filters(command: Command) -> Command:
@@ -89,7 +85,7 @@ def _wanted(
 
 
 @dlq.command()
-@_config
+@config_option
 @_filters
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each letter, for programs.")
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
@@ -109,7 +105,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
 
 
 @dlq.command()
-@_config
+@config_option
 @click.option(
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -140,7 +136,7 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
 
 
 @dlq.command()
-@_config
+@config_option
 @_filters
 @click.option("--execute", is_flag=True, help="Write the events. Without it nothing is written.")
 def replay(config: Path, execute: bool, **filters: Any) -> None:

@@ -12,6 +12,7 @@ import click
 from cdc_core.envelope import ChangeEvent
 from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
+from translator.commands.configuration import config_option
 from translator.commands.dlq_preview import preview, size_alone
 from translator.errors import ConfigError
 from translator.message import Learned, Message, Skip
@@ -29,7 +30,7 @@ _EVENT_FACTS = (
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--values", is_flag=True, help="Print the events whole, as JSON; they hold row data.")
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))

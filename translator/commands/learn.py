@@ -9,10 +9,11 @@ from rich.console import Console
 from rich.table import Table
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--source", "sources", multiple=True, help="Only this source; repeatable. Default: all that can teach.")
 def learn(config: Path, sources: tuple[str, ...]) -> None:
     """Read the metadata messages out of all raw topics, from the beginning to now, into the metadata topic.

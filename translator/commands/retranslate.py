@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.commands.translate import dead_letter_line
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--topic", required=True, help="Raw topic.")
 @click.option("--partition", type=click.IntRange(0), required=True, help="Its partition.")
 @click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset.")

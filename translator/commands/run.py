@@ -10,10 +10,11 @@ from pathlib import Path
 import click
 
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 
 
 @click.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--accept-gap", is_flag=True, help="Go on where records are gone that were not read yet, and record it.")
 def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until told to stop."""

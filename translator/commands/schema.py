@@ -15,6 +15,7 @@ from rich.table import Table
 
 from cdc_core.envelope import TableSchema
 from translator import settings as settings_module
+from translator.commands.configuration import config_option
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
@@ -27,7 +28,7 @@ def schema() -> None:
 
 
 @schema.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.option("--table", "pattern", default="*", help="Only tables whose db.schema.table matches, with * and ?.")
 @click.option("--metadata", is_flag=True, help="The learned metadata documents instead of the schemas.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
@@ -47,7 +48,7 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
 
 
 @schema.command()
-@click.option("-c", "--config", type=click.Path(path_type=Path), required=True, help="Configuration file (YAML).")
+@config_option
 @click.argument("key")
 def show(config: Path, key: str) -> None:
     """Show one schema or document whole, by the key that `ls` gives, or a schema by its id alone."""
