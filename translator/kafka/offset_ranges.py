@@ -18,6 +18,10 @@ from translator.settings import Settings
 
 _TIMEOUT = 20.0
 _SILENCE = 60.0
+_PAUSE = 0.1
+
+# Said in the moment in which another broker takes a partition over, and of a topic that was made just now.
+_LEADER_MOVES = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 Place: TypeAlias = tuple[str, int]
 """A topic and the number of a partition."""
@@ -65,11 +69,16 @@ class Partitions:
         Raises:
             RetryableError: no broker answers for it.
         """
-        try:
-            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT)
-        except KafkaException as error:
-            raise RetryableError(f"offsets of {topic}/{partition}: {error.args[0].str()}") from None
-        return Range(topic, partition, low, high)
+        deadline = time.monotonic() + _TIMEOUT
+        while True:
+            try:
+                low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=_TIMEOUT)
+            except KafkaException as error:
+                if error.args[0].code() not in _LEADER_MOVES or time.monotonic() > deadline:
+                    raise RetryableError(f"offsets of {topic}/{partition}: {error.args[0].str()}") from None
+            else:
+                return Range(topic, partition, low, high)
+            time.sleep(_PAUSE)
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
         """Return the offsets at which the group would go on; a partition of which it has committed nothing is missing.

@@ -1,9 +1,10 @@
 """Parts of a partition that somebody asks for."""
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from translator.errors import ConfigError
-from translator.kafka.offset_ranges import Range, narrowed
+from translator.errors import ConfigError, RetryableError
+from translator.kafka.offset_ranges import Partitions, Range, narrowed
 
 WHOLE = Range("raw.canal", 0, 10, 207)
 
@@ -37,3 +38,31 @@ def test_outside(whole: Range, first: int | None, end: int | None, said: str) ->
     with pytest.raises(ConfigError) as caught:
         narrowed(whole, first, end)
     assert said == str(caught.value)
+
+
+class _Answers:
+    """A consumer that raises these errors in turn, then tells bounds."""
+
+    def __init__(self, *codes: int) -> None:
+        self._codes = list(codes)
+
+    def get_watermark_offsets(self, *_: object, **__: object) -> tuple[int, int]:
+        if self._codes:
+            raise KafkaException(KafkaError(self._codes.pop(0)))
+        return 3, 7
+
+
+def test_a_leader_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a topic that was made just now, and while another broker takes a partition over, it is asked again; what else
+    a broker says is told at once."""
+    partitions = Partitions({"bootstrap.servers": "nobody:1"}, "unused")
+    moves = _Answers(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+    monkeypatch.setattr(partitions, "_consumer", moves)
+    assert Range("t", 0, 3, 7) == partitions.bounds("t", 0)
+    monkeypatch.setattr(partitions, "_consumer", _Answers(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    with pytest.raises(RetryableError, match="offsets of t/0: "):
+        partitions.bounds("t", 0)
+    monkeypatch.setattr("translator.kafka.offset_ranges._TIMEOUT", 0.0)
+    monkeypatch.setattr(partitions, "_consumer", _Answers(*[KafkaError.NOT_LEADER_FOR_PARTITION] * 100))
+    with pytest.raises(RetryableError, match="offsets of t/0: "):
+        partitions.bounds("t", 0)
