@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from spark_sink.config.settings import Spark
@@ -47,6 +48,9 @@ _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 # It writes the error of each task that fails, with its message, and those of Python hold values of rows.
 _TELLS_ROWS = "org.apache.spark.executor.Executor"
+
+# PySpark's own: they write the text of a statement that fails, and the literals of a MERGE are keys of rows.
+_TELL_STATEMENTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 # What Spark itself does not bring, by a class of it.
 _NEEDED: Mapping[str, str] = {
@@ -108,6 +112,8 @@ def build(
         raise FatalError(f"Spark did not start: {what}") from None
     session.sparkContext.setLogLevel("ERROR")
     log_level(session, _TELLS_ROWS, "OFF")
+    for name in _TELL_STATEMENTS:
+        PySparkLogger.getLogger(name).disabled = True
     follow_cores(session)
     return session
 

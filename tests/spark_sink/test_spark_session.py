@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dev.broker import Broker
@@ -107,3 +110,16 @@ def test_the_memory_of_workers(spark: SparkSession) -> None:
 
     (found,) = spark.range(1).mapInArrow(pool, "pool string").collect()
     assert found.pool == "jemalloc"
+
+
+def test_a_statement_that_fails_is_in_no_log(spark: SparkSession) -> None:
+    """Its literals may be values of rows; the exception has it, and who catches that decides."""
+    logger, told = logging.getLogger("SQLQueryContextLogger"), io.StringIO()
+    handler = logging.StreamHandler(told)
+    logger.addHandler(handler)
+    try:
+        with pytest.raises(PySparkException, match="a secret"):
+            spark.sql("SELECT CAST('a secret' AS INT)").collect()
+    finally:
+        logger.removeHandler(handler)
+    assert "" == told.getvalue()
