@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -57,7 +57,7 @@ class FormatTables:
 
     def exists(self, name: str) -> bool:
         """Tell whether there is such a table, of whatever format, be it ours or not."""
-        return any(self._of(format).exists(name) for format in Format)
+        return any(self._of(format).exists(name) for format in self._possible())
 
     def format(self, name: str) -> Format:
         """Return the format that a table has, or is to have."""
@@ -70,13 +70,18 @@ class FormatTables:
             ConfigError: one has it.
         """
         wanted = self.format(name)
-        for other in Format:
+        for other in self._possible():
             if other is not wanted and self._of(other).exists(name):
                 raise ConfigError(
                     f"the table {name} is there in the format {other}, and tables.formats makes it {wanted}: no table "
                     f"is turned into another. Say {other} again; or give it another name with tables.name or "
                     "tables.rename; or move its folder away, and let a sink with a new checkpoint read the topic again"
                 )
+
+    def _possible(self) -> Iterable[Format]:
+        """The formats that a table here can have: Iceberg tables lie in folders only, and pyiceberg would look for
+        them in an object store with credentials of its own."""
+        return (Format.DELTA,) if "://" in self.warehouse.removeprefix("file://") else Format
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         return self._of(self.format(name)).as_of(name, moment)
