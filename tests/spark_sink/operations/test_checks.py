@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from cdc_core.table_id import TableId
 from dev.broker import Broker, hold_port
 from dev.jars import spark_jars
+from dev.stack import wait_until
 from spark_sink import spark_session
 from spark_sink.commands import main
 from spark_sink.config.settings import Spark
@@ -163,6 +164,9 @@ def _create(broker: Broker, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         future.result(30)
+    # It is made before the broker that is asked next has heard of it.
+    known = admin.list_topics
+    wait_until(f"{topic} is known", 180, lambda: partitions == len(known(topic, timeout=30).topics[topic].partitions))
 
 
 def _written(folder: Path) -> None:
