@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
@@ -196,6 +197,18 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
         if value is not None:
             fresh.conf.set(name, value)
     return fresh
+
+
+@contextmanager
+def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Give a session settings that it does not have otherwise, for a block."""
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            session.conf.unset(name)
 
 
 def log_level(spark: SparkSession, logger: str, level: str) -> None:

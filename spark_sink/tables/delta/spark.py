@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
+from spark_sink.spark_session import session_settings
 from spark_sink.tables.delta.spark_ddl import quoted
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import (
@@ -27,7 +28,7 @@ from spark_sink.tables.spark_operations import (
     Retire,
     WriteMarker,
 )
-from spark_sink.tables.spark_sql import instant, literal, merge_statement, retirement, staged_rows
+from spark_sink.tables.spark_sql import instant, listed, literal, merge_statement, retirement, staged_rows
 from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -78,10 +79,8 @@ class _Table:
             case WriteMarker(marker):
                 self._append(self._session.read.format("delta").load(self._path).limit(0), marker)
             case RaiseFloors(floors):
-                stored = literal(json.dumps(floors, sort_keys=True))
-                self._session.sql(
-                    f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({literal(FLOORS_PROPERTY)} = {stored})"
-                )
+                stored = listed({FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)})
+                self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({stored})")
             case Clear(floors, marker):
                 with self._marked(marker):
                     self._delete(_under(floors))
@@ -107,17 +106,11 @@ class _Table:
         options = {} if marker is None else {"txnAppId": marker.app, "txnVersion": str(marker.version)}
         rows.write.format("delta").mode("append").options(**options).save(self._path)
 
-    @contextmanager
-    def _marked(self, marker: Marker | None) -> Iterator[None]:
+    def _marked(self, marker: Marker | None) -> AbstractContextManager[None]:
         """Statements carry the marker in their commit, and do nothing if the table has it."""
-        settings = {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
-        for name, value in settings.items():
-            self._session.conf.set(name, value)
-        try:
-            yield
-        finally:
-            for name in settings:
-                self._session.conf.unset(name)
+        return session_settings(
+            self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
+        )
 
 
 def _under(floors: Mapping[str, str]) -> str:

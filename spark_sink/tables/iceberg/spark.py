@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
+from spark_sink.spark_session import session_settings
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, load, markers_of, version_of
 from spark_sink.tables.iceberg.spark_catalog import java_table, quoted
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
@@ -104,7 +104,8 @@ class _Table:
         """Carry out a statement whose commit carries the marker, unless the table has it."""
         markers = self._markers(marker)
         if markers is not None:
-            with self._stamped({MARKERS_PROPERTY: json.dumps(markers), **summary}):
+            stamped = {MARKERS_PROPERTY: json.dumps(markers), **summary}
+            with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
                 self._session.sql(statement)
 
     def _append_nothing(self, marker: Marker) -> None:
@@ -124,13 +125,3 @@ class _Table:
         if markers.get(marker.app, -1) >= marker.version:
             return None
         return {**markers, marker.app: marker.version}
-
-    @contextmanager
-    def _stamped(self, summary: Mapping[str, str]) -> Iterator[None]:
-        for name, value in summary.items():
-            self._session.conf.set(_SUMMARY + name, value)
-        try:
-            yield
-        finally:
-            for name in summary:
-                self._session.conf.unset(_SUMMARY + name)
