@@ -14,13 +14,16 @@ from spark_sink.tables.staging import Staging
 
 _STAGED = "cdc_staged"
 
+# A user's session may leave out files that are gone or broken; of ours none may be.
+_WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
     """The rows of a staged file, with the time at which they are written."""
     flags = {WRITTEN + name: "boolean" for name in order.kept}
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
-    staged = session.read.schema(declared).parquet(path)
+    staged = session.read.options(**_WHOLE).schema(declared).parquet(path)
     return staged if order.at is None else staged.withColumn(UPDATED_AT, expr(instant(order.at)))
 
 

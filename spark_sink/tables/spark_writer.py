@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
 from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
-from spark_sink.tables.spark_operations import Order
+from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
 # A MERGE of a small table is many short jobs with the driver's work between them: some tables at a time fill the cores.
@@ -81,7 +81,7 @@ class SparkWriter:
         """Carry out the orders of a table, and return why it does not take them; None if it does.
 
         Raises:
-            Overtaken: somebody else has changed the table meanwhile.
+            Overtaken: somebody else has changed the table, or taken its staged files away, meanwhile.
         """
         format = self._format_of(name)
         try:
@@ -94,9 +94,18 @@ class SparkWriter:
             if broken is None:
                 if format.is_overtaken(str(error)):
                     raise Overtaken(f"the table {name}") from None
+                if self._is_staged_away(orders):
+                    raise Overtaken(f"the staged files of the table {name}") from None
                 raise
             return f"a row breaks a rule that the table was given: {broken}"
         return None
+
+    def _is_staged_away(self, orders: Sequence[Order]) -> bool:
+        """Tell whether a staged file is gone, which only another sink of this configuration discards before the batch
+        is done here. Spark's error tells of it in as many ways as Spark has to read a file."""
+        files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
+        paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))
+        return not all(files.exists(path) for path in paths)
 
     def _session(self) -> SparkSession:
         if not hasattr(self._local, "session"):

@@ -6,14 +6,22 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import structlog
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
+from spark_sink.spark_session import sibling
 from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.meta_columns import UPDATED_AT
-from spark_sink.tables.spark_operations import Order, OrderRunner
+from spark_sink.tables.spark_operations import Merge, Order, OrderRunner
+from spark_sink.tables.spark_sql import staged_rows
+from spark_sink.tables.staging import Staging
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import EVERY, announce, both, present, rules, stored
@@ -247,6 +255,51 @@ def test_a_sweep(merging_lake: MergingLake) -> None:
         told = [merging_lake.command("sweep", f"shop_sales.{table}", loaded).result for _ in "ab"]
         assert (["1 rows deleted", "0 rows deleted"], {1: {"a": "new"}}) == (told, present(merging_lake, table))
     assert not list(merging_lake.warehouse.glob("_cdc/staging/*/*"))
+
+
+class RobbedWriter:
+    """Another sink of the same configuration has ended the batch, and discards what both had staged."""
+
+    def __init__(self, writer: OrderRunner) -> None:
+        self._writer = writer
+
+    def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
+        if orders:
+            self._writer.discard()
+        return self._writer.carry_out(orders)
+
+    def version(self, table: str) -> int:
+        return self._writer.version(table)
+
+    def discard(self) -> None:
+        self._writer.discard()
+
+
+@pytest.mark.parametrize("table", ["merged", "iced"])
+def test_staged_files_that_another_sink_discards(merging_lake: MergingLake, table: str) -> None:
+    """Inserts and updates whose staged files are gone end as those of a sink that was overtaken, and the next start
+    stages them again."""
+    merging_lake.use(rules())
+    merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table=table))
+    events = [change(op, {"id": 1}, {"n": pos}, pos=pos, table=table) for pos, op in enumerate("cu")]
+    for number, event in enumerate(events):
+        merging_lake.applier._writer = RobbedWriter(spark_writer(merging_lake.spark, merging_lake.tables))
+        with pytest.raises(Overtaken, match=r"wrote the staged files of the table \S+ at the same time"):
+            merging_lake.apply(number, [event])
+        merging_lake.applier = merging_lake.new_applier("checkpoint-1")
+        merging_lake.apply(number, [event])
+        assert {1: {"n": number}} == present(merging_lake, table)
+
+
+def test_staged_files_that_go_while_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark fails, also where its settings are to leave out files that are missing."""
+    staging = Staging(str(tmp_path), "test")
+    path = staging.put("t", pa.table({"id": [1]}))
+    order = Merge(path, {"id": "bigint"}, (), ("id",), {}, inserts_only=False, marker=None)
+    rows = staged_rows(sibling(spark, {"spark.sql.files.ignoreMissingFiles": "true"}), staging, order)
+    (tmp_path / staging.folder / order.path).unlink()
+    with pytest.raises((PySparkException, Py4JError), match="FILE_NOT_EXIST"):
+        rows.collect()
 
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
