@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+import yaml
 from pydantic import AwareDatetime, Field, model_validator
 
 from cdc_core import config
@@ -341,6 +342,19 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
         ConfigError: see cdc_core.config.
     """
     return config.load(Settings, path, environment)
+
+
+class _Connection(Section):
+    kafka: Kafka
+
+
+def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], where: str) -> Kafka:
+    """The section `kafka` alone, of which a command line gives the settings.
+
+    Raises:
+        ConfigError: see cdc_core.config.
+    """
+    return config.parse(_Connection, yaml.safe_dump({"kafka": dict(options)}), environment, where).kafka
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:

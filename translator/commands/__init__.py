@@ -20,6 +20,7 @@ _COMMANDS = (
     "diff",
     "dlq",
     "explain",
+    "init",
     "learn",
     "retranslate",
     "run",

@@ -1,0 +1,48 @@
+"""`translator init`: topics of a real broker, or files, to a configuration that `check` takes."""
+
+from pathlib import Path
+
+import yaml
+
+from tests.translator.commands import _program
+from tests.translator.commands._bench import Bench, row
+
+
+def test_topics(shop: Bench) -> None:
+    """The oldest and the newest records of each partition are read; no group is joined, and the file is accepted."""
+    shop.feed([b'{"old": "and odd"}', *(row(number) for number in range(50))])
+    shop.feed([row(60), None], 1)
+    out = shop.directory / "proposed.yaml"
+    kafka = f"bootstrap_servers={shop.client['bootstrap.servers']}"
+    ran = _program.run("init", "--kafka", kafka, "--count", "8", "-o", str(out), f"{shop.raw[:-1]}?")
+    assert 0 == ran.returncode, ran.stderr
+    # Of the first partition two records from each side, of the other all, one of which has no value.
+    assert f"translator: {shop.raw}: canal (certain), 5 messages, 1 options to confirm" in ran.stderr
+    (source,) = yaml.safe_load(out.read_text())["sources"]
+    assert ("canal", [shop.raw], {"profile": "auto"}) == (source["dialect"], source["topics"], source["options"])
+    assert "1 dead letters MISSING_FIELD" in out.read_text()
+    assert 0 == _program.run("check", "-c", str(out)).returncode
+    again = _program.run("init", "--kafka", kafka, "-o", str(out), shop.raw)
+    assert (2, f"translator: {out} is there already, and stays as it is: -o names another file\n") == (
+        again.returncode,
+        again.stderr,
+    )
+    missing = _program.run("init", "--kafka", kafka, "-o", "-", "nothing-such-*")
+    assert (2, "translator: no topic is named nothing-such-*, or our user may not see it\n") == (
+        missing.returncode,
+        missing.stderr,
+    )
+
+
+def test_files(tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_bytes(row(1) + b"\n" + row(2) + b"\n")
+    ran = _program.run("init", "--file", str(tmp_path / "orders.jsonl"), "-o", "-", "--group", "g")
+    assert 0 == ran.returncode, ran.stderr
+    told = yaml.safe_load(ran.stdout)
+    assert ("g", ["orders"]) == (told["group"], told["sources"][0]["topics"])
+
+
+def test_a_call_says_where_to_look(tmp_path: Path) -> None:
+    assert 2 == _program.run("init", "-o", "-").returncode
+    ran = _program.run("init", "--kafka", "bootstrap_server=x", "-o", str(tmp_path / "x.yaml"), "t")
+    assert (2, "did you mean bootstrap_servers?" in ran.stderr) == (ran.returncode, True)

@@ -1,0 +1,192 @@
+"""Whose messages a sample holds: right wherever the messages allow it, and never surer than they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dev.sources import ShopSource, shop_sources
+from tests.translator.dialects import case as cases
+from tests.translator.dialects.canal.messages import of_type, update
+from translator import dialects
+from translator import settings as settings_module
+from translator.message import Message
+from translator.operations.proposed_configuration import configuration
+from translator.operations.recognition import TopicFinding, recognise
+from translator.proposals import Proposal
+from translator.service.assembly import build_translators
+from translator.translation.metadata_catalog import MetadataCatalog
+
+# Not JSON, not of this dialect, or of none: what no dialect may claim for certain.
+_OF_NOBODY = frozenset(
+    {
+        *("canal/debezium", "canal/dts_ddl_as_documented", "canal/dts_update_2021_verbatim", "canal/seatunnel_broken"),
+        *("canal/seatunnel_empty_object", "canal/seatunnel_insert_without_rows", "canal/seatunnel_unknown_type"),
+        *("dts_avro/damaged", "dts_avro/json_for_another_dialect"),
+        *("qlik/avro_bytes_after_the_record", "qlik/legacy_flat", "qlik/renamed_sections"),
+        # Of these only a schema that nobody gave tells whose they are.
+        *("qlik/registry_delete_by_key", "qlik/registry_schema_with_array", "qlik/registry_update"),
+        *("shareplex/dts_delete_verbatim", "shareplex/dts_update_verbatim"),
+    }
+)
+
+
+def messages(*bodies: Any) -> list[Message]:
+    values = [body if isinstance(body, bytes) else json.dumps(body).encode() for body in bodies]
+    return [Message("raw", 0, offset, 0, None, value) for offset, value in enumerate(values)]
+
+
+def found(*bodies: Any) -> TopicFinding:
+    (finding,) = recognise({"raw": messages(*bodies)})
+    return finding
+
+
+def proposed(option: str, *bodies: Any) -> Proposal:
+    (proposal,) = [proposal for proposal in found(*bodies).proposals if proposal.option == option]
+    return proposal
+
+
+def _name(case: Path) -> str:
+    return f"{case.parent.name}/{case.name}"
+
+
+@pytest.mark.parametrize("case", cases.find_cases(), ids=_name)
+def test_every_case(case: Path) -> None:
+    """One message is of its dialect, or of one that nobody knows for certain; a profile that is certain is the one
+    that the case declares."""
+    metadata = [cases._message(path) for path in sorted(case.glob("metadata*"))]
+    finding = recognise({"raw": [cases.opened(case)[1]], "metadata": metadata})[0]
+    if _name(case) in _OF_NOBODY:
+        assert "certain" != finding.certainty
+        return
+    assert finding.verdict is not None, finding.why
+    assert case.parent.name == finding.verdict.dialect
+    declared = json.loads((case / "options.json").read_bytes()) if (case / "options.json").exists() else {}
+    sure = {proposal.option: proposal.value for proposal in finding.proposals if proposal.certainty == "certain"}
+    if "read_as" not in case.name and declared.get("profile") != "auto" and "profile" in declared:
+        assert sure.get("profile", declared["profile"]) == declared["profile"]
+
+
+@pytest.mark.parametrize("source", shop_sources(7), ids=lambda source: source.name)
+def test_the_sources_of_the_demo(source: ShopSource) -> None:
+    """The dialect and what else is declared of each are found, or left open; nothing else is claimed."""
+    samples: dict[str, list[Message]] = {topic: [] for topic in source.settings["topics"]}
+    for raw in source.messages(300, grow=True):
+        samples[raw.topic].append(Message(raw.topic, 0, len(samples[raw.topic]), 0, raw.key, raw.value))
+    findings = recognise(samples)
+    assert {source.settings["dialect"]} == {finding.verdict.dialect for finding in findings if finding.verdict}
+    assert ["certain"] * len(samples) == [finding.certainty for finding in findings]
+    expected: dict[str, Any] = {
+        "shareplex": {"preset": ("quest", "likely")},
+        "canal": {"profile": ("auto", "unknown")},  # canal without GTIDs, and a DTS instance, write the same
+        "legacy": {"profile": ("dts_legacy", "certain")},
+    }.get(source.name, {})
+    said = {p.option: (p.value, p.certainty) for p in findings[0].proposals if p.value is not None}
+    assert expected == said
+
+
+OLD_ALONE = of_type("DELETE", None, [{"id": "1"}])
+DATA_ALONE = of_type("DELETE", [{"id": "1"}])
+CLOUD = of_type("INIT", [{"id": "1"}])
+SET = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77"
+
+
+@pytest.mark.parametrize(
+    ("profile", "certainty", "bodies"),
+    [
+        ("ticdc", "certain", [update(_tidb={"commitTs": 1}, id=0)]),
+        ("dts_legacy", "certain", [OLD_ALONE]),
+        ("auto", "unknown", [OLD_ALONE, DATA_ALONE]),  # two instances, or one before and after its restart
+        ("auto", "unknown", [CLOUD]),
+        ("dts", "certain", [CLOUD, DATA_ALONE]),
+        ("auto", "unknown", [DATA_ALONE]),
+        ("oss", "likely", [{**DATA_ALONE, "gtid": SET}]),
+        ("dts", "likely", [{**DATA_ALONE, "gtid": SET.replace("1-77", "77")}]),
+        ("auto", "unknown", [{**CLOUD, "gtid": SET}]),  # no writer does both
+        ("flink_cdc", "likely", [{"data": [{"id": 1}], "type": "INSERT", "database": "d", "table": "t"}]),
+        ("auto", "certain", [{**update(), "pgType": None}]),
+    ],
+)
+def test_canal_profiles(profile: str, certainty: str, bodies: list[Any]) -> None:
+    proposal = proposed("profile", *bodies)
+    assert (profile, certainty) == (proposal.value, proposal.certainty)
+
+
+WIDE = {"meta": {"op": "upd", "table": "A.B", "scn": "1"}, "data": {"N": "1"}, "key": {"ID": "1", "M": None}}
+KEY_CHANGE = {"meta": {"op": "upd", "table": "A.B", "scn": "1"}, "data": {"ID": "2"}, "key": {"ID": "1"}}
+NUMBER = {"meta": {"op": "ins", "table": "A.B", "scn": "1"}, "data": {"ID": 1}}
+
+
+@pytest.mark.parametrize(
+    ("preset", "certainty", "bodies"),
+    [
+        ("dts", "likely", [WIDE]),
+        ("quest", "likely", [NUMBER]),
+        ("lenient", "unknown", [WIDE, NUMBER]),
+        ("lenient", "unknown", [KEY_CHANGE]),
+    ],
+)
+def test_shareplex_presets(preset: str, certainty: str, bodies: list[Any]) -> None:
+    proposal = proposed("preset", *bodies)
+    assert (preset, certainty) == (proposal.value, proposal.certainty)
+
+
+@pytest.mark.parametrize(
+    ("option", "body"),
+    [
+        ("newline_batches", b"\n".join(json.dumps(body).encode() for body in (DATA_ALONE, CLOUD))),
+        ("object_rows", {"data": {"id": 1}, "type": "INSERT", "database": "d", "table": "t"}),
+    ],
+)
+def test_forms_that_need_an_option(option: str, body: Any) -> None:
+    """The plainest reading that knows the messages counts: no option is proposed that is not needed."""
+    assert found(body).options[option] is True
+    assert option not in found(DATA_ALONE).options
+
+
+def test_messages_of_two_dialects() -> None:
+    finding = found(DATA_ALONE, NUMBER)
+    assert (None, "unknown") == (finding.verdict, finding.certainty)
+    assert "shareplex 1, canal 1" in finding.why
+
+
+def test_nothing_to_look_at() -> None:
+    (finding,) = recognise({"raw": [Message("raw", 0, 0, 0, b"k", None)]})
+    assert (None, "unknown", 0) == (finding.verdict, finding.certainty, finding.messages)
+
+
+def test_a_dialect_has_a_recogniser() -> None:
+    assert dialects.DIALECTS.keys() == dialects.RECOGNISERS.keys()
+
+
+def test_the_file_is_a_configuration() -> None:
+    """Of all that the demo writes, `check` takes the file; topics of one task are one source, metadata among them."""
+    samples: dict[str, list[Message]] = {}
+    for source in shop_sources(7):
+        for raw in source.messages(60, grow=False):
+            topic = samples.setdefault(raw.topic, [])
+            topic.append(Message(raw.topic, 0, len(topic), 0, raw.key, raw.value))
+    samples["raw.other"] = messages(b"\x01\x02")
+    text = configuration(recognise(samples), {"bootstrap_servers": "kafka:9092", "sasl_password": "${SECRET}"}, "g")
+    assert "sasl_password: ${SECRET}" in text
+    assert "# topic raw.other: CANNOT KNOW" in text
+    settings = settings_module.parse(text.replace("  sasl_password: ${SECRET}\n", ""), {}, "text")
+    build_translators(settings, MetadataCatalog())
+    sources = {source.dialect: source for source in settings.sources}
+    assert {"qlik", "dts_avro", "shareplex", "canal"} == sources.keys()
+    assert ("raw.qlik", "raw.qlik.metadata") == sources["qlik"].topics
+    assert ("raw.qlik.metadata",) == sources["qlik"].metadata_topics
+    assert 5 == len(settings.sources)
+
+
+@pytest.mark.parametrize("name", ["a\nsources: []", "a\u2028b", "x: [", "\x1b[31m", "'#"])
+def test_names_from_outside_stay_comments(name: str) -> None:
+    """A table or a column that is named like YAML changes nothing of the file."""
+    body = {"meta": {"op": "ins", "table": f'A."{name}"'}, "data": {name: "1"}}
+    text = configuration([found(body)], {"bootstrap_servers": "kafka:9092"}, "g")
+    settings = settings_module.parse(text, {}, "text")
+    assert [("shareplex", ("raw",), ())] == [(s.name, s.topics, s.tables) for s in settings.sources]
+    assert "\x1b" not in text

@@ -1,0 +1,159 @@
+"""The profile of a sample of Canal messages: each trait that is seen excludes the writers that never show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from translator.dialects.canal.marks import MARKS, WriterMark
+from translator.proposals import Proposal, ReadMessage, notes_of
+
+Body = Mapping[str, Any]
+
+_WRITERS = ("oss", "dts", "dts_legacy", "ticdc", "flink_cdc")
+
+
+class Trait(Struct, frozen=True):
+    """A trait of messages, and the profiles whose writers never show it."""
+
+    words: str
+    seen: Callable[[Body], bool]
+    excludes: frozenset[str]
+
+
+def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
+    """The profile, as far as the sample tells it, and what only the operator knows."""
+    bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
+    return [_profile(bodies), *_left_to_the_operator(sample)]
+
+
+def _profile(bodies: Sequence[Body]) -> Proposal:
+    seen = [trait for trait in _TRAITS if any(trait.seen(body) for body in bodies)]
+    why = f"seen: {'; '.join(trait.words for trait in seen) or 'nothing that tells one writer from another'}"
+    if _VOLCENGINE in seen:
+        return Proposal("profile", "auto", "certain", why)
+    left = [profile for profile in _WRITERS if not any(profile in trait.excludes for trait in seen)]
+    if len(left) != 1:
+        who = (
+            f"left are {', '.join(left)}"
+            if left
+            else "no one writer, or one in two forms (instance: {created, restarted})"
+        )
+        return Proposal("profile", "auto", "unknown", f"{why}; {who}")
+    (profile,) = left
+    sure = profile in _PROOFS and all(trait in seen for trait in _PROOFS[profile])
+    return Proposal("profile", profile, "certain" if sure else "likely", why)
+
+
+def _left_to_the_operator(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
+    if "TZ_UNKNOWN" in notes_of(sample):
+        why = (
+            "TIMESTAMP columns are printed in the zone of the writer's JVM, such as Asia/Shanghai; no message names it"
+        )
+        yield Proposal("timezone", None, "unknown", why)
+    bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
+    if any(_deleted_in_old(body) for body in bodies):
+        why = "a legacy UPDATE means data_is_before by the vendor's word; look at one change that you know"
+        yield Proposal("legacy_update_direction", None, "unknown", why)
+        why = "profile dts with {created: TIME, restarted: [TIME]} where the instance was restarted since 20 March 2022"
+        yield Proposal("instance", None, "unknown", why)
+    names = {f"{body.get('database')}.{body.get('table')}" for body in bodies if body.get("table") in _HEARTBEATS}
+    for name in sorted(names):
+        yield Proposal("heartbeat_tables", None, "unknown", f"{name} may be a server's own sign of life: list it then")
+
+
+def _bodies(value: bytes) -> Iterator[Body]:
+    """The objects of a record, one or one a line; a text that only the dialect can read shows no traits."""
+    for text in (value, *value.splitlines()):
+        try:
+            body = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if isinstance(body, dict):
+            yield body
+        if text is value:
+            return
+
+
+# -- Traits
+
+
+def _rows(body: Body, member: str) -> list[Body]:
+    sent = body.get(member)
+    return [row for row in (sent if isinstance(sent, list) else [sent]) if isinstance(row, dict) and row]
+
+
+def _deleted_in_old(body: Body) -> bool:
+    return body.get("type") == "DELETE" and bool(_rows(body, "old")) and not _rows(body, "data")
+
+
+def _deleted_in_data(body: Body) -> bool:
+    return body.get("type") == "DELETE" and bool(_rows(body, "data")) and not _rows(body, "old")
+
+
+def _changes_alone(body: Body) -> bool:
+    pairs = zip(_rows(body, "data"), _rows(body, "old"), strict=False)
+    return body.get("type") == "UPDATE" and any(old.keys() < new.keys() for new, old in pairs)
+
+
+def _not_text(body: Body) -> bool:
+    rows = [row for member in ("data", "old") for row in _rows(body, member)]
+    return any(not isinstance(cell, str) and cell is not None for row in rows for cell in row.values())
+
+
+def _one_transaction(body: Body) -> bool:
+    return re.fullmatch(r"[0-9a-fA-F-]{36}:\d+", str(body.get("gtid"))) is not None
+
+
+def _many_transactions(body: Body) -> bool:
+    return re.search(r":\d+-\d+", str(body.get("gtid"))) is not None
+
+
+def _marked(mark: WriterMark, body: Body) -> bool:
+    return mark.seen(str(body.get("type")), dict(body))
+
+
+def _all_but(*profiles: str) -> frozenset[str]:
+    return frozenset(_WRITERS) - {*profiles}
+
+
+_TIDB = Trait("the member _tidb", lambda body: "_tidb" in body, _all_but("ticdc"))
+_VOLCENGINE = Trait("the member pgType", lambda body: "pgType" in body, _all_but())
+_LEGACY = Trait("a DELETE with its row in old", _deleted_in_old, _all_but("dts_legacy", "flink_cdc"))
+_CURRENT = Trait("a DELETE with its row in data", _deleted_in_data, frozenset({"dts_legacy"}))
+# Of one message the service concludes as much (marks.py).
+_MARKS = {
+    mark.words: Trait(mark.words, partial(_marked, mark), frozenset(mark.excludes)) for mark in MARKS if mark.excludes
+}
+_TRAITS: Sequence[Trait] = (
+    _TIDB,
+    _VOLCENGINE,
+    _LEGACY,
+    _CURRENT,
+    Trait(
+        "an UPDATE whose old has changed columns alone",
+        _changes_alone,
+        frozenset({"dts_legacy", "flink_cdc"}),
+    ),
+    Trait("cells that are not text", _not_text, _all_but("flink_cdc")),
+    Trait("types of columns", lambda body: bool(body.get("mysqlType")), frozenset({"flink_cdc"})),
+    Trait("an id that counts", lambda body: bool(body.get("id")), frozenset({"ticdc", "flink_cdc"})),
+    Trait("the gtid of one transaction", _one_transaction, frozenset({"oss"})),
+    Trait("the gtids of all transactions", _many_transactions, frozenset({"dts", "dts_legacy"})),
+    *_MARKS.values(),
+)
+
+# All of them together, and nothing that excludes the profile, leave no other writer.
+_PROOFS: Mapping[str, Sequence[Trait]] = {
+    "ticdc": (_TIDB,),
+    "dts_legacy": (_LEGACY,),
+    "dts": (_CURRENT, _MARKS["a type of cloud services"]),
+}
+
+_HEARTBEATS = frozenset({"ha_health_check", "heartbeat"})
+"""Tables that RDS and AliSQL write by themselves (docs/dialects/canal.md)."""

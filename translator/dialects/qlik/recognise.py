@@ -1,0 +1,25 @@
+"""The options that a sample of Qlik messages leaves to the operator: all else it says itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from translator.message import RowChange
+from translator.proposals import Proposal, ReadMessage
+
+_OWN = "attrep_"
+
+
+def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
+    """The options that somebody has to decide, each with its occasion."""
+    return list(_open(sample))
+
+
+def _open(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
+    writers = [change.writer for read in sample for change in read.changes]
+    if any(writer.variant == "custom_json" and writer.variant_basis == "inferred" for writer in writers):
+        why = "sections have other names than Replicate's own: declare those of the task's dialog Message Format"
+        yield Proposal("message_format", None, "unknown", why)
+    rows = [change for read in sample for change in read.changes if isinstance(change, RowChange)]
+    if any(change.table.table.lower().startswith(_OWN) for change in rows):
+        yield Proposal("control_tables", None, "unknown", f"tables {_OWN}* are Replicate's own; skip leaves them out")

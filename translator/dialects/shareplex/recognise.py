@@ -1,0 +1,54 @@
+"""The preset of a sample of SharePlex messages: what its `key` and its cells hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from translator.message import RowChange
+from translator.proposals import Proposal, ReadMessage
+
+_STOCK = frozenset({"op", "table"})
+"""The members of `meta` that Quest writes where no more are switched on."""
+
+
+def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
+    """The preset, where cells and keys agree on a writer; `lenient`, which takes nothing for granted, elsewhere."""
+    quest = [words for words, seen in _QUEST.items() if any(seen(read) for read in sample)]
+    dts = [words for words, seen in _DTS.items() if any(seen(read) for read in sample)]
+    why = f"seen: {'; '.join([*quest, *dts]) or 'nothing that tells one writer from another'}"
+    if bool(quest) == bool(dts):
+        return [Proposal("preset", "lenient", "unknown", f"{why}; left are quest and dts")]
+    return [Proposal("preset", "quest" if quest else "dts", "likely", why)]
+
+
+def _body(read: ReadMessage) -> Mapping[str, Any]:
+    """The message where it is one object; several in one value show no traits."""
+    try:
+        body = msgspec.json.decode(read.message.value or b"")
+    except (msgspec.DecodeError, RecursionError):
+        return {}
+    return body if isinstance(body, dict) else {}
+
+
+def _numbers(read: ReadMessage) -> bool:
+    images = (_body(read).get(member) for member in ("data", "key"))
+    return any(type(cell) in (int, float) for image in images if isinstance(image, dict) for cell in image.values())
+
+
+def _stock(read: ReadMessage) -> bool:
+    meta = _body(read).get("meta")
+    return isinstance(meta, dict) and meta.keys() <= _STOCK
+
+
+def _nulls_in_key(read: ReadMessage) -> bool:
+    """Tell whether `key` holds what a key of Quest's does not; a column that changed is in its key where it is part
+    of the key itself, and so proves nothing."""
+    updates = (change for change in read.changes if isinstance(change, RowChange) and change.op == "u")
+    return any(value is None for change in updates for value in (change.before or {}).values())
+
+
+_QUEST = {"numbers that are no text": _numbers, "op and table alone in meta": _stock}
+_DTS = {"nulls in key": _nulls_in_key}

@@ -1,0 +1,171 @@
+"""Findings about topics as a configuration file: what the sample tells is declared, all else is a comment."""
+
+from __future__ import annotations
+
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import yaml
+
+from translator.operations.recognition import KeylessTable, TopicFinding, Verdict
+from translator.proposals import Certainty
+
+_WIDTH = 110
+
+_COLUMNS = 12
+"""Columns of a keyless table that are named."""
+
+_SAYS: Mapping[Certainty, str] = {
+    "certain": "certain",
+    "likely": "likely, not certain: confirm it",
+    "unknown": "CANNOT KNOW: decide it",
+}
+
+Group: TypeAlias = Sequence[TopicFinding]
+"""The topics of one source."""
+
+
+def configuration(findings: Sequence[TopicFinding], kafka: Mapping[str, object], group: str) -> str:
+    """The file: a source for topics of one dialect and one set of options; topics that nobody knows are comments.
+
+    Args:
+        kafka: its section `kafka`, as the operator gave it.
+    """
+    lines = [
+        *_comment("Proposed by `translator init` from a sample of messages. Read the comments, decide what is left,"),
+        *_comment("and ask `translator check`."),
+        f"group: {group}",
+        "kafka:",
+        *(f"  {name}: {_scalar(value)}" for name, value in kafka.items()),
+    ]
+    groups = _grouped(findings)
+    if groups:
+        lines += ["", *_comment(_HOW_TO_CUT), "sources:"]
+    for name, topics in groups.items():
+        lines += _source(name, topics)
+    for finding in findings:
+        if finding.verdict is None:
+            lines += ["", *_comment(f"topic {finding.topic}: {_SAYS['unknown']}. {finding.why}")]
+    return "\n".join([*lines, ""])
+
+
+_HOW_TO_CUT = (
+    "One source is one replication task. Its name stands in every event: choose it now. Topics of several tasks are "
+    "sources of their own."
+)
+
+
+def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
+    """The findings of each source, by a name for it. Metadata alone says nothing of options, and goes with the rows."""
+    by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
+    alone: list[tuple[Verdict, TopicFinding]] = []
+    for finding in findings:
+        if finding.verdict is None:
+            continue
+        if _is_metadata(finding):
+            alone.append((finding.verdict, finding))
+        else:
+            by_kind.setdefault((finding.verdict.dialect, tuple(finding.options.items())), []).append(finding)
+    for verdict, finding in alone:
+        fitting = [topics for (dialect, _), topics in by_kind.items() if dialect == verdict.dialect]
+        if fitting:
+            fitting[0].append(finding)
+        else:
+            by_kind[verdict.dialect, ()] = [finding]
+    names: dict[str, list[TopicFinding]] = {}
+    for (dialect, _), topics in by_kind.items():
+        count = sum(name.startswith(dialect) for name in names)
+        names[f"{dialect}_{count + 1}" if count else dialect] = topics
+    return names
+
+
+def _is_metadata(finding: TopicFinding) -> bool:
+    return finding.verdict is not None and 0 < finding.verdict.learned == finding.messages
+
+
+def _source(name: str, topics: Group) -> Iterator[str]:
+    verdicts = [topic.verdict for topic in topics if topic.verdict is not None]
+    yield f"  - name: {name}"
+    yield f"    dialect: {verdicts[0].dialect}"
+    for topic in topics:
+        yield from _comment(f"topic {topic.topic}: {_SAYS[topic.certainty]}. {topic.why}", 4)
+        yield from _troubles(topic)
+    yield f"    topics: {_flow([topic.topic for topic in topics])}"
+    if metadata := [topic.topic for topic in topics if _is_metadata(topic)]:
+        yield f"    metadata_topics: {_flow(metadata)}"
+    yield from _options(topics)
+    yield from _tables(topics)
+
+
+def _troubles(finding: TopicFinding) -> Iterator[str]:
+    """Comments on messages of the sample that would not become events as the file stands."""
+    verdict = finding.verdict
+    if verdict is None:
+        return
+    if verdict.waiting:
+        why = "wait for metadata messages: add their topic, here and to metadata_topics"
+        yield from _comment(f"{verdict.waiting} messages {why}", 4)
+    if verdict.unregistered:
+        yield from _comment(f"{verdict.unregistered} messages need a schema registry: add the section registry", 4)
+    for refusals in verdict.refusals:
+        yield from _comment(f"{refusals.count} dead letters {refusals.code}, such as: {refusals.reason}", 4)
+
+
+def _options(topics: Group) -> Iterator[str]:
+    proposals = {proposal.option: proposal for topic in topics for proposal in topic.proposals}
+    options = {option: value for topic in topics for option, value in topic.options.items()}
+    if options:
+        yield "    options:"
+    for option, value in options.items():
+        if option in proposals:
+            yield from _comment(f"{_SAYS[proposals[option].certainty]}. {proposals[option].why}", 6)
+        yield f"      {option}: {_scalar(value)}"
+    for proposal in proposals.values():
+        if proposal.value is None:
+            yield from _comment(f"option {proposal.option}: {_SAYS['unknown']}. {proposal.why}", 6 if options else 4)
+
+
+def _tables(topics: Group) -> Iterator[str]:
+    keyless: dict[str, KeylessTable] = {table.name: table for topic in topics for table in topic.keyless}
+    if not keyless:
+        return
+    yield from _comment(
+        "Messages do not tell the key of these tables for certain. Without one their rows cannot be updated: put key "
+        "columns in place of the question mark, and take away the leading #.",
+        4,
+    )
+    yield "    # tables:"
+    for table in keyless.values():
+        more = "" if len(table.columns) <= _COLUMNS else f" and {len(table.columns) - _COLUMNS} more"
+        yield f"    #   - {{table: {_scalar(table.name)}, key: [?]}}"
+        yield from _comment(f"      columns seen: {', '.join(table.columns[:_COLUMNS])}{more}", 4)
+
+
+def _comment(text: str, indent: int = 0) -> Iterator[str]:
+    """A text that nobody may end early: names of topics, tables and columns come from outside."""
+    printable = "".join(char if char.isprintable() else "?" for char in text)
+    margin = f"{' ' * indent}# "
+    hanging = " " * (len(printable) - len(printable.lstrip()))
+    yield from textwrap.wrap(
+        printable,
+        _WIDTH,
+        initial_indent=margin,
+        subsequent_indent=margin + hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _scalar(value: object) -> str:
+    """A value on one line, whatever characters it has."""
+    if isinstance(value, str) and not value.isprintable():
+        return json.dumps(value)  # JSON's strings are YAML's, too
+    text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
+    return text.removesuffix("\n...\n").strip()
+
+
+def _flow(names: Sequence[str]) -> str:
+    return f"[{', '.join(_scalar(name) for name in names)}]"

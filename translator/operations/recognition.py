@@ -1,0 +1,201 @@
+"""Whose messages a topic holds: each dialect reads a sample of it, and the one that understands it tells of itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from translator import dialects
+from translator.errors import ErrorCode
+from translator.message import Learned, Limits, Message, Needs, RowChange, Setup, Skip, TableName
+from translator.proposals import Certainty, Proposal, ReadMessage
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.translate import Translator
+
+# A message without a value, or an empty one, is of every dialect.
+_NOBODYS = frozenset({"tombstone", "empty", "null"})
+
+# RefusedMessages by which a dialect shows that it knows the message.
+_KNOWN_BUT_REFUSED = frozenset(
+    {ErrorCode.AMBIGUOUS_VARIANT, ErrorCode.TABLE_UNKNOWN, ErrorCode.ROW_NOT_SENT, ErrorCode.KEY_MISSING}
+)
+
+
+class RefusedMessages(Struct, frozen=True):
+    """Messages with one code.
+
+    Args:
+        reason: of the first.
+    """
+
+    code: str
+    count: int
+    reason: str
+
+
+class Verdict(Struct, frozen=True):
+    """The reading of a topic's sample by one dialect.
+
+    Args:
+        sample: the messages that it knows, with the changes of those that it translates.
+        translated: messages that have changes, or are known marks.
+        learned: metadata messages.
+        waiting: messages that wait for metadata of another message.
+        unregistered: messages that wait for a schema of a registry, which nobody gave.
+    """
+
+    dialect: str
+    options: Mapping[str, str | bool]
+    sample: Sequence[ReadMessage]
+    translated: int
+    learned: int
+    waiting: int
+    unregistered: int
+    refusals: Sequence[RefusedMessages]
+
+    @property
+    def understood(self) -> int:
+        return self.translated + self.learned
+
+    @property
+    def known(self) -> int:
+        """Messages that are of this dialect, understood or not."""
+        return self.understood + self.waiting + sum(r.count for r in self.refusals if r.code in _KNOWN_BUT_REFUSED)
+
+
+class KeylessTable(Struct, frozen=True):
+    """A table whose rows have no key of their own, with the columns that were seen, in order."""
+
+    name: str
+    columns: Sequence[str]
+
+
+class TopicFinding(Struct, frozen=True):
+    """The conclusion about one topic.
+
+    Args:
+        messages: of the sample, without those that have no value.
+        verdict: of the dialect that was recognised; None where none was.
+        why: in words, for the operator.
+    """
+
+    topic: str
+    messages: int
+    verdict: Verdict | None
+    certainty: Certainty
+    why: str
+    proposals: Sequence[Proposal] = ()
+    keyless: Sequence[KeylessTable] = ()
+
+    @property
+    def options(self) -> Mapping[str, str | bool]:
+        """The options that the source needs, as far as the sample tells them."""
+        tried = {} if self.verdict is None else self.verdict.options
+        return {**tried, **{p.option: p.value for p in self.proposals if p.value is not None}}
+
+
+def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
+    """The findings, one for each topic, in order; metadata messages of one topic serve the others."""
+    everything = [message for sample in samples.values() for message in sample]
+    trials = [
+        _Trial(name, options, everything)
+        for name, recogniser in dialects.RECOGNISERS.items()
+        for options in recogniser.attempts
+    ]
+    return [_finding(topic, sample, trials) for topic, sample in samples.items()]
+
+
+class _Trial:
+    """One dialect with one set of options, which has learned from all messages."""
+
+    def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
+        self._dialect, self._options = dialect, options
+        source, limits, catalog = "sample", Limits(), MetadataCatalog()
+        built = dialects.build(dialect, Setup(source, limits, (), catalog.lookup(source)), options)
+        self._translator = Translator(source, built, limits)
+        for message in messages:
+            if lesson := self._translator.lesson(message):
+                catalog.learn(source, lesson.key, lesson.document, built)
+
+    def judge(self, messages: Iterable[Message]) -> Verdict:
+        sample: list[ReadMessage] = []
+        counts: Counter[str] = Counter()
+        refused: Counter[str] = Counter()
+        reasons: dict[str, str] = {}
+        for message in messages:
+            match self._translator.translate(message):
+                case DeadLetter(code=code, reason=reason):
+                    refused[code] += 1
+                    reasons.setdefault(code, reason)
+                    if code in _KNOWN_BUT_REFUSED:
+                        sample.append(ReadMessage(message, ()))
+                case Skip(reason=reason):
+                    counts["translated"] += reason not in _NOBODYS
+                case Learned():
+                    counts["learned"] += 1
+                case Needs(registry_id=registered):
+                    counts["waiting" if registered is None else "unregistered"] += 1
+                case events:
+                    counts["translated"] += 1
+                    sample.append(ReadMessage(message, events.changes))
+        return Verdict(
+            self._dialect,
+            self._options,
+            sample,
+            translated=counts["translated"],
+            learned=counts["learned"],
+            waiting=counts["waiting"],
+            unregistered=counts["unregistered"],
+            refusals=[RefusedMessages(code, count, reasons[code]) for code, count in refused.most_common()],
+        )
+
+
+def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) -> TopicFinding:
+    messages = [message for message in sample if message.value]
+    best: dict[str, Verdict] = {}
+    for verdict in (trial.judge(messages) for trial in trials):
+        # The first attempt is the plainest: another one must gain by its options.
+        if verdict.dialect not in best or verdict.known > best[verdict.dialect].known:
+            best[verdict.dialect] = verdict
+    if not messages:
+        return TopicFinding(topic, 0, None, "unknown", "it has no messages with a value")
+    understand = [verdict for verdict in best.values() if verdict.understood]
+    know = understand or [verdict for verdict in best.values() if verdict.known]
+    if len(know) == 1:
+        return _recognised(topic, len(messages), know[0])
+    if know:
+        shares = ", ".join(f"{verdict.dialect} {verdict.known}" for verdict in know)
+        return TopicFinding(topic, len(messages), None, "unknown", f"several dialects know messages of it: {shares}")
+    if (framed := best["qlik"]).unregistered:
+        why = (
+            f"{framed.unregistered} messages are Avro of a schema registry, and only their schemas tell whose: "
+            "Qlik Replicate writes such, and others do"
+        )
+        return TopicFinding(topic, len(messages), None, "unknown", why)
+    reasons = "; ".join(verdict.refusals[0].reason for verdict in best.values() if verdict.refusals)
+    return TopicFinding(topic, len(messages), None, "unknown", f"no dialect knows its messages: {reasons}")
+
+
+def _recognised(topic: str, messages: int, verdict: Verdict) -> TopicFinding:
+    certainty: Certainty = "certain" if verdict.understood else "likely"
+    why = f"{verdict.known} of {messages} messages are {verdict.dialect}"
+    proposals = dialects.RECOGNISERS[verdict.dialect].propose(verdict.sample) if verdict.sample else []
+    return TopicFinding(topic, messages, verdict, certainty, why, proposals, _keyless(verdict.sample))
+
+
+def _keyless(sample: Sequence[ReadMessage]) -> list[KeylessTable]:
+    """The tables of which some row has no key that is certain."""
+    columns: dict[TableName, dict[str, None]] = {}
+    keyless: dict[TableName, None] = {}
+    for change in (change for read in sample for change in read.changes if isinstance(change, RowChange)):
+        columns.setdefault(change.table, {}).update(dict.fromkeys({**(change.before or {}), **(change.after or {})}))
+        if not change.key_columns:
+            keyless[change.table] = None
+    return [KeylessTable(_written(table), list(columns[table])) for table in keyless]
+
+
+def _written(table: TableName) -> str:
+    return ".".join(part for part in (table.db, table.schema, table.table) if part)
