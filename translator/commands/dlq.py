@@ -15,9 +15,9 @@ from rich.table import Table
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
-from translator.commands.dlq_preview import preview, size_alone
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
+from translator.operations.message_preview import preview, size_alone
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
     from translator.operations.dlq.reader import LetterFilter, StoredLetter

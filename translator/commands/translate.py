@@ -5,25 +5,20 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
-import msgspec
 import yaml
 
 from translator import dialects
-from translator.codecs.json import JsonCodec
 from translator.commands.record_file import Line, read_files, read_raw
 from translator.errors import ConfigError, FatalError
-from translator.message import DeclaredTable, Learned, Limits, Message, Needs, Setup, Skip
-from translator.options import parse_options
-from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
+from translator.message import Learned, Message, Skip
+from translator.operations.file_translator import FileTranslator
 from translator.translation.dead_letter import DeadLetter
-from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.partition_guards import Guards
-from translator.translation.translate import Events, Translator
+from translator.translation.translate import Events
 
 
 @click.command()
@@ -89,20 +84,26 @@ def translate(
     if raw and lines:
         raise click.UsageError("--raw takes a file as one message, --lines as one a line: only one of them")
     given = [read_raw(file, offset) for offset, file in enumerate(files)] if raw else read_files(files, bare=lines)
-    desk = Desk(dialect, parse_cli_options(options), source, given)
+    messages = [line.message for line in given]
+    translator = FileTranslator(dialect, parse_cli_options(options), source, messages, _say)
     for key, text in read_schemas(schemas).items() if schemas else ():
-        desk.teach(key, text)
+        translator.teach(key, text)
+    account = _Account(translator)
     try:
         for line in given:
-            desk.take(line, sys.stdout.buffer)
+            account.take(line, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise  # a reader such as `head` had enough; click ends the program silently
     except OSError as error:
         raise FatalError(f"cannot write to standard output: {error.strerror}") from None
-    click.echo(desk.summary(), err=True)
-    if strict and desk.counts["dead"]:
+    click.echo(account.summary(), err=True)
+    if strict and account.counts["dead"]:
         sys.exit(1)
+
+
+def _say(text: str) -> None:
+    click.echo(f"translator: {text}", err=True)
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
@@ -146,60 +147,18 @@ def _is_id(name: str) -> bool:
     return name.isascii() and name.isdigit() and int(name) < 1 << 32
 
 
-class _Tables(msgspec.Struct, frozen=True):
-    tables: tuple[DeclaredTable, ...] = ()
+class _Account:
+    """One run over files: what is printed of each message, and the sums."""
 
-
-class Desk:
-    """One run over files: the translator, what was learned, and the account."""
-
-    def __init__(self, dialect: str, options: Mapping[str, Any], source: str, lines: Sequence[Line]) -> None:
-        self._lines = lines
-        self._learned_ahead = False
-        self._catalog = MetadataCatalog()
-        own = {name: value for name, value in options.items() if name != "tables"}
-        tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
-        limits = Limits()
-        setup = Setup(source, limits, tables, self._catalog.lookup(source))
-        self._translator = Translator(source, dialects.build(dialect, setup, own), limits)
-        self._guards = Guards(self._translator.dialect, lambda text: click.echo(f"translator: {text}", err=True))
-        nowhere = OutputTopic("standard output", 1, UNBOUNDED)
-        self._resolver = Resolver(Outputs((EventOutput(JsonCodec(), nowhere),), nowhere, nowhere), self._catalog)
+    def __init__(self, translator: FileTranslator) -> None:
+        self._translator = translator
         self.counts: Counter[str] = Counter()
-
-    def teach(self, key: str, text: bytes) -> None:
-        """Takes in a schema that no message brings.
-
-        Raises:
-            ConfigError: the dialect has no use for it.
-        """
-        try:
-            self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
-        except FatalError:
-            raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
-
-    def _resolve(self, message: Message) -> Translation:
-        """Resolve as the service does, but wait for nothing: what is needed may be announced anywhere in the files."""
-        resolved = self._resolver.resolve(self._translator, message)
-        if isinstance(resolved, Needs) and not self._learned_ahead:
-            self._learned_ahead = True
-            for other in self._lines:
-                if learned := self._translator.lesson(other.message):
-                    self._resolver.learn(self._translator, other.message, learned)
-            resolved = self._resolver.resolve(self._translator, message)
-        if isinstance(resolved, Needs):
-            missing = self._translator.missing(message, resolved)
-            return Translation(missing, missing)
-        for key in resolved.schemas:
-            self._catalog.announced(key)  # nobody is to be told
-        return resolved
 
     def take(self, line: Line, out: BinaryIO) -> None:
         """Translate one message and print what comes of it."""
         message = line.message
         self.counts["records"] += 1
-        translation = self._resolve(message)
-        self._guards.inspect(message, translation.read)
+        translation = self._translator.translate(message)
         out.writelines((record.value or b"") + b"\n" for record in translation.canonical)
         self.counts["events"] += len(translation.canonical)
         match translation.outcome:

@@ -12,7 +12,7 @@ import yaml
 from dev.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
-from translator.commands.dlq_preview import preview
+from translator.operations.message_preview import preview
 from translator.settings import Settings
 
 SECRET = "hush-hush"

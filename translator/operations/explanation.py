@@ -1,0 +1,61 @@
+"""The fate of one message, in lines: its outcome, its events and the decisions in them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from cdc_core.envelope import ChangeEvent
+from translator.codecs.json import JsonCodec
+from translator.message import Learned, Skip
+from translator.service.resolve import Translation
+from translator.translation.dead_letter import DeadLetter
+from translator.translation.translate import Events
+
+_EVENT_FACTS = (
+    *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
+    *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
+)
+"""The fields of an event that are printed: nothing out of a row."""
+
+
+def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
+    """Lines without row data, but for `values`: then each event stands whole, as JSON."""
+    match translation.outcome:
+        case DeadLetter(code=code, reason=reason):
+            yield f"outcome: dead letter {code}: {reason}"
+        case Skip(reason=reason):
+            yield f"outcome: skipped, {reason}"
+        case Learned(key=key):
+            yield f"outcome: learned, metadata {key}"
+        case Events(events=events):
+            yield f"outcome: translated, {len(events)} events"
+    if translation.events is None:
+        return
+    records = translation.by_event
+    for n, event in enumerate(translation.events.events):
+        size = f"{len(records[n].value or b'')} bytes" if n in records else "of a table that the topic does not get"
+        yield f"event {n}: {event.kind} {_table(event)}, {size}"
+        for name, fact in _facts(event):
+            yield f"  {name}: {fact}"
+        if values:
+            (whole,) = JsonCodec().encode(event)
+            yield f"  {(whole.value or b'').decode()}"
+
+
+def _table(event: ChangeEvent) -> str:
+    return ".".join(part for part in (event.db, event.schema, event.table) if part) or "of no table"
+
+
+def _facts(event: ChangeEvent) -> Iterator[tuple[str, str]]:
+    for name in _EVENT_FACTS:
+        fact: Any = getattr(event, name)
+        if fact is not None:
+            yield name, fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
+    for image in ("before", "after"):
+        text: str | None = getattr(event, image)
+        if text is not None:
+            yield f"{image} columns", ", ".join(json.loads(text))
+    for issue in event.issues or ():
+        yield "issue", f"{issue.col} {issue.code}"

@@ -1,0 +1,84 @@
+"""The core over messages that are at hand: no brokers, no configuration; what one needs may come later among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from translator import dialects
+from translator.codecs.json import JsonCodec
+from translator.errors import ConfigError, FatalError
+from translator.message import DeclaredTable, Limits, Message, Needs, Setup
+from translator.options import parse_options
+from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.partition_guards import Guards
+from translator.translation.translate import Translator
+
+
+class _Tables(msgspec.Struct, frozen=True):
+    tables: tuple[DeclaredTable, ...] = ()
+
+
+class FileTranslator:
+    """A translator of one source, with all that it needs: what it has learned, its guards, and JSON as its output.
+
+    Args:
+        options: of the dialect, and `tables`.
+        messages: all that are there: where one needs what another brings, they are searched for it once.
+        say: is told what the guards find.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+
+    def __init__(
+        self,
+        dialect: str,
+        options: Mapping[str, Any],
+        source: str,
+        messages: Sequence[Message],
+        say: Callable[[str], None],
+        limits: Limits | None = None,
+    ) -> None:
+        self._messages = messages
+        self._learned_ahead = False
+        self._catalog = MetadataCatalog()
+        own = {name: value for name, value in options.items() if name != "tables"}
+        tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
+        bounds = limits or Limits()
+        setup = Setup(source, bounds, tables, self._catalog.lookup(source))
+        self._translator = Translator(source, dialects.build(dialect, setup, own), bounds)
+        self._guards = Guards(self._translator.dialect, say)
+        nowhere = OutputTopic("standard output", 1, UNBOUNDED)
+        self._resolver = Resolver(Outputs((EventOutput(JsonCodec(), nowhere),), nowhere, nowhere), self._catalog)
+
+    def teach(self, key: str, text: bytes) -> None:
+        """Take in a schema that no message brings.
+
+        Raises:
+            ConfigError: the dialect has no use for it.
+        """
+        try:
+            self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
+        except FatalError:
+            raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
+
+    def translate(self, message: Message) -> Translation:
+        """Resolve a message as the service does, but wait for nothing."""
+        resolved = self._resolver.resolve(self._translator, message)
+        if isinstance(resolved, Needs) and not self._learned_ahead:
+            self._learned_ahead = True
+            for other in self._messages:
+                if learned := self._translator.lesson(other):
+                    self._resolver.learn(self._translator, other, learned)
+            resolved = self._resolver.resolve(self._translator, message)
+        if isinstance(resolved, Needs):
+            missing = self._translator.missing(message, resolved)
+            resolved = Translation(missing, missing)
+        for key in resolved.schemas:
+            self._catalog.announced(key)  # nobody is to be told
+        self._guards.inspect(message, resolved.read)
+        return resolved
