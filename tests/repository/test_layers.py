@@ -18,7 +18,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("errors", "options", "message", "proposals", "services", "table_filter", "mask_rules"),
         *("mask_settings", "projection_settings", "settings"),
         *("values", "_native", "codecs", "dialects", "translation"),
-        *("kafka", "state", "service", "operations", "commands", "__main__"),
+        *("kafka", "state", "service", "operations", "web", "commands", "__main__"),
     ),
     "spark_sink": (
         *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),

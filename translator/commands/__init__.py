@@ -17,6 +17,7 @@ _COMMANDS = (
     "audit",
     "capture",
     "check",
+    "desk",
     "diff",
     "dlq",
     "explain",

@@ -1,0 +1,35 @@
+"""The playground, served by a thread of this process to whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from aiohttp import web
+
+from translator.web.desk import application
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """The address of a playground."""
+    loop = asyncio.new_event_loop()
+    runner = web.AppRunner(application("127.0.0.1"), access_log=None)
+
+    async def start() -> str:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        return "http://{}:{}/".format(*runner.addresses[0])
+
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield asyncio.run_coroutine_threadsafe(start(), loop).result(60)
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(60)
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,1 @@
+"""Pages: the playground, which needs no broker, and what serves and guards it."""

@@ -1,0 +1,94 @@
+"""The playground as an application of its own: no broker, no configuration, one machine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from translator.dialects import DIALECTS
+from translator.errors import CdcError
+from translator.web.guarding import guarded
+from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
+from translator.web.render import page, static
+
+# A form with two texts of the greatest size, and its own words.
+_FORM_BYTES = 2 * BYTES + 64 * 1024
+
+# A reading holds a processor: others wait.
+_AT_ONCE = 2
+
+_STATIC = {"desk.css": "text/css", "desk.js": "text/javascript", "desk.svg": "image/svg+xml"}
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def application(host: str) -> web.Application:
+    """The application.
+
+    Args:
+        host: where it listens: its name counts beside those of this machine itself.
+    """
+    app = web.Application(middlewares=guarded(_LOCAL | {host.lower()}), client_max_size=_FORM_BYTES)
+    app.add_routes([web.get("/", _form), web.post("/", _answered), web.get("/static/{name}", _static)])
+    app[_TURNS] = asyncio.Semaphore(_AT_ONCE)
+    return app
+
+
+_TURNS = web.AppKey("turns", asyncio.Semaphore)
+
+
+async def _form(request: web.Request) -> web.Response:
+    name = request.query.get("sample")
+    if name is None:
+        return _page(PastedMessage(""))
+    if name not in samples():
+        raise web.HTTPNotFound
+    return _page(_question(samples()[name]), chosen=name)
+
+
+def _question(sample: Sample) -> PastedMessage:
+    return PastedMessage(sample.message, sample.encoding, sample.dialect, sample.options, sample.before)
+
+
+async def _answered(request: web.Request) -> web.Response:
+    given = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    question = _asked(given)
+    try:
+        async with request.app[_TURNS]:
+            found = await asyncio.to_thread(answer, question)
+    except CdcError as error:
+        return _page(question, error=str(error), status=422)
+    return _page(question, found=found)
+
+
+def _asked(given: Mapping[str, str]) -> PastedMessage:
+    # A browser sends lines of a text area with carriage returns.
+    texts = {name: given.get(name, "").replace("\r\n", "\n") for name in ("message", "options", "before", "key")}
+    dialect, encoding = given.get("dialect", RECOGNISE), given.get("encoding", ENCODINGS[0])
+    return PastedMessage(texts["message"], encoding, dialect, texts["options"], texts["before"], texts["key"])
+
+
+def _page(
+    question: PastedMessage, *, found: object = None, error: str | None = None, chosen: str = "", status: int = 200
+) -> web.Response:
+    return page(
+        "playground.html",
+        status=status,
+        title="Playground",
+        question=question,
+        found=found,
+        error=error,
+        chosen=chosen,
+        samples=samples(),
+        dialects=[RECOGNISE, *DIALECTS],
+        encodings=ENCODINGS,
+    )
+
+
+async def _static(request: web.Request) -> web.Response:
+    name = request.match_info["name"]
+    if name not in _STATIC:
+        raise web.HTTPNotFound
+    return web.Response(body=static(name), content_type=_STATIC[name], charset="utf-8")

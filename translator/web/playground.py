@@ -1,0 +1,226 @@
+"""The playground: one message, whose it is, what was decided, and the events that come of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+import yaml
+from msgspec import Struct
+
+from translator.errors import ConfigError, unknown
+from translator.message import Learned, Limits, Message, Skip
+from translator.operations.explanation import outcome_lines
+from translator.operations.file_translator import FileTranslator
+from translator.operations.message_preview import preview
+from translator.operations.recognition import TopicFinding, recognise
+from translator.service.resolve import Translation
+from translator.translation.dead_letter import DeadLetter
+from translator.web.event_view import EventView, view
+
+BYTES = 1024 * 1024
+"""Of a message, and of all that comes before it."""
+
+RECOGNISE = "recognise"
+"""In place of a dialect: find it out."""
+
+_LIMITS = Limits(value_bytes=BYTES, rows=1000, columns=2000)
+
+_TOPIC, _SOURCE = "playground", "playground"
+
+
+class Sample(Struct, frozen=True, forbid_unknown_fields=True):
+    """A message of a format, ready to be read."""
+
+    name: str
+    title: str
+    dialect: str
+    options: str
+    encoding: str
+    message: str
+    before: str
+
+
+class PastedMessage(Struct, frozen=True):
+    """A message as somebody gave it.
+
+    Args:
+        options: of the dialect, and `tables`, as YAML.
+        before: messages that come before it, such as metadata of Qlik, one a line.
+        key: of the record, a text; empty: none.
+    """
+
+    message: str
+    encoding: str = "text"
+    dialect: str = RECOGNISE
+    options: str = ""
+    before: str = ""
+    key: str = ""
+
+
+class MessageReading(Struct, frozen=True):
+    """The outcome of a message, and all that is shown of it.
+
+    Args:
+        outcome: one of the four that a message has, as the glossary names them.
+        code: of a dead letter, or None.
+        reason: of a dead letter or of what was skipped.
+        decisions: lines without row data.
+        layout: names, types and lengths of the message, without row data.
+        raw: the message as it is shown beside its events.
+        finding: the recognition, where it was asked for.
+    """
+
+    dialect: str
+    options: Mapping[str, Any]
+    outcome: str
+    code: str | None
+    reason: str | None
+    decisions: Sequence[str]
+    layout: Sequence[str]
+    raw: str
+    events: Sequence[EventView]
+    finding: TopicFinding | None
+
+
+@cache
+def samples() -> Mapping[str, Sample]:
+    """The samples by name, in the order of the page."""
+    text = resources.files("translator.web").joinpath("samples.json").read_bytes()
+    return {sample.name: sample for sample in msgspec.json.decode(text, type=list[Sample])}
+
+
+def answer(question: PastedMessage) -> MessageReading:
+    """Translate the message as the service would.
+
+    Raises:
+        ConfigError: the question cannot be asked so; the text says why.
+    """
+    value = _decoded(question)
+    if len(value) > BYTES or len(question.before) > BYTES:
+        raise ConfigError(f"a message may have {BYTES} bytes here, and what comes before it as many")
+    before = [line.encode() for line in question.before.splitlines() if line.strip()]
+    *others, message = [Message(_TOPIC, 0, offset, 0, None, text) for offset, text in enumerate([*before, value])]
+    message = msgspec.structs.replace(message, key=question.key.encode() or None)
+    options = _options(question.options)
+    finding: TopicFinding | None = None
+    dialect = question.dialect
+    if dialect == RECOGNISE:
+        finding = recognise({_TOPIC: [message], "before": others})[0]
+        if finding.verdict is None:
+            return _unrecognised(finding, value)
+        dialect, options = finding.verdict.dialect, {**finding.options, **options}
+    found: list[str] = []
+    translator = FileTranslator(dialect, options, _SOURCE, [*others, message], found.append, _LIMITS)
+    for other in others:
+        translator.translate(other)
+    translation = translator.translate(message)
+    outcome, code, reason = _outcome(translation)
+    return MessageReading(
+        dialect=dialect,
+        options=options,
+        outcome=outcome,
+        code=code,
+        reason=reason,
+        decisions=[*outcome_lines(translation, values=False), *found],
+        layout=preview(value),
+        raw=_shown(value),
+        events=[view(event) for event in translation.events.events] if translation.events else (),
+        finding=finding,
+    )
+
+
+def _decoded(question: PastedMessage) -> bytes:
+    if question.encoding not in _DECODERS:
+        raise ConfigError(unknown("encoding", question.encoding, _DECODERS))
+    try:
+        return _DECODERS[question.encoding](question.message)
+    except (ValueError, binascii.Error):
+        raise ConfigError(f"the message is not {question.encoding}") from None
+
+
+def _unbroken(text: str) -> str:
+    """A text without the white space that lines and columns of a terminal bring."""
+    return "".join(text.split())
+
+
+_DECODERS: Mapping[str, Callable[[str], bytes]] = {
+    "text": str.encode,
+    "base64": lambda text: base64.b64decode(_unbroken(text), validate=True),
+    "hex": lambda text: bytes.fromhex(_unbroken(text)),
+}
+ENCODINGS: Sequence[str] = tuple(_DECODERS)
+
+
+def _options(text: str) -> dict[str, Any]:
+    try:
+        # BaseLoader keeps dates and numbers as text; the types of the options read them.
+        given = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings, lists, mappings only
+    except (yaml.YAMLError, RecursionError):
+        raise ConfigError("the options are not YAML") from None
+    if not given:
+        return {}
+    if not isinstance(given, dict):
+        raise ConfigError("the options are no mapping, such as `profile: oss`")
+    return given
+
+
+def _unrecognised(finding: TopicFinding, value: bytes) -> MessageReading:
+    return MessageReading(
+        dialect="none",
+        options={},
+        outcome="not recognised",
+        code=None,
+        reason=finding.why,
+        decisions=(),
+        layout=preview(value),
+        raw=_shown(value),
+        events=(),
+        finding=finding,
+    )
+
+
+def _outcome(translation: Translation) -> tuple[str, str | None, str | None]:
+    match translation.outcome:
+        case DeadLetter(code=code, reason=reason):
+            return "dead", code, reason
+        case Skip(reason=reason):
+            return "skipped", None, reason
+        case Learned(key=key):
+            return "learned", None, f"metadata {key}"
+        case _:
+            return "translated", None, None
+
+
+def _shown(value: bytes) -> str:
+    """The message for people: JSON with its members a line each, else its bytes in hex."""
+    try:
+        return _pretty(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return "\n".join(_hex_lines(value))
+
+
+_ROW, _MOST_ROWS = 16, 512
+
+
+def _hex_lines(value: bytes) -> Iterator[str]:
+    for start in range(0, min(len(value), _ROW * _MOST_ROWS), _ROW):
+        row = value[start : start + _ROW]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield f"{start:06x}  {row.hex(' '):<{3 * _ROW}} {text}"
+    if len(value) > _ROW * _MOST_ROWS:
+        yield f"… and {len(value) - _ROW * _MOST_ROWS} bytes more"
+
+
+def _pretty(text: bytes) -> str:
+    """JSON with its members a line each; digits of numbers stay as they were written."""
+    return msgspec.json.format(text, indent=2).decode()

@@ -1,0 +1,50 @@
+"""Templates to pages. Whatever comes from a message is text: escaped, and with its invisible characters spelled out."""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from aiohttp import web
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+# Control and format characters turn the direction of a line, hide in it, or end it.
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
+_LINES = frozenset("\n\t")
+
+
+def visible(text: str) -> str:
+    """A text in which every character can be seen; lines stay lines."""
+    return "".join(_seen(char) for char in text)
+
+
+def _seen(char: str) -> str:
+    hidden = char not in _LINES and unicodedata.category(char) in _INVISIBLE
+    return f"\\u{ord(char):04x}" if hidden else char
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("translator.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["visible"] = visible
+    return environment
+
+
+def page(template: str, *, status: int = 200, **content: Any) -> web.Response:
+    """The page of a template."""
+    text = _environment().get_template(template).render(content)
+    return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
+
+
+@cache
+def static(name: str) -> bytes:
+    """A file of the folder `static`, whose names the program alone gives."""
+    return resources.files("translator.web").joinpath("static", name).read_bytes()
