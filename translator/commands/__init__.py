@@ -26,6 +26,7 @@ _COMMANDS = (
     "retranslate",
     "run",
     "schema",
+    "status",
     "translate",
 )
 

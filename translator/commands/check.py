@@ -9,7 +9,8 @@ import click
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
-from translator.settings import is_pattern
+from translator.errors import FatalError
+from translator.settings import Settings, is_pattern
 from translator.translation.metadata_catalog import MetadataCatalog
 
 
@@ -22,10 +23,21 @@ class Hinting(Protocol):
 
 @click.command()
 @config_option
-def check(config: Path) -> None:
+@click.option(
+    "--connect", is_flag=True, help="Ask brokers and registry, too, and translate some records of each raw topic."
+)
+@click.option(
+    "--count",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="With --connect: records to translate of each topic, the oldest and the newest.",
+)
+def check(config: Path, connect: bool, count: int) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, declared tables.
 
-    What is valid but leaves something out is a warning, and the exit code stays 0.
+    What is valid but leaves something out is a warning, and the exit code stays 0. With --connect each question to the
+    world is a line, and the exit code is 1 where an answer is WRONG. Nothing is written anywhere.
     """
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
@@ -47,3 +59,16 @@ def check(config: Path) -> None:
     warnings += [f"{claim}; `translator run` refuses that" for claim in claimed_twice]
     for warning in warnings:
         click.echo(f"translator: warning: {warning}", err=True)
+    if connect:
+        _connect(settings, count)
+
+
+def _connect(settings: Settings, count: int) -> None:
+    from translator.operations.connection_checks import checks
+
+    wrong = 0
+    for found in checks(settings, count, lambda text: click.echo(f"translator: {text}", err=True)):
+        wrong += found.state == "WRONG"
+        click.echo(f"{found.state:<5}  {found.subject}: {found.text}")
+    if wrong:
+        raise FatalError(f"{wrong} answers are WRONG; `translator run` needs all of them right")

@@ -285,6 +285,16 @@ class TopicAdmin:
         """
         return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}
 
+    def configuration(self, name: str) -> Mapping[str, str]:
+        """All settings of a topic.
+
+        Raises:
+            ConfigError: the topic's configuration cannot be read.
+            RetryableError: no broker answers.
+        """
+        ((_, settings),) = self._settings([name])
+        return {key: entry.value for key, entry in settings.items()}
+
     def is_compacted(self, name: str) -> bool:
         """Say whether Kafka may have taken single records out of a topic.
 
@@ -292,8 +302,7 @@ class TopicAdmin:
             ConfigError: the topic's configuration cannot be read.
             RetryableError: no broker answers.
         """
-        ((_, settings),) = self._settings([name])
-        return "compact" in settings["cleanup.policy"].value
+        return "compact" in self.configuration(name)["cleanup.policy"]
 
     def _settings(self, names: Iterable[str]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]

@@ -112,45 +112,55 @@ class _Trial:
     """One dialect with one set of options, which has learned from all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
-        self._dialect, self._options = dialect, options
+        self._options = options
         source, limits, catalog = "sample", Limits(), MetadataCatalog()
         built = dialects.build(dialect, Setup(source, limits, (), catalog.lookup(source)), options)
         self._translator = Translator(source, built, limits)
-        for message in messages:
-            if lesson := self._translator.lesson(message):
-                catalog.learn(source, lesson.key, lesson.document, built)
+        teach(self._translator, catalog, messages)
 
     def judge(self, messages: Iterable[Message]) -> Verdict:
-        sample: list[ReadMessage] = []
-        counts: Counter[str] = Counter()
-        refused: Counter[str] = Counter()
-        reasons: dict[str, str] = {}
-        for message in messages:
-            match self._translator.translate(message):
-                case DeadLetter(code=code, reason=reason):
-                    refused[code] += 1
-                    reasons.setdefault(code, reason)
-                    if code in _KNOWN_BUT_REFUSED:
-                        sample.append(ReadMessage(message, ()))
-                case Skip(reason=reason):
-                    counts["translated"] += reason not in _NOBODYS
-                case Learned():
-                    counts["learned"] += 1
-                case Needs(registry_id=registered):
-                    counts["waiting" if registered is None else "unregistered"] += 1
-                case events:
-                    counts["translated"] += 1
-                    sample.append(ReadMessage(message, events.changes))
-        return Verdict(
-            self._dialect,
-            self._options,
-            sample,
-            translated=counts["translated"],
-            learned=counts["learned"],
-            waiting=counts["waiting"],
-            unregistered=counts["unregistered"],
-            refusals=[RefusedMessages(code, count, reasons[code]) for code, count in refused.most_common()],
-        )
+        return judge(self._translator, messages, self._options)
+
+
+def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
+    """Let the source of a translator learn from all metadata messages, wherever they lie."""
+    for message in messages:
+        if lesson := translator.lesson(message):
+            catalog.learn(translator.source, lesson.key, lesson.document, translator.dialect)
+
+
+def judge(translator: Translator, messages: Iterable[Message], options: Mapping[str, str | bool]) -> Verdict:
+    """Read messages with a translator that has learned what there is to learn."""
+    sample: list[ReadMessage] = []
+    counts: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
+    reasons: dict[str, str] = {}
+    for message in messages:
+        match translator.translate(message):
+            case DeadLetter(code=code, reason=reason):
+                refused[code] += 1
+                reasons.setdefault(code, reason)
+                if code in _KNOWN_BUT_REFUSED:
+                    sample.append(ReadMessage(message, ()))
+            case Skip(reason=reason):
+                counts["translated"] += reason not in _NOBODYS
+            case Learned():
+                counts["learned"] += 1
+            case Needs(registry_id=registered):
+                counts["waiting" if registered is None else "unregistered"] += 1
+            case events:
+                counts["translated"] += 1
+                sample.append(ReadMessage(message, events.changes))
+    return Verdict(
+        translator.dialect.name,
+        options,
+        sample,
+        translated=counts["translated"],
+        learned=counts["learned"],
+        waiting=counts["waiting"],
+        unregistered=counts["unregistered"],
+        refusals=[RefusedMessages(code, count, reasons[code]) for code, count in refused.most_common()],
+    )
 
 
 def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) -> TopicFinding:

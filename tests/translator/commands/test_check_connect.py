@@ -1,0 +1,89 @@
+"""`translator check --connect` on a real broker: every answer a line, and nothing is written."""
+
+from pathlib import Path
+
+import yaml
+
+from tests.translator.commands import _program
+from tests.translator.commands._bench import Bench, row
+
+
+def lines(shop: Bench, *arguments: str) -> tuple[int, list[str]]:
+    ran = shop.run("check", "--connect", *arguments)
+    return ran.returncode, [line for line in ran.stdout.splitlines() if line[:5].strip() in ("ok", "note", "WRONG")]
+
+
+def changed(shop: Bench, **settings: object) -> None:
+    shop.document.update(settings)
+    shop.config.write_text(yaml.safe_dump(shop.document))
+
+
+def test_all_is_well(shop: Bench) -> None:
+    """Names of what was asked stand in the answers; a record that would be a dead letter is told with its reason."""
+    shop.feed([row(1), row(2), b"{]", None])
+    shop.create(f"{shop.name}-new", 3)
+    changed(shop, output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 0 == code
+    assert ["ok     brokers", f"ok     group {shop.name}"] == [line.partition(":")[0] for line in told[:2]]
+    assert "ok     source shop: 2 partitions: as many processes of the group can share it" in told
+    assert f"ok     topic {shop.name}-new: 3 partitions, and our user may write" in told
+    assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned" in told
+    (dead,) = [line for line in told if "dead letters" in line]
+    assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")
+    assert [] == shop.read(f"{shop.name}-new")
+    assert f"{shop.name}-new.dlq" not in shop.admin.list_topics(timeout=20).topics
+
+
+def test_everything_that_is_wrong_at_once(shop: Bench) -> None:
+    shop.create(f"{shop.name}-compacted", 1, cleanup_policy="compact")
+    shop.create(f"{shop.name}-brief", 1, retention_ms="3600000")
+    shop.create(f"{shop.name}-new.metadata", 1)
+    source = {
+        "name": "other",
+        "dialect": "canal",
+        "topics": [f"{shop.name}-{name}" for name in ("compacted", "brief", "gone", "lost", "never*")],
+    }
+    changed(shop, sources=[*shop.document["sources"], source], output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 1 == code
+    expected = [
+        f"WRONG  source other: topic {shop.name}-gone does not exist, or our user may not see it",
+        f"WRONG  source other: topic {shop.name}-lost does not exist, or our user may not see it",
+        f"note   source other: no topic matches {shop.name}-never* yet",
+        f"note   source other: topic {shop.name}-compacted is compacted: Kafka may take away messages that nobody has"
+        " read",
+        f"note   source other: topic {shop.name}-brief keeps messages for 1 hours: a stop that lasts longer loses some"
+        " (retention.ms)",
+        f"WRONG  topic {shop.name}-new.metadata: cleanup.policy is delete: what it remembers would be lost; set it to"
+        " compact",
+        f"ok     topic {shop.name}-new: it is not there yet, and `run` will make it",
+        f"note   topic {shop.name}-brief: it is empty: nothing could be tried",
+    ]
+    assert [] == [line for line in expected if line not in told]
+    changed(shop, topics={"create": False})
+    missing = "it is not there, and topics.create is false: create it, or let `run` do so"
+    assert f"WRONG  topic {shop.name}-new: {missing}" in lines(shop)[1]
+
+
+def test_nobody_answers(shop: Bench, free_port: int) -> None:
+    changed(shop, kafka={"bootstrap_servers": f"127.0.0.1:{free_port}"}, timing={"broker_wait": 0})
+    code, told = lines(shop)
+    assert (1, 1) == (code, len(told))
+    assert told[0].startswith("WRONG  brokers: ")
+
+
+def test_a_registry_that_is_away(shop: Bench, free_port: int) -> None:
+    registry = {"url": f"http://127.0.0.1:{free_port}"}
+    changed(shop, registry=registry, timing={"broker_wait": 0}, output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 1 == code
+    (wrong,) = [line for line in told if line.startswith("WRONG")]
+    assert wrong.startswith("WRONG  registry: ")
+
+
+def test_settings_come_first(tmp_path: Path) -> None:
+    """With a file that is wrong nobody is asked."""
+    (tmp_path / "translator.yaml").write_text("kafka: {bootstrap_servers: 'nobody:1'}\nsources: []\n")
+    ran = _program.run("check", "--connect", "-c", str(tmp_path / "translator.yaml"))
+    assert (2, "") == (ran.returncode, ran.stdout)

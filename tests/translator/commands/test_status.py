@@ -1,0 +1,97 @@
+"""`translator status`: by the topics alone, with a service that runs or not."""
+
+import json
+from pathlib import Path
+
+import yaml
+from confluent_kafka import Producer
+
+from tests.translator.commands import _program
+from tests.translator.commands._bench import TIMES, Bench, row
+from translator import settings as settings_module
+from translator.message import Message
+from translator.operations.file_translator import FileTranslator
+from translator.operations.status import StatusLooker
+
+
+def looked(shop: Bench) -> dict[str, object]:
+    ran = shop.run("status", "--json")
+    assert 0 == ran.returncode, ran.stderr
+    told: dict[str, object] = json.loads(ran.stdout)
+    return told
+
+
+def test_what_was_not_read(shop: Bench) -> None:
+    """Before the first commit all is lag, from the first record that there is; afterwards what came since."""
+    shop.feed([row(1), row(2), b"{]"])
+    first = looked(shop)["partitions"]
+    assert [(None, 3, 3), (None, 0, 0)] == [(p["committed"], p["end"], p["lag"]) for p in first]
+    shop.serve()
+    shop.feed([row(4)])
+    told = looked(shop)
+    assert [(3, 4, 1), (0, 0, 0)] == [(p["committed"], p["end"], p["lag"]) for p in told["partitions"]]
+    # Its records are of November 2023 (_bench.TIMES), and at rest nothing is behind.
+    behind, rest = (partition["behind_seconds"] for partition in told["partitions"])
+    assert behind > 86400
+    assert 0 == rest
+    assert [{"source": "shop", "code": "MALFORMED_JSON", "count": 1}] == told["dead"]
+    assert [] == told["missing"]
+
+
+def test_a_screen(shop: Bench) -> None:
+    """It fits 80 columns, whatever the names; the last line has the sums."""
+    shop.feed([b"{]", row(1)])
+    ran = shop.run("status")
+    assert 0 == ran.returncode, ran.stderr
+    lines = ran.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "lag=2 dead=0 held=0" == lines[-1]
+    assert f"{shop.raw}/0" in ran.stdout
+
+
+def test_before_the_first_run(shop: Bench) -> None:
+    """Topics that are not there are named, and no reason to fail."""
+    shop.document["output"] = {"topic": f"{shop.name}-new"}
+    shop.document["sources"][0]["topics"] = [shop.raw, f"{shop.name}-gone"]
+    shop.config.write_text(yaml.safe_dump(shop.document))
+    told = looked(shop)
+    assert f"topic {shop.name}-gone does not exist" in told["missing"]
+    assert f"topic {shop.name}-new.dlq does not exist: the service has not run yet" in told["missing"]
+    assert 2 == len(told["partitions"])
+    ran = shop.run("status")
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+
+
+def test_rates_are_of_two_looks(shop: Bench) -> None:
+    shop.feed([row(number) for number in range(100)])
+    looker = StatusLooker(settings_module.load(shop.config), print)
+    assert [None, None] == [partition.rate for partition in looker.look().partitions]
+    shop.commit(80)
+    moved, still = looker.look().partitions
+    assert moved.rate is not None
+    assert moved.rate > 0
+    assert 0 == still.rate
+
+
+def test_newest_schemas(shop: Bench) -> None:
+    producer = Producer(shop.client)
+    for number, table in enumerate(("a", "b")):
+        message = Message(shop.raw, 0, number, 0, None, row(1, table))
+        translation = FileTranslator("canal", {}, "shop", [message], print).translate(message)
+        (record,) = translation.schemas.values()
+        producer.produce(f"{shop.canonical}.schemas", record.value, record.key, timestamp=TIMES + number)
+    assert 0 == producer.flush(20)
+    newest = looked(shop)["schemas"]
+    assert ["shop.b", "shop.a"] == [schema["table"] for schema in newest]
+
+
+def test_nobody_answers(tmp_path: Path, free_port: int) -> None:
+    document = {
+        "kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"},
+        "timing": {"broker_wait": 0},
+        "sources": [{"name": "s", "dialect": "canal", "topics": ["t"]}],
+    }
+    (tmp_path / "t.yaml").write_text(yaml.safe_dump(document))
+    ran = _program.run("status", "-c", str(tmp_path / "t.yaml"))
+    assert 1 == ran.returncode
+    assert ran.stderr.startswith("translator: ")

@@ -1,0 +1,115 @@
+"""`translator status`: where the service stands, on one screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from translator import settings as settings_module
+from translator.commands.configuration import config_option
+
+if TYPE_CHECKING:  # at run time below: help starts without Kafka clients
+    from translator.operations.status import PartitionStatus, Status
+
+_COLUMNS = 80
+"""Of a screen, at least; a wider one is used."""
+
+
+@click.command()
+@config_option
+@click.option("--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Look again and again, with rates.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a look, for programs.")
+def status(config: Path, watch: float | None, as_json: bool) -> None:
+    """Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.
+
+    It asks the topics, not the service: it works while that is down. `behind` is the age of the oldest record that the
+    group has not read yet, by the time that the record has.
+    """
+    settings = settings_module.load(config)
+    from translator.operations.status import StatusLooker
+
+    looker = StatusLooker(settings, lambda text: click.echo(f"translator: {text}", err=True))
+    while True:
+        found = looker.look()
+        if as_json:
+            click.echo(msgspec.json.encode(found).decode())
+        else:
+            if watch is not None:
+                click.clear()
+            _print(found)
+        if watch is None:
+            return
+        time.sleep(watch)
+
+
+def _print(found: Status) -> None:
+    console = Console()
+    if not console.is_terminal or console.width < _COLUMNS:
+        console = Console(width=_COLUMNS)
+    console.print(f"group {found.group}, {_time(found.at_ms)}", highlight=False)
+    for table in _tables(found):
+        console.print(table)
+    for sentence in found.missing:
+        console.print(sentence, highlight=False, markup=False)
+    lag = sum(partition.lag for partition in found.partitions)
+    dead = sum(letters.count for letters in found.dead)
+    console.print(f"lag={lag} dead={dead} held={len(found.held)}", highlight=False)
+
+
+def _tables(found: Status) -> Iterator[Table]:
+    if found.partitions:
+        rates = any(partition.rate is not None for partition in found.partitions)
+        table = _table("source", "topic/partition", ">at", ">end", ">lag", ">behind", *([">a second"] if rates else []))
+        for partition in found.partitions:
+            table.add_row(*_row(partition), *([f"{partition.rate or 0:.0f}"] if rates else []))
+        yield table
+    if found.dead:
+        table = _table("source", "dead letters, not replayed", ">count")
+        for letters in found.dead:
+            table.add_row(letters.source, letters.code, str(letters.count))
+        yield table
+    if found.held:
+        table = _table("held table", ">since offset", "code")
+        for held in found.held:
+            table.add_row(held.table, str(held.since_offset), held.code)
+        yield table
+    if found.schemas:
+        table = _table("newest schemas", "id", "since")
+        for schema in found.schemas:
+            table.add_row(schema.table, schema.schema_id, _time(schema.since_ms))
+        yield table
+
+
+def _row(partition: PartitionStatus) -> tuple[str, ...]:
+    place = f"{partition.topic}/{partition.partition}"
+    at = "–" if partition.committed is None else str(partition.committed)
+    behind = _duration(partition.behind_seconds)
+    return partition.source, place, at, str(partition.end), str(partition.lag), behind
+
+
+def _table(*names: str) -> Table:
+    """A table; a column whose name begins with > is for numbers. No name is cut: it goes on in the next line."""
+    table = Table()
+    for name in names:
+        number = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    return table
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

@@ -1,0 +1,175 @@
+"""Questions whose answers `translator run` depends on, each asked by itself: a wrong answer keeps no other from being
+asked. Nothing is written, made or registered, and no group is joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from confluent_kafka.admin import AclOperation
+from msgspec import Struct
+
+from translator.errors import CdcError, ConfigError
+from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.subscription import metadata_topics, resolve
+from translator.kafka.topic_samples import samples
+from translator.operations.recognition import Verdict, judge, teach
+from translator.service.assembly import avro_header, build_codecs, build_translators
+from translator.settings import Settings, Source, is_pattern, matches
+from translator.translation.metadata_catalog import MetadataCatalog
+
+State: TypeAlias = Literal["ok", "note", "WRONG"]
+"""A note is for the operator to judge; `run` starts all the same."""
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+class Check(Struct, frozen=True):
+    """An answer, in one line."""
+
+    subject: str
+    state: State
+    text: str
+
+
+def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterator[Check]:
+    """Ask everything that lies outside of the configuration file.
+
+    Args:
+        count: of records that are read of each raw topic, and translated.
+        say: is told what is waited for.
+    """
+    client = client_config.librdkafka(settings.kafka)
+    admin = TopicAdmin(client)
+    reached = _asked("brokers", partial(_brokers, settings, admin, say))
+    yield from reached
+    if any(check.state == "WRONG" for check in reached):
+        return
+    yield from _asked(f"group {settings.group}", partial(_group, settings, admin))
+    there = admin.names()
+    for source in settings.sources:
+        yield from _asked(f"source {source.name}", partial(_source, settings, source, admin, there))
+    for topic in settings.written_topics:
+        yield from _asked(f"topic {topic}", partial(_written, settings, topic, admin, there))
+    if settings.registry is not None:
+        yield from _asked("registry", partial(_registry, settings))
+    yield from _asked("messages", partial(_messages, settings, client, admin, there, count))
+
+
+def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
+    """The answers to one question; what it raises is its answer."""
+    try:
+        return ask()
+    except CdcError as error:
+        return [Check(subject, "WRONG", " ".join(str(error).split()))]
+
+
+def _brokers(settings: Settings, admin: TopicAdmin, say: Callable[[str], None]) -> list[Check]:
+    admin.wait_for_broker(min(20.0, settings.timing.broker_wait), say)
+    return [Check("brokers", "ok", f"{settings.kafka.bootstrap_servers} answers")]
+
+
+def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
+    admin.check_group(settings.group)
+    return [Check(f"group {settings.group}", "ok", "our user may be a member, as far as brokers tell")]
+
+
+def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:
+    """All topics of a source that are missing or may not be read, at once; and what their settings mean for it."""
+    subject = f"source {source.name}"
+    subscribed, claimed_twice = resolve(settings, there)
+    found = [Check(subject, "WRONG", claim) for claim in claimed_twice if f" {source.name} (" in claim]
+    for entry in source.topics:
+        if is_pattern(entry):
+            if not any(matches(topic, entry) for topic, owner in subscribed.items() if owner.name == source.name):
+                found.append(Check(subject, "note", f"no topic matches {entry} yet"))
+        elif entry not in there:
+            text = f"topic {entry} does not exist, or our user may not see it"
+            found.append(Check(subject, "WRONG", text))
+    partitions = 0
+    for topic in (topic for topic, owner in subscribed.items() if owner.name == source.name and topic in there):
+        try:
+            partitions += admin.describe([topic])[topic].partitions
+            found += [Check(subject, "note", text) for text in _retention(topic, admin.configuration(topic))]
+        except ConfigError as error:
+            found.append(Check(subject, "WRONG", str(error)))
+    if source.metadata_topics and not metadata_topics(source, subscribed):
+        found.append(Check(subject, "note", f"no topic of {', '.join(source.metadata_topics)} is there"))
+    if partitions:
+        text = f"{partitions} partitions: as many processes of the group can share it"
+        found.append(Check(subject, "ok", text))
+    return found
+
+
+def _retention(topic: str, configuration: Mapping[str, str]) -> Iterator[str]:
+    if "compact" in configuration["cleanup.policy"]:
+        yield f"topic {topic} is compacted: Kafka may take away messages that nobody has read"
+    kept = int(configuration["retention.ms"])
+    if "delete" in configuration["cleanup.policy"] and 0 <= kept < _DAY_MS:
+        hours = kept / 3_600_000
+        yield f"topic {topic} keeps messages for {hours:g} hours: a stop that lasts longer loses some (retention.ms)"
+
+
+def _written(settings: Settings, topic: str, admin: TopicAdmin, there: set[str]) -> list[Check]:
+    subject = f"topic {topic}"
+    if topic not in there:
+        if not settings.topics.create:
+            raise ConfigError("it is not there, and topics.create is false: create it, or let `run` do so")
+        return [Check(subject, "ok", "it is not there yet, and `run` will make it")]
+    facts = admin.describe([topic], AclOperation.WRITE)[topic]
+    policy = admin.configuration(topic)["cleanup.policy"]
+    found = [Check(subject, "ok", f"{facts.partitions} partitions, and our user may write")]
+    remembered = (settings.output.schemas_topic, settings.output.metadata_topic)
+    if topic in remembered and policy != "compact":
+        text = f"cleanup.policy is {policy}: what it remembers would be lost; set it to compact"
+        found.append(Check(subject, "WRONG", text))
+    if topic == settings.output.dead_letter_topic and "compact" in policy:
+        found.append(Check(subject, "WRONG", f"cleanup.policy is {policy}: letters would be lost; set it to delete"))
+    return found
+
+
+def _registry(settings: Settings) -> list[Check]:
+    """Ask for our own schema without registering it."""
+    registry = settings.registry
+    if registry is None:
+        return []
+    asked = settings.model_copy(update={"registry": registry.model_copy(update={"auto_register": False})})
+    try:
+        build_codecs(asked, partial(avro_header, asked))
+    except ConfigError as error:
+        if registry.auto_register and "register the schema" in str(error):
+            return [Check("registry", "ok", "it answers; `run` will register the envelope")]
+        raise
+    return [Check("registry", "ok", "it answers, and knows the envelope")]
+
+
+def _messages(
+    settings: Settings, client: Mapping[str, Any], admin: TopicAdmin, there: set[str], count: int
+) -> list[Check]:
+    """Translate the oldest and the newest records of each raw topic, as the service would."""
+    catalog = MetadataCatalog()
+    translators = build_translators(settings, catalog)
+    subscribed, _ = resolve(settings, there)
+    read = dict(samples(client, admin.describe(topic for topic in subscribed if topic in there), count))
+    for topic, messages in read.items():
+        teach(translators[subscribed[topic].name], catalog, messages)
+    found = []
+    for topic, messages in read.items():
+        verdict = judge(translators[subscribed[topic].name], (m for m in messages if m.value), {})
+        found += list(_judged(f"topic {topic}", verdict, len(messages)))
+    return found
+
+
+def _judged(subject: str, verdict: Verdict, messages: int) -> Iterator[Check]:
+    if not messages:
+        yield Check(subject, "note", "it is empty: nothing could be tried")
+        return
+    said = f"{messages} records: {verdict.translated} translated, {verdict.learned} learned"
+    yield Check(subject, "ok" if verdict.understood else "note", said)
+    if verdict.waiting:
+        why = "wait for metadata that is in no record that was read: `translator learn` reads all"
+        yield Check(subject, "note", f"{verdict.waiting} {why}")
+    for refused in verdict.refusals:
+        yield Check(subject, "note", f"{refused.count} dead letters {refused.code}: {refused.reason}")

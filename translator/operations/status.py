@@ -1,0 +1,181 @@
+"""The state of the service by the topics alone: positions and lag, dead letters, holds, newest schemas. No group is
+joined, and a service that stands still is told as well as one that runs."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
+from translator.kafka.subscription import Subscribed, resolve
+from translator.operations.dlq.reader import Dead, LetterFilter, look
+from translator.settings import Settings
+from translator.state.state_snapshot import read_state
+
+_SCHEMAS = 5
+"""Schemas that are told, the newest first."""
+
+
+class PartitionStatus(Struct, frozen=True):
+    """The position of one raw partition.
+
+    Args:
+        committed: offset at which the group goes on; None: it has committed nothing.
+        lag: offsets that were not read; some may hold no record.
+        behind_seconds: age of the oldest record that was not read, by its own time; 0 where all were.
+        rate: offsets a second since the last look; None at the first one.
+    """
+
+    source: str
+    topic: str
+    partition: int
+    first: int
+    committed: int | None
+    end: int
+    lag: int
+    behind_seconds: float
+    rate: float | None = None
+
+
+class DeadLetters(Struct, frozen=True):
+    """The dead letters of a source with one code that were not replayed."""
+
+    source: str
+    code: str
+    count: int
+
+
+class HeldTableStatus(Struct, frozen=True):
+    """A table that waits for the replay of a message."""
+
+    table: str
+    since_offset: int
+    code: str
+
+
+class NewSchema(Struct, frozen=True):
+    """A table's schema.
+
+    Args:
+        since_ms: when it was announced, milliseconds since 1970.
+    """
+
+    table: str
+    schema_id: str
+    since_ms: int
+
+
+class Status(Struct, frozen=True):
+    """All of it at one time.
+
+    Args:
+        missing: sentences about topics that are not there.
+    """
+
+    at_ms: int
+    group: str
+    partitions: Sequence[PartitionStatus]
+    dead: Sequence[DeadLetters]
+    held: Sequence[HeldTableStatus]
+    schemas: Sequence[NewSchema]
+    missing: Sequence[str] = field(default_factory=list)
+
+
+class StatusLooker:
+    """Looks again and again: what was read of the dead letters is not read twice, and rates are those since the last
+    look.
+
+    Raises:
+        RetryableError: no broker answers.
+    """
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._say = say
+        self._client = client_config.librdkafka(settings.kafka)
+        self._admin = TopicAdmin(self._client)
+        self._admin.wait_for_broker(settings.timing.broker_wait, say)
+        self._before: dict[Place, tuple[float, int]] = {}
+
+    def look(self) -> Status:
+        there = self._admin.names()
+        subscribed, missing = resolve(self._settings, there)
+        missing += [f"topic {topic} does not exist" for topic in subscribed if topic not in there]
+        known = {topic: source for topic, source in subscribed.items() if topic in there}
+        output = self._settings.output
+        unwritten = [topic for topic in self._settings.written_topics if topic not in there]
+        missing += [f"topic {topic} does not exist: the service has not run yet" for topic in unwritten]
+        partitions = list(self._partitions(known))
+        dead = Dead("")
+        if not {output.dead_letter_topic, output.metadata_topic} & set(unwritten):
+            dead = look(self._settings, LetterFilter(), self._say, pending=True)
+        schemas: Sequence[NewSchema] = ()
+        if not {output.schemas_topic, output.metadata_topic} & set(unwritten):
+            schemas = self._newest_schemas()
+        return Status(
+            at_ms=time.time_ns() // 1_000_000,
+            group=self._settings.group,
+            partitions=partitions,
+            dead=list(_counted(dead)),
+            held=[HeldTableStatus(str(of), mark.since, mark.code) for of, mark in sorted(dead.held.items(), key=_name)],
+            schemas=schemas,
+            missing=missing,
+        )
+
+    def _partitions(self, known: Subscribed) -> Iterator[PartitionStatus]:
+        facts = self._admin.describe(known)
+        places = [place for topic in known for place in places_of(topic, facts[topic], None)]
+        if not places:
+            return
+        ends = self._admin.offsets(places, "latest", stable=True)
+        firsts = self._admin.offsets(places, "earliest")
+        committed = self._admin.committed(self._settings.group, places)
+        now = time.monotonic()
+        reader = Partitions(self._client, self._settings.group)
+        for place in places:
+            at = committed[place].offset if place in committed else None
+            position = firsts[place] if at is None else max(at, firsts[place])
+            before = self._before.get(place)
+            self._before[place] = now, position
+            yield PartitionStatus(
+                known[place[0]].name,
+                *place,
+                first=firsts[place],
+                committed=at,
+                end=ends[place],
+                lag=max(0, ends[place] - position),
+                behind_seconds=_behind(reader, Range(*place, position, ends[place])),
+                rate=None if before is None else (position - before[1]) / max(now - before[0], 1e-3),
+            )
+        reader.close()
+
+    def _newest_schemas(self) -> list[NewSchema]:
+        found = read_state(self._settings, self._say).schemas
+        newest = sorted(found.items(), key=lambda item: item[1][0], reverse=True)[:_SCHEMAS]
+        return [NewSchema(_table(schema), schema.id, since) for _, (since, schema) in newest]
+
+
+def _table(schema: Any) -> str:
+    return ".".join(part for part in (schema.db, schema.schema, schema.table) if part)
+
+
+def _name(item: tuple[Any, Any]) -> str:
+    return str(item[0].name)
+
+
+def _behind(reader: Partitions, unread: Range) -> float:
+    """The age of the first record of a range, in seconds; 0 where it has none."""
+    record = next(iter(reader.read(unread)), None)
+    return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)
+
+
+def _counted(dead: Dead) -> Iterator[DeadLetters]:
+    counts: Mapping[tuple[str, str], int] = Counter((found.letter.source, found.letter.code) for found in dead.letters)
+    for (source, code), count in sorted(counts.items()):
+        yield DeadLetters(source, code, count)
