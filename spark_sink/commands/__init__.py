@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from cdc_core.command_line import CommandGroup
 from spark_sink.commands.ask import discard, maintain, park, register, resume, sweep
 from spark_sink.commands.check import check
 from spark_sink.commands.look import cut, quarantine, status, view
@@ -16,7 +17,7 @@ from spark_sink.commands.run import run
 from spark_sink.errors import ConfigError, FatalError
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="cdc-translator", prog_name="spark-sink")
 def cli() -> None:
     """The canonical topic into lakehouse tables."""

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from cdc_core import command_line
 from spark_sink.config import settings
 
 if TYPE_CHECKING:
@@ -17,16 +16,7 @@ if TYPE_CHECKING:
 # Where no option says: this variable, else this file in the working directory.
 VARIABLE, FILE = "CDC_SINK_CONFIG", "sink.yaml"
 
-config_option = click.option(
-    "-c",
-    "--config",
-    type=click.Path(path_type=Path),
-    default=FILE,
-    show_default=True,
-    envvar=VARIABLE,
-    show_envvar=True,
-    help="Configuration file (YAML).",
-)
+config_option = command_line.config_option(FILE, VARIABLE)
 
 
 def opened(loaded: settings.Settings) -> FormatTables:

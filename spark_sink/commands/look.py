@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cdc_core.command_line import CommandGroup
 from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
@@ -82,6 +83,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     type=click.Choice([engine.value for engine in ReaderEngine]),
     default=ReaderEngine.SPARK.value,
     show_default=True,
+    help="Engine that is to read the view.",
 )
 @click.option("--name", help="Of the view; the table's if not given, with _ for its dots.")
 @click.option("--from", "relation", help="Name that the table has in the engine, if it is not read by its folder.")
@@ -106,7 +108,7 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     click.echo(create_view(ReaderEngine(engine), named, shape, folder, relation))
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def quarantine() -> None:
     """Show what could not be applied."""
 

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
-    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "reader", "kafka_settings"),
+    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "reader", "kafka_settings", "command_line"),
     "translator": (
         *("errors", "options", "message", "proposals", "services", "table_filter", "mask_rules"),
         *("mask_settings", "projection_settings", "settings"),

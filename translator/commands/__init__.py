@@ -10,6 +10,7 @@ from importlib import import_module
 
 import click
 
+from cdc_core.command_line import CommandGroup
 from translator._native import way
 from translator.errors import CdcError, ConfigError
 
@@ -31,7 +32,7 @@ _COMMANDS = (
 )
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """The commands, each in the module of its name, which is imported when it is asked for: all take a second."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

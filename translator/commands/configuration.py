@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import click
+from cdc_core import command_line
 
 # Where no option says: this variable, else this file in the working directory.
 VARIABLE, FILE = "CDC_TRANSLATOR_CONFIG", "translator.yaml"
 
-config_option = click.option(
-    "-c",
-    "--config",
-    type=click.Path(path_type=Path),
-    default=FILE,
-    show_default=True,
-    envvar=VARIABLE,
-    show_envvar=True,
-    help="Configuration file (YAML).",
-)
+config_option = command_line.config_option(FILE, VARIABLE)

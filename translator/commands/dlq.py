@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from cdc_core.command_line import CommandGroup
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
@@ -45,7 +46,7 @@ class _Time(click.ParamType):
         return int(time.timestamp() * 1000)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def dlq() -> None:
     """Dead letters: what could not be translated, why, and translating it again."""
 

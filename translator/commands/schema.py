@@ -13,6 +13,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from cdc_core.command_line import CommandGroup
 from cdc_core.envelope import TableSchema
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
@@ -22,7 +23,7 @@ if TYPE_CHECKING:  # at run time below: help and `translator translate` start wi
     from translator.state.state_snapshot import StateSnapshot
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def schema() -> None:
     """Tables: the schemas that events name, and learned metadata."""
 
