@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -99,7 +99,8 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
         for found in dead.letters:
             click.echo(json.dumps(_facts(found, masked=found.letter.source in settings.masked_sources)))
     else:
-        _print_groups(dead.letters)
+        _print_groups(dead.letters, settings.masked_sources)
+        _print_total(dead.letters)
         _print_held(dead.held)
     if dead.foreign:
         _say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
@@ -158,6 +159,26 @@ def replay(config: Path, execute: bool, **filters: Any) -> None:
         sys.exit(1)
 
 
+@dlq.command()
+@config_option
+@_filters
+@click.option("--reason", required=True, help="Why they are given up; it stands in the list beside them.")
+@click.option("--execute", is_flag=True, help="Mark them. Without it nothing is written.")
+def discard(config: Path, reason: str, execute: bool, **filters: Any) -> None:
+    """Give dead letters up, for a reason: they stay in their topic, and are not replayed any more.
+
+    Without --execute it only says which. A hold whose letters are all replayed or discarded ends with the next
+    `dlq replay --execute`. Readers of the canonical topic never get what these messages said.
+    """
+    settings = settings_module.load(config)
+    from translator.operations.dlq.discard import discard as discard_letters
+
+    dead = discard_letters(settings, _wanted(**filters), reason, _say, execute=execute)
+    _print_groups(dead.letters, settings.masked_sources)
+    _print_held(dead.held)
+    click.echo(f"{'discarded' if execute else 'dry run'}: letters={len(dead.letters)} before={dead.replayed}")
+
+
 def _say(text: str) -> None:
     click.echo(f"translator: {text}", err=True)
 
@@ -174,11 +195,12 @@ def _facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
         "offset": found.offset,
         "time": _time(found.timestamp_ms),
         "code": letter.code,
-        "reason": None if masked and not letter.is_left_out else letter.reason,
+        "reason": _reason(found, masked=masked),
         "source": letter.source,
         "tables": found.tables,
         "output": letter.output,
-        "replayed": found.replayed,
+        "replayed": found.replayed and found.discarded is None,
+        "discarded": found.discarded,
         "version": letter.version,
         "origin": {
             "topic": message.topic,
@@ -190,26 +212,43 @@ def _facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
     }
 
 
-def _print_groups(letters: list[StoredLetter]) -> None:
+def _reason(found: StoredLetter, *, masked: bool) -> str | None:
+    """The reason of a letter; one of a day before the masks may name what is masked now."""
+    return None if masked and not found.letter.is_left_out else found.letter.reason
+
+
+def _print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
+    """The letters by what they have in common; below, the reason of one of each, as the arguments of `show` name it."""
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
         groups.setdefault((letter.source, letter.code, ", ".join(found.tables), letter.output or ""), []).append(found)
-    table = Table("source", "code", "table", "only in", "letters", "replayed", "first", "last", "for example")
+    table = Table("source", "code", "table", "only in", "letters", "replayed", "discarded", "first", "last")
+    reasons = []
     for key, group in sorted(groups.items()):
         times = [found.timestamp_ms for found in group]
         example = group[0]
         table.add_row(
             *key,
             str(len(group)),
-            str(sum(found.replayed for found in group)),
+            str(sum(found.replayed and found.discarded is None for found in group)),
+            str(sum(found.discarded is not None for found in group)),
             _time(min(times)),
             _time(max(times)),
-            f"{example.partition} {example.offset}",
         )
+        reason = _reason(example, masked=example.letter.source in masked_sources) or "not shown: columns are masked"
+        reasons.append(f"dlq show {example.partition} {example.offset}: {reason}")
+        reasons += sorted({f"  discarded: {found.discarded}" for found in group if found.discarded is not None})
     if groups:
         _console().print(table)
-    click.echo(f"letters={len(letters)} replayed={sum(found.replayed for found in letters)}")
+    for line in reasons:
+        click.echo(line)
+
+
+def _print_total(letters: list[StoredLetter]) -> None:
+    discarded = sum(found.discarded is not None for found in letters)
+    replayed = sum(found.replayed for found in letters) - discarded
+    click.echo(f"letters={len(letters)} replayed={replayed} discarded={discarded}")
 
 
 def _print_held(held: Mapping[HeldTable, HoldMark]) -> None:
@@ -235,7 +274,10 @@ def _print_letter(found: StoredLetter, *, masked: bool) -> None:
     click.echo(
         f"dead letter at partition {found.partition}, offset {found.offset}, written {_time(found.timestamp_ms)}"
     )
-    click.echo(f"replayed: {'yes' if found.replayed else 'no'}")
+    if found.discarded is None:
+        click.echo(f"replayed: {'yes' if found.replayed else 'no'}")
+    else:
+        click.echo(f"discarded: {found.discarded}")
     for name, value in letter.ours:
         if masked and name == "cdc-error-message" and not letter.is_left_out:
             continue  # of a day before the masks, with what stood in the message

@@ -58,10 +58,14 @@ def test_groups(desk: Desk) -> None:
     ran = desk.run("ls")
     assert 0 == ran.returncode, ran.stderr
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ran.stdout.splitlines() if "shop" in line]
-    assert [["shop", "AMBIGUOUS_VARIANT", "shop.t", "", "2", "0"], ["shop", "MALFORMED_JSON", "", "", "1", "0"]] == [
-        row[:6] for row in rows
-    ]
-    assert "letters=3 replayed=0" == ran.stdout.splitlines()[-1]
+    assert [
+        ["shop", "AMBIGUOUS_VARIANT", "shop.t", "", "2", "0", "0"],
+        ["shop", "MALFORMED_JSON", "", "", "1", "0", "0"],
+    ] == [row[:7] for row in rows]
+    ambiguous, malformed = (line for line in ran.stdout.splitlines() if line.startswith("dlq show "))
+    assert "an UPDATE has two images of the same columns" in ambiguous
+    assert "not JSON" in malformed
+    assert "letters=3 replayed=0 discarded=0" == ran.stdout.splitlines()[-1]
     assert SECRET not in ran.stdout + ran.stderr
 
 
@@ -140,6 +144,56 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
     ]
     assert "shop: 1 of MALFORMED_JSON stay dead as MALFORMED_JSON" in said[0].stdout
     assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
+
+
+def test_letters_that_are_given_up(broker: Broker, tmp_path: Path) -> None:
+    """They keep their reason, are replayed no more, and are not given up twice; a dry run marks none."""
+    yard = Yard(broker.bootstrap)
+    own = Desk(yard, tmp_path)
+    why = ["--reason", " the source's test table "]
+    try:
+        yard.feed(0, update(1, name=SECRET), b"{]", b"{[")
+        yard.translate(own.settings)
+        dry, done, again = (
+            own.run("discard", "--code", "MALFORMED_JSON", *why, *arguments)
+            for arguments in ([], ["--execute"], ["--execute"])
+        )
+        empty = own.run("discard", "--reason", " ", "--execute")
+        replayed = own.run("replay", "--execute", settings=yard.settings(CLEAR))
+        listed, shown = own.listed(), own.run("ls")
+        malformed = next(letter for letter in listed if letter["code"] == "MALFORMED_JSON")
+        one = own.run("show", str(malformed["partition"]), str(malformed["offset"]))
+    finally:
+        yard.close()
+    assert [0, 0, 0, 2] == [ran.returncode for ran in (dry, done, again, empty)], done.stderr
+    assert ["dry run: letters=2 before=0", "discarded: letters=2 before=0", "discarded: letters=0 before=2"] == [
+        ran.stdout.splitlines()[-1] for ran in (dry, done, again)
+    ]
+    assert "letters=1 translated=1 events=1" in replayed.stdout
+    assert [("AMBIGUOUS_VARIANT", True, None), *[("MALFORMED_JSON", False, "the source's test table")] * 2] == [
+        (letter["code"], letter["replayed"], letter["discarded"]) for letter in listed
+    ]
+    assert "letters=3 replayed=1 discarded=2" == shown.stdout.splitlines()[-1]
+    assert "  discarded: the source's test table" in shown.stdout.splitlines()
+    assert "discarded: the source's test table" in one.stdout.splitlines()
+
+
+def test_a_hold_of_which_all_is_given_up(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next replay finds nothing left of it, and lets it end."""
+    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)  # no owner is at work
+    yard = Yard(broker.bootstrap)
+    own = Desk(yard, tmp_path)
+    wrong = yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "hold_table"})
+    try:
+        yard.feed(0, update(1), update(2, both=False))
+        yard.translate(wrong)
+        given_up = own.run("discard", "--reason", "r", "--execute", settings=wrong)
+        ended = own.run("replay", "--execute", settings=wrong)
+    finally:
+        yard.close()
+    assert [0, 0] == [given_up.returncode, ended.returncode], ended.stderr
+    assert "discarded: letters=2 before=0" in given_up.stdout
+    assert "all is replayed; the hold ends with the next message" in ended.stdout
 
 
 def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,8 @@ class StoredLetter(Struct, frozen=True):
     """`db.schema.table` of each that the message names, where it does."""
     replayed: bool
     wanted: bool = True
+    discarded: str | None = None
+    """The reason that an operator gave for never replaying it. It counts as replayed then: nothing is left to do."""
 
     @property
     def identity(self) -> Identity:
@@ -78,12 +80,13 @@ class Dead(Struct):
     read: dict[tuple[str, int], int] = field(default_factory=dict)
     """The offset of the next letter, by partition of the topic."""
 
-    def mark(self, found: StoredLetter, version: str) -> Record:
-        """The record for the metadata topic that says: this letter was replayed."""
+    def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
+        """The record for the metadata topic that says: this letter was replayed, or discarded for a reason."""
         message = found.letter.message
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+        told = {"version": version, "origin": origin, **({} if discarded is None else {"discarded": discarded})}
         key = mark_key(self.topic_id, found.partition, found.offset)
-        return Record(key.encode(), msgspec.json.encode({"version": version, "origin": origin}), [])
+        return Record(key.encode(), msgspec.json.encode(told), [])
 
 
 def mark_key(topic_id: str, partition: int, offset: int) -> str:
@@ -118,7 +121,7 @@ def look(
     output = settings.output
     facts = topics.describe([output.dead_letter_topic, output.metadata_topic])
     dead = Dead(facts[output.dead_letter_topic].id)
-    marks: set[str] = set()
+    marks: dict[str, _Mark] = {}
     if before is None:
         marks = _marks(TopicReader(client, {output.metadata_topic: facts[output.metadata_topic]}), dead)
     reader = TopicReader(
@@ -158,21 +161,29 @@ def _cut(dead: Dead, limit: int) -> None:
         del dead.letters[places[limit] :]
 
 
-def _marks(reader: TopicReader, dead: Dead) -> set[str]:
-    """Keys of the marks that stand. Holds go into what was found."""
-    marks: set[str] = set()
+class _Mark(Struct, frozen=True):
+    discarded: str | None = None
+
+
+def _marks(reader: TopicReader, dead: Dead) -> dict[str, _Mark]:
+    """The marks that stand, by key. Holds go into what was found."""
+    marks: dict[str, _Mark] = {}
     for record in reader.to_end():
         key = (record.key() or b"").decode()
         if key.startswith(HELD):
             apply_mark(dead.held, key, record.value())
         elif key.startswith(PREFIX):
-            (marks.discard if record.value() is None else marks.add)(key)
+            value = record.value()
+            if value is None:
+                marks.pop(key, None)
+            else:
+                marks[key] = msgspec.json.decode(value, type=_Mark)
     reader.close()
     return marks
 
 
 def _letters(
-    reader: TopicReader, dead: Dead, marks: set[str], translators: Mapping[str, Translator]
+    reader: TopicReader, dead: Dead, marks: dict[str, _Mark], translators: Mapping[str, Translator]
 ) -> Iterator[StoredLetter]:
     """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
     record: Any
@@ -182,12 +193,19 @@ def _letters(
             dead.foreign += 1
             continue
         key = mark_key(dead.topic_id, record.partition(), record.offset())
-        replayed = key in marks
-        marks.discard(key)
+        mark = marks.pop(key, None)
         translator = translators.get(letter.source)
         known = translator.tables(letter.message) if translator is not None else None
         tables = tuple(sorted(map(text, known or ())))
-        yield StoredLetter(record.partition(), record.offset(), record.timestamp()[1], letter, tables, replayed)
+        yield StoredLetter(
+            record.partition(),
+            record.offset(),
+            record.timestamp()[1],
+            letter,
+            tables,
+            replayed=mark is not None,
+            discarded=None if mark is None else mark.discarded,
+        )
 
 
 def _is_wanted(found: StoredLetter, wanted: LetterFilter) -> bool:

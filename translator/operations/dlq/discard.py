@@ -1,0 +1,47 @@
+"""Dead letters that somebody gives up for a reason: they stay where they are, and are never replayed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from importlib.metadata import version as installed_version
+
+from translator.codecs.record import Record
+from translator.errors import ConfigError
+from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.producer import RecordProducer, producer_config
+from translator.operations.dlq.reader import Dead, LetterFilter, look
+from translator.service.delivery.at_least_once import AtLeastOnceDelivery
+from translator.settings import Settings
+
+REASON_CHARACTERS = 500
+"""Of a reason, at most."""
+
+
+def discard(
+    settings: Settings, wanted: LetterFilter, reason: str, say: Callable[[str], None], *, execute: bool
+) -> Dead:
+    """Mark the letters that are wanted and were neither replayed nor discarded; without `execute` only find them.
+
+    Raises:
+        ConfigError: the reason is empty or too long, or there is no dead-letter topic.
+        RetryableError: no broker answered in time.
+        FatalError: something could not be read or written.
+    """
+    if not 0 < len(reason.strip()) <= REASON_CHARACTERS:
+        raise ConfigError(f"a reason has 1 to {REASON_CHARACTERS} characters: who reads the list wants to know why")
+    dead = look(settings, wanted, say, pending=True)
+    if execute and dead.letters:
+        client = client_config.librdkafka(settings.kafka)
+        topic = settings.output.metadata_topic
+        limits = TopicAdmin(client).max_message_bytes([topic])
+        producer = RecordProducer.from_config(producer_config(client, settings.timing.delivery, limits.values()))
+        version = installed_version("cdc-translator")
+        asyncio.run(_write(producer, topic, [dead.mark(found, version, reason.strip()) for found in dead.letters]))
+    return dead
+
+
+async def _write(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
+    delivery = AtLeastOnceDelivery(producer, lambda _: None)
+    await asyncio.gather(*(delivery.confirm(topic, record) for record in records))
