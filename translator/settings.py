@@ -23,8 +23,9 @@ from translator.errors import ErrorCode
 from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
 from translator.projection_settings import Projection as Projection
-from translator.projection_settings import TableChoiceSettings, TopicName
+from translator.projection_settings import TableChoiceSettings, TopicName, check_templates
 from translator.services import Registry as Registry
+from translator.topic_template import TopicTemplate
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 # A name, or a pattern over names: `*` stands for any characters, `?` for one.
@@ -277,14 +278,23 @@ class Settings(Section):
 
     @property
     def event_topics(self) -> list[str]:
-        """The topics that get events: the canonical one, then the projections."""
-        return [self.output.topic, *(projection.topic for projection in self.projections)]
+        """The topics that get events: the canonical one, then those of projections that have one."""
+        return [self.output.topic, *(one.topic for one in self.projections if one.template is None)]
+
+    @property
+    def templates(self) -> list[TopicTemplate]:
+        """The templates of the topics of projections that have several."""
+        return [one.template for one in self.projections if one.template is not None]
 
     @property
     def written_topics(self) -> list[str]:
-        """Every topic that is written."""
+        """Every topic that is written, but for those of templates."""
         output = self.output
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
+
+    def writes(self, topic: str) -> bool:
+        """Return whether a topic is one that is written; those of templates are, there or not."""
+        return topic in self.written_topics or any(topic.startswith(one.prefix) for one in self.templates)
 
     @property
     def masked_sources(self) -> frozenset[str]:
@@ -330,8 +340,19 @@ class Settings(Section):
             if len(owners) > 1:
                 raise ValueError(f"topic {topic} is named twice by source {owners[0]}")
         for topic in self.raw_topics:
-            if topic in self.written_topics:
+            if self.writes(topic):
                 raise ValueError(f"topic {topic} is both read and written")
+        return self
+
+    @model_validator(mode="after")
+    def _templates_are_apart(self) -> Settings:
+        check_templates(self.projections, self.written_topics, sources=len(self.sources))
+        for projection in self.projections:
+            if projection.template and projection.codec == "avro" and self.registry is not None:
+                raise ValueError(
+                    f"topics of {projection.topic}: with a registry, Avro wants a topic that is known at the start; "
+                    f"choose codec json or debezium, or name one topic"
+                )
         return self
 
 

@@ -33,9 +33,13 @@ class TableFilter:
     Args:
         include: nothing else is taken; () is everything.
         exclude: not taken, even where it is included.
+        tables_only: what is of no table is not taken.
     """
 
-    def __init__(self, include: Sequence[TableChoice] = (), exclude: Sequence[TableChoice] = ()) -> None:
+    def __init__(
+        self, include: Sequence[TableChoice] = (), exclude: Sequence[TableChoice] = (), *, tables_only: bool = False
+    ) -> None:
+        self._tables_only = tables_only
         self._include = [(matcher(one.source), matcher(one.table)) for one in include]
         self._exclude = [(matcher(one.source), matcher(one.table), one.table == ANY) for one in exclude]
         self._found: dict[tuple[str, str | None, str | None, str | None], bool] = {}
@@ -52,6 +56,8 @@ class TableFilter:
         return found
 
     def _decide(self, source: str, name: str | None) -> bool:
+        if name is None and self._tables_only:
+            return False
         included = not self._include or any(
             of_source(source) and (name is None or of_table(name)) for of_source, of_table in self._include
         )

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from dev.broker import Broker
-from dev.stack import wait_until
+from dev.stack import CANONICAL, wait_until
 from tests.integration._workers import PATIENCE, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 PARTITIONS = 4
+BY_TABLE = {"topic": "tables.{table}", "codec": "debezium"}
 SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
 
 # The service, but its process stops (SIGSTOP) when the offsets of its third transaction were sent and the transaction
@@ -50,7 +51,9 @@ class Group:
     def __init__(self, broker: Broker, directory: Path, delivery_seconds: float) -> None:
         # On a busy machine a stopped process may stand for long: the watchdog is not to end it.
         timing = {"stuck": 600, "session": 6, "rebalance": delivery_seconds + 15, "delivery": delivery_seconds}
-        self.workers = Workers(broker, directory, 2, [SOURCE], delivery="exactly_once", timing=timing)
+        self.workers = Workers(
+            *(broker, directory, 2, [SOURCE]), delivery="exactly_once", timing=timing, projections=[BY_TABLE]
+        )
         self.workers.create(raw=PARTITIONS)
         self.stacks = self.workers.stacks
         self.fed = 0
@@ -77,14 +80,19 @@ class Group:
 
     def check(self) -> None:
         """Every event once, each raw partition in its order."""
-        wait_until("all of them are visible", PATIENCE, lambda: len(self.workers.events()) >= self.fed)
+        self._check(CANONICAL)
+        self._check("tables.shop.t")
+        assert [] == self.workers.dead_letters()
+
+    def _check(self, topic: str) -> None:
+        records = self.workers.stacks[0].records
+        wait_until(f"all of them are visible in {topic}", PATIENCE, lambda: len(records(topic)) >= self.fed)
         found: dict[str, list[int]] = {}
-        for record in self.workers.events():
+        for record in records(topic):
             partition, offset, _ = identity(record).rsplit("/", 2)
             found.setdefault(partition, []).append(int(offset))
         assert PARTITIONS == len(found)
         assert all(offsets == list(range(self.fed // PARTITIONS)) for offsets in found.values())
-        assert [] == self.workers.dead_letters()
 
 
 @pytest.fixture

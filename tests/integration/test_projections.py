@@ -1,4 +1,7 @@
-"""One stream, two forms: the canonical topic and a Debezium projection of it, by a process that dies on the way."""
+"""One stream in three ways: the canonical topic, a Debezium projection of it, and one with a topic for each table.
+
+A process writes them that dies on the way.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -6,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from dev.bad_input import bad_input
 from dev.broker import Broker
@@ -16,6 +20,8 @@ from tests.integration._workers import PATIENCE
 pytestmark = pytest.mark.integration
 
 PROJECTION = "cdc.debezium"
+PREFIX = "tables."
+BY_TABLE = f"{PREFIX}{{source}}.{{table}}"
 CHANGES = 600
 ORIGIN = ("cdc-origin-topic", "cdc-origin-partition", "cdc-origin-offset")
 KILL_AFTER = 500  # records that the process has accounted for
@@ -28,6 +34,8 @@ class Run:
     events: list[Any]
     projected: list[Any]
     dead_letters: list[Any]
+    by_table: dict[str, list[Any]]
+    """The records of each topic of a table."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,10 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
         module_broker.bootstrap,
         tmp_path_factory.mktemp("projections"),
         [source.settings for source in sources],
-        projections=[{"topic": PROJECTION, "codec": "debezium"}],
+        projections=[
+            {"topic": PROJECTION, "codec": "debezium"},
+            {"topic": BY_TABLE, "codec": "debezium", "partitions": 2, "config": {"retention.ms": "-1"}},
+        ],
     )
     try:
         stack.create_raw_topics()
@@ -53,7 +64,9 @@ def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
         total = len(first) + len(second)
         wait_until("all is committed", PATIENCE, lambda: sum(stack.committed().values()) == total, stack)
         assert 0 == stack.stop("translator")
-        return Run(*(stack.records(topic) for topic in (CANONICAL, PROJECTION, DEAD_LETTERS)))
+        names = AdminClient({"bootstrap.servers": module_broker.bootstrap}).list_topics(timeout=20).topics
+        by_table = {topic: stack.records(topic) for topic in names if topic.startswith(PREFIX)}
+        return Run(*(stack.records(topic) for topic in (CANONICAL, PROJECTION, DEAD_LETTERS)), by_table)
     finally:
         stack.close()
 
@@ -80,17 +93,32 @@ def test_every_row_is_in_both(run: Run) -> None:
 def test_order_is_kept_per_raw_partition(run: Run) -> None:
     """What comes of a raw partition lies in one partition of the projection, in raw order."""
     order: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
-    partitions: dict[tuple[str, str], set[int]] = defaultdict(set)
     seen = set()
     for record in run.projected:
         identity = _headers(record)["cdc-id"]
         _, topic, partition, offset, n = identity.split("/")
-        partitions[topic, partition].add(record.partition())
         if identity not in seen:
             seen.add(identity)
             order[topic, partition].append((int(offset), int(n)))
-    assert {1} == {len(found) for found in partitions.values()}
+    assert {1} == {len(found) for found in _by_raw_partition(run.projected).values()}
     assert all(found == sorted(found) for found in order.values())
+
+
+def test_each_table_has_its_topic(run: Run) -> None:
+    """Together they hold what the one topic holds; each has the rows of one table, in two partitions."""
+    assert len(run.by_table) > 4
+    tables = []
+    for records in run.by_table.values():
+        headers = [*map(_headers, records)]
+        tables += {(found["cdc-source"], found["cdc-table"]) for found in headers}
+        assert {0, 1} >= {record.partition() for record in records}
+        assert {1} == {len(partitions) for partitions in _by_raw_partition(records).values()}
+    assert len(tables) == len(set(tables)) == len(run.by_table)
+    everywhere = [record for records in run.by_table.values() for record in records]
+    assert {_headers(record)["cdc-id"] for record in everywhere} == {
+        _headers(record)["cdc-id"] for record in run.projected
+    }
+    assert _messages(run.dead_letters, BY_TABLE) == _messages(run.dead_letters, PROJECTION)
 
 
 def test_what_a_reader_of_debezium_asks_for(run: Run) -> None:
@@ -111,6 +139,15 @@ def test_bad_input_is_one_dead_letter(run: Run) -> None:
     assert expected == Counter(codes.values())
     written = {_headers(record)["cdc-id"].rpartition("/")[0] for record in (*run.events, *run.projected)}
     assert set() == written & _messages(run.dead_letters, None)
+
+
+def _by_raw_partition(records: list[Any]) -> dict[tuple[str, str], set[int]]:
+    """The partitions in which what comes of each raw partition lies."""
+    found: dict[tuple[str, str], set[int]] = defaultdict(set)
+    for record in records:
+        _, topic, partition, _, _ = _headers(record)["cdc-id"].split("/")
+        found[topic, partition].add(record.partition())
+    return found
 
 
 def _messages(dead_letters: list[Any], output: str | None) -> set[str]:

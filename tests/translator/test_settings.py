@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from translator.errors import ConfigError
+from translator.kafka.subscription import resolve
 from translator.message import DeclaredTable, Limits
 from translator.settings import InputLimits, Settings, load, parse
 
@@ -105,7 +106,7 @@ class TestTypos:
             (
                 {"projections": [{"topc": "x"}]},
                 "projections.0.topc",
-                "(did you mean topic?); allowed: codec, exclude",
+                "(did you mean topic?); allowed: codec, config",
             ),
             ({"sources": [source(nmae="x")]}, "sources.0.nmae", "(did you mean name?)"),
             (
@@ -398,6 +399,48 @@ class TestProjections:
         settings = settings_with(projections=projections)
         assert ["cdc.canonical", "b", "a"] == settings.event_topics
         assert [{}, {"x": 1}] == [found.options for found in settings.projections]
+
+
+class TestTemplates:
+    def test_their_topics_are_ours(self) -> None:
+        """They are not among the topics of the start, and whatever begins with the prefix is written by us."""
+        settings = settings_with(projections=[projection("t.{source}.{table}"), projection("p")])
+        assert ["cdc.canonical", "p"] == settings.event_topics
+        assert settings.writes("t.anything")
+        assert settings.writes("p")
+        assert not settings.writes("q")
+
+    @pytest.mark.parametrize(
+        ("changes", "meant"),
+        [
+            ({"projections": [projection("cdc.{table}")]}, "cdc.canonical begins with cdc. too"),
+            ({"projections": [projection("t.{table}"), projection("t.x.{table}")]}, "t.x. begins with t. too"),
+            ({"projections": [projection("t.{table}"), projection("t.{source}")]}, "t. begins with t. too"),
+            ({"projections": [projection("raw.{table}")]}, "topic raw.shop is both read and written"),
+            (
+                {"projections": [projection("t.{table}")], "sources": [source(), source(name="b", topics=["b"])]},
+                "write t.{source}.{table}",
+            ),
+            ({"projections": [projection("{table}")]}, "no template of a topic"),
+            (
+                {"projections": [{"topic": "t.{source}", "codec": "upsert", "options": {"key": "columns"}}]},
+                "key: columns wants a topic for each table",
+            ),
+            (
+                {"projections": [{"topic": "t.{table}", "codec": "avro"}], "registry": {"url": "http://none:1"}},
+                "with a registry, Avro wants a topic that is known at the start",
+            ),
+        ],
+    )
+    def test_refused(self, changes: dict[str, Any], meant: str) -> None:
+        """What could bring two things into one topic, or what nobody could read."""
+        with pytest.raises(ConfigError, match=re.escape(meant)):
+            settings_with(**changes)
+
+    def test_no_pattern_reads_them(self) -> None:
+        """A topic that we made would be read by us, for ever."""
+        settings = settings_with(projections=[projection("t.{table}")], sources=[source(topics=["*"])])
+        assert {"raw"} == resolve(settings, ["raw", "t.shop.orders"])[0].keys()
 
 
 class TestTopicNames:

@@ -127,12 +127,20 @@ class TopicAdmin:
             RetryableError: no broker answers.
             FatalError: the broker does not create one.
         """
+        self.make(_output_topics(settings), may_create=settings.topics.create)
+
+    def make(self, topics: Iterable[NewTopic], *, may_create: bool) -> None:
+        """Create those of the topics that are missing, or name them.
+
+        Raises:
+            ConfigError, RetryableError, FatalError: as `ensure`.
+        """
         there = self.names()
-        wanted = [topic for topic in _output_topics(settings) if topic.topic not in there]
+        wanted = [topic for topic in topics if topic.topic not in there]
         if not wanted:
             return
         names = ", ".join(topic.topic for topic in wanted)
-        if not settings.topics.create:
+        if not may_create:
             raise ConfigError(f"missing topics: {names}; create them or set topics.create: true")
         for name, future in self._admin.create_topics(wanted).items():
             try:
@@ -351,17 +359,27 @@ _AS_THE_BROKERS_DO = -1
 
 def _output_topics(settings: Settings) -> list[NewTopic]:
     output, topics = settings.output, settings.topics
-    plain: dict[str, str] = {}
+    plain: Mapping[str, str] = {}
     compact = {"cleanup.policy": "compact"}
     wanted = [
-        *((topic, topics.partitions, plain) for topic in settings.event_topics),
+        (output.topic, topics.partitions, plain),
+        *(
+            (one.topic, one.partitions or topics.partitions, one.config)
+            for one in settings.projections
+            if one.template is None
+        ),
         (output.dead_letter_topic, topics.partitions, plain),
         # One partition: a reader follows them as one ordered log.
         (output.schemas_topic, 1, compact),
         (output.metadata_topic, 1, compact),
     ]
-    copies = topics.replication_factor or _AS_THE_BROKERS_DO
-    return [NewTopic(name, count, copies, config=config) for name, count, config in wanted]
+    return [new_topic(settings, *one) for one in wanted]
+
+
+def new_topic(settings: Settings, name: str, partitions: int, config: Mapping[str, str]) -> NewTopic:
+    """Return a topic to be made, with as many copies as the settings say."""
+    copies = settings.topics.replication_factor or _AS_THE_BROKERS_DO
+    return NewTopic(name, partitions, copies, config={**config})
 
 
 def _reason(error: KafkaException) -> str:

@@ -23,8 +23,7 @@ def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, lis
     A name stands for itself, there or not; a pattern for every topic there is, but for Kafka's own and those that we
     write. A topic that two sources claim could be read in two ways: it is in neither.
     """
-    ours = set(settings.written_topics)
-    open_to_patterns = [topic for topic in there if topic not in ours and not topic.startswith(INTERNAL)]
+    open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
     for source in settings.sources:
         for entry in source.topics:

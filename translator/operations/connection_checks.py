@@ -51,7 +51,9 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
     there = admin.names()
     for source in settings.sources:
         yield from _asked(f"source {source.name}", partial(_source, settings, source, admin, there))
-    for topic in settings.written_topics:
+    written = settings.written_topics
+    of_templates = sorted(topic for topic in there if settings.writes(topic) and topic not in written)
+    for topic in (*written, *of_templates):
         yield from _asked(f"topic {topic}", partial(_written, settings, topic, admin, there))
     if settings.registry is not None:
         yield from _asked("registry", partial(_registry, settings))

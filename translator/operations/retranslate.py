@@ -94,7 +94,7 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 def _make(again: OfflineTranslator, output: str) -> None:
     """Creates or checks the topic, as those of the service are."""
     settings = again.settings
-    if output in settings.written_topics:
+    if settings.writes(output):
         raise ConfigError(f"topic {output} is written by the service: name another for --output")
     if any(matches(output, entry) for entry in settings.raw_topics):
         raise ConfigError(f"topic {output} is one that a source reads: name another for --output")

@@ -16,6 +16,8 @@ from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.codecs.filtered import FilteredCodec
 from translator.errors import ConfigError
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.table_topics import TableTopics, limit_of
 from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
 from translator.message import Setup
 from translator.service.delivery.base import Delivery
@@ -117,6 +119,22 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
             raise ConfigError(f"topic {topic}: {error}") from None
         codecs[topic] = codec if tables is None else FilteredCodec(codec, tables)
     return codecs
+
+
+def build_table_topics(settings: Settings, topics: TopicAdmin, canonical: int) -> dict[str, TableTopics]:
+    """Return the topics of each projection that has a template, by its text.
+
+    Args:
+        canonical: how large a record may be in the canonical topic.
+
+    Raises:
+        ConfigError: the size of records that a projection names is none.
+    """
+    return {
+        one.topic: TableTopics(topics, settings, one, one.template, limit_of(one, canonical), log.warning)
+        for one in settings.projections
+        if one.template is not None
+    }
 
 
 def avro_header(settings: Settings, topic: str) -> bytes:

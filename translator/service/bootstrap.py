@@ -14,11 +14,13 @@ from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import producer_config
 from translator.kafka.subscription import subscribe
+from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
 from translator.service.assembly import (
     avro_header,
     build_codecs,
     build_native_paths,
+    build_table_topics,
     build_translators,
     fetch_schema,
     open_transactions,
@@ -31,6 +33,7 @@ from translator.service.metrics import Metrics
 from translator.service.pipeline import Pipeline, Target
 from translator.service.raw_topics import add_topics, configured_start, preview_topics
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
+from translator.service.routes import Routes
 from translator.service.start_offsets import StartOffsets, offset_lookup_timeout
 from translator.service.state_follower import apply_state_record
 from translator.settings import Settings
@@ -86,6 +89,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     topics.ensure(settings)
     facts = topics.describe(settings.written_topics, AclOperation.WRITE)
     limits = topics.max_message_bytes(settings.written_topics)
+    table_topics = build_table_topics(settings, topics, limits[settings.output.topic])
+    limits |= {template: found.max_bytes for template, found in table_topics.items()}
     delivery: Delivery = open_delivery(
         client, limits.values(), metrics.account, settings.bounds, settings.timing.delivery
     )
@@ -94,9 +99,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
         delivery = open_transactions(settings, config, delivery, metrics, lambda topic: positions.note(topic))
     output = settings.output
-    target = _target(
-        settings, version, codecs, {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in facts}
-    )
+    to = {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in facts}
+    target = _target(settings, version, codecs, to, table_topics)
     compacted = {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)}
     reader = TopicReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
@@ -133,11 +137,25 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     return components
 
 
-def _target(settings: Settings, version: str, codecs: Mapping[str, Codec], topics: Mapping[str, OutputTopic]) -> Target:
+def _target(
+    settings: Settings,
+    version: str,
+    codecs: Mapping[str, Codec],
+    topics: Mapping[str, OutputTopic],
+    table_topics: Mapping[str, TableTopics],
+) -> Target:
     output = settings.output
+
+    def event_output(topic: str, codec: Codec) -> EventOutput:
+        found = table_topics.get(topic)
+        if found is None:
+            return EventOutput(codec, topics[topic])
+        to = OutputTopic(topic, found.partitions, found.max_bytes)
+        return EventOutput(codec, to, Routes(found.template, found.open))
+
     return Target(
         outputs=Outputs(
-            events=tuple(EventOutput(codec, topics[topic]) for topic, codec in codecs.items()),
+            events=tuple(event_output(topic, codec) for topic, codec in codecs.items()),
             schemas=topics[output.schemas_topic],
             metadata=topics[output.metadata_topic],
         ),

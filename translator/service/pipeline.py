@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
 
@@ -17,9 +17,9 @@ from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnSto
 from translator.service.message_context import MessageContext, RawRecord, message_of
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.metrics import BatchAccount
-from translator.service.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
+from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.schema_announcements import SchemaAnnouncements
-from translator.service.settled_messages import Settled, inspect, parts, write
+from translator.service.settled_messages import Settled, by_topic, inspect, parts, write
 from translator.state.contradiction_marks import Contradictions
 from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
@@ -274,15 +274,21 @@ class Pipeline:
                     self._stop_at(records)
         if translation.schemas:
             await self._announcements.announce(translation.schemas)
-        account = context.batch.account
-        for output, records in zip(self._target.outputs.events, translation.outputs, strict=True):
-            to = output.to
+        account, found = context.batch.account, [translation]
+        ready = [
+            [] if isinstance(records, DeadLetter) else await by_topic(output, number, account.source, found)
+            for number, (output, records) in enumerate(self._outputs_of(translation))
+        ]
+        for (output, records), ready_parts in zip(self._outputs_of(translation), ready, strict=True):
             if isinstance(records, DeadLetter):
-                account.refused[to.topic, records.code] += 1
-                await self._write_dead_letter(context, records, to.topic)
-                continue
-            await context.batch.send(to.topic, context.partition_in(to), records)
-            account.written[to.topic] += len(records)
+                account.refused[output.to.topic, records.code] += 1
+                await self._write_dead_letter(context, records, output.to.topic)
+            for part in ready_parts:
+                await context.batch.send(part.topic, context.place % part.partitions, part.records)
+                account.written[output.to.topic] += len(part.records)
+
+    def _outputs_of(self, translation: Translation) -> Iterator[tuple[EventOutput, list[Record] | DeadLetter]]:
+        return zip(self._target.outputs.events, translation.outputs, strict=True)
 
 
 def _is_plain(resolved: Resolved) -> TypeGuard[Translation | Learned | Needs]:

@@ -7,7 +7,7 @@ that went through steps of its own would judge the service by a copy. Nothing is
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -18,6 +18,7 @@ from translator._native.layout import TakenMessage
 from translator.codecs.record import ID_HEADER, Record, record_size
 from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip
+from translator.service.routes import Levels, Routes
 from translator.state.metadata_topic import document_record
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -44,6 +45,8 @@ class EventOutput(Struct, frozen=True):
 
     codec: Encoder
     to: OutputTopic
+    """With routes it stands for all their topics: `topic` is the template, and `partitions` are not used."""
+    routes: Routes | None = None
 
 
 class Outputs(Struct, frozen=True):
@@ -95,6 +98,19 @@ class Translation(Struct, frozen=True, gc=False):
         if self.events is None or not self.outputs or isinstance(self.outputs[0], DeadLetter):
             return frozenset()
         return frozenset(range(len(self.events.events))) - self.by_event.keys()
+
+    def by_table(self, output: int) -> Iterator[tuple[Levels, Sequence[Record]]]:
+        """Give the records for the output of this number, with the table of each."""
+        records = self.outputs[output] if self.outputs else []
+        events = self.events.events if self.events is not None else ()
+        if isinstance(records, DeadLetter):
+            return
+        of = [(event.source, event.db, event.schema, event.table) for event in events]
+        if len(of) == 1:
+            yield of[0], records
+            return
+        for record in records:
+            yield of[event_number(record)], [record]
 
     @property
     def is_settled(self) -> bool:

@@ -5,15 +5,17 @@ As a rule these are all messages of a run; they are written and counted together
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from translator._native.layout import TakenMessage
+from translator.codecs.record import Record
 from translator.errors import ContradictionError
 from translator.message import Learned, Message, Needs
 from translator.service.delivery.base import Batch
 from translator.service.resolve import EventOutput, Resolved, Translation
+from translator.service.routes import Levels
 from translator.translation.partition_guards import Guards
 
 Settled: TypeAlias = Translation | TakenMessage
@@ -44,6 +46,37 @@ def inspect(
     return guards.inspect_taken(messages, found)  # type: ignore[arg-type]  # of one way
 
 
+class TopicRecords(NamedTuple):
+    """Records for one topic of an output."""
+
+    topic: str
+    partitions: int
+    records: list[Record]
+
+
+async def by_topic(output: EventOutput, number: int, source: str, found: Sequence[Settled]) -> list[TopicRecords]:
+    """Return the records of messages for an output; its topics exist then.
+
+    Args:
+        number: of the output.
+
+    Raises:
+        ConfigError, RetryableError, FatalError: a topic cannot be opened.
+    """
+    if output.routes is None:
+        records = [record for one in found for record in one.outputs[number]]  # type: ignore[union-attr]  # no letters
+        return [TopicRecords(output.to.topic, output.to.partitions, records)]
+    parts = output.routes.split(pair for one in found for pair in _by_table(one, number, source))
+    return [TopicRecords(topic, await output.routes.partitions(topic), part) for topic, part in parts.items()]
+
+
+def _by_table(one: Settled, number: int, source: str) -> Iterable[tuple[Levels, Sequence[Record]]]:
+    if isinstance(one, Translation):
+        return one.by_table(number)
+    table = one.operation.table
+    return (((source, table.db, table.schema, table.table), one.outputs[number]),)
+
+
 async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: int, found: Sequence[Settled]) -> None:
     """Write the records of messages, and count them.
 
@@ -52,11 +85,12 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
         last: the offset of the last message.
     """
     account = batch.account
-    for number, output in enumerate(outputs):
-        to = output.to
-        records = [record for one in found for record in one.outputs[number]]  # type: ignore[union-attr]  # no letters
-        await batch.send(to.topic, place % to.partitions, records)
-        account.written[to.topic] += len(records)
+    # Before the first is sent: an open transaction waits for no topic that is to be made.
+    ready = [await by_topic(output, number, account.source, found) for number, output in enumerate(outputs)]
+    for output, parts in zip(outputs, ready, strict=True):
+        for part in parts:
+            await batch.send(part.topic, place % part.partitions, part.records)
+            account.written[output.to.topic] += len(part.records)
     await batch.end_message(last, len(found))
     for one in found:
         if isinstance(one, Translation):

@@ -79,7 +79,8 @@ def test_the_example_of_the_page(check: Check) -> None:
     sources = FINE.partition("sources:")[2]
     code, out, err = check(f'kafka: {{bootstrap_servers: "nobody:1"}}\n{example}sources:{sources}')
     assert (0, "") == (code, err)
-    assert ["  writes cdc.canonical as avro", "  writes cdc.debezium as debezium"] == out.splitlines()[1:]
+    projections = ["  writes cdc.debezium as debezium", "  writes rows.{source}.{table} as upsert"]
+    assert ["  writes cdc.canonical as avro", *projections] == out.splitlines()[1:]
 
 
 @pytest.mark.parametrize(

@@ -22,12 +22,15 @@ def test_all_is_well(shop: Bench) -> None:
     """Names of what was asked stand in the answers; a record that would be a dead letter is told with its reason."""
     shop.feed([row(1), row(2), b"{]", None])
     shop.create(f"{shop.name}-new", 3)
-    changed(shop, output={"topic": f"{shop.name}-new"})
+    shop.create(f"{shop.name}-t.shop.orders", 2)
+    by_table = {"topic": f"{shop.name}-t.{{table}}", "codec": "json"}
+    changed(shop, output={"topic": f"{shop.name}-new"}, projections=[by_table])
     code, told = lines(shop)
     assert 0 == code
     assert ["ok     brokers", f"ok     group {shop.name}"] == [line.partition(":")[0] for line in told[:2]]
     assert "ok     source shop: 2 partitions: as many processes of the group can share it" in told
     assert f"ok     topic {shop.name}-new: 3 partitions, and our user may write" in told
+    assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and our user may write" in told
     assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned" in told
     (dead,) = [line for line in told if "dead letters" in line]
     assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")

@@ -12,6 +12,7 @@ from tests.translator.service._said import Said, tell
 from translator.errors import ConfigError, RetryableError
 from translator.kafka import admin as admin_module
 from translator.kafka.admin import TopicAdmin, _note
+from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
 from translator.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 
@@ -66,6 +67,28 @@ def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> N
     topics.ensure(projected)
     assert [4, 4, 4, 1, 1] == [fact.partitions for fact in topics.describe(projected.written_topics).values()]
     assert projected.written_topics == list(topics.max_message_bytes(projected.written_topics))
+
+
+def test_topics_of_tables_are_made_as_their_projection_says(settings: Settings) -> None:
+    """When they are opened, not before; what is there is looked at, and must take records as large."""
+    prefix = f"{settings.output.topic}-t."
+    config = {"cleanup.policy": "compact"}
+    wanted = Projection(topic=f"{prefix}{{table}}", codec="upsert", partitions=3, config=config)
+    projected = settings.model_copy(update={"projections": (wanted,)})
+    topics, topic = topics_of(projected), f"{prefix}shop.orders"
+    topics.ensure(projected)
+    assert topic not in topics.names()
+    assert wanted.template is not None
+    tables = TableTopics(topics, projected, wanted, wanted.template, 5_000, print)
+    assert [3, 3] == [tables.open(topic), tables.open(topic)]
+    assert topics.is_compacted(topic)
+    assert {topic: 5_000} == topics.max_message_bytes([topic])
+    larger = TableTopics(topics, projected, wanted, wanted.template, 6_000, print)
+    with pytest.raises(ConfigError, match=r"orders takes records of 5000 bytes, and must take 6000"):
+        larger.open(topic)
+    strict = projected.model_copy(update={"topics": TopicsSettings(create=False)})
+    with pytest.raises(ConfigError, match=r"projection .*: missing topics: .*shop\.items; .*topics\.create: true"):
+        TableTopics(topics, strict, wanted, wanted.template, 5_000, print).open(f"{prefix}shop.items")
 
 
 def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:

@@ -16,6 +16,7 @@ from translator.service.metadata_wait import FetchSchema, MetadataWaiter
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
+from translator.service.routes import Routes
 from translator.settings import Kafka, Settings, Source
 from translator.settings import Output as OutputSettings
 from translator.state.contradiction_marks import Contradictions
@@ -83,6 +84,8 @@ class Bench:
         dialect: its name, or what builds one.
         options: of the dialect.
         fetch: the schema registry.
+        tables: the topics of tables that there are, with their partitions.
+        routes: of projections, likewise.
     """
 
     def __init__(
@@ -92,6 +95,8 @@ class Bench:
         limits: Mapping[str, int] | None = None,
         options: Mapping[str, Any] | None = None,
         fetch: FetchSchema | None = None,
+        tables: Mapping[str, int] | None = None,
+        routes: Mapping[str, Routes] | None = None,
     ) -> None:
         self.said: list[str] = []
         self.output = OutputSettings(topic="out", codec="json")
@@ -113,7 +118,8 @@ class Bench:
         sizes = {self._named(name): size for name, size in (limits or {}).items()}
         to = {name: OutputTopic(name, count, sizes.get(name, MAX_MESSAGE_BYTES)) for name, count in partitions.items()}
         self.accounted: list[BatchAccount] = []
-        self.delivery = InMemoryDelivery(self.accounted.append, partitions)
+        self.delivery = InMemoryDelivery(self.accounted.append, {**partitions, **(tables or {})})
+        routed = {self._named(name): found for name, found in (routes or {}).items()}
         self.contradictions = Contradictions(self.settings.sources)
         self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append)
         self.pipeline = Pipeline(
@@ -121,7 +127,7 @@ class Bench:
             Target(
                 outputs=Outputs(
                     events=tuple(
-                        EventOutput(codec, to[name])
+                        EventOutput(codec, to[name], routed.get(name))
                         for name, codec in {self.output.topic: JsonCodec(), **projected}.items()
                     ),
                     schemas=to[self.output.schemas_topic],

@@ -32,6 +32,7 @@ from translator.service.delivery.base import Delivery
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
+from translator.service.resolve import EventOutput
 from translator.service.state_follower import follow
 from translator.settings import Settings
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
@@ -269,7 +270,7 @@ class _Replay:
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
-            events = tuple(to for to in target.outputs.events if output in (None, to.to.topic))
+            events = tuple(map(self._written, (to for to in target.outputs.events if output in (None, to.to.topic))))
             outputs = msgspec.structs.replace(target.outputs, events=events)
             self._pipelines[output, holds] = Pipeline(
                 {},
@@ -282,6 +283,12 @@ class _Replay:
                 holds,
             )
         return self._pipelines[output, holds]
+
+    def _written(self, output: EventOutput) -> EventOutput:
+        """Return an output as this run writes it: a dry run makes no topics."""
+        if self._execute or output.routes is None:
+            return output
+        return msgspec.structs.replace(output, routes=output.routes.without_brokers())
 
     def _account(self, account: BatchAccount) -> None:
         self._tally = account

@@ -1,0 +1,143 @@
+"""A projection with a topic for each table: both ways write it, in order, and each topic is opened once."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.translator.native import needs_extension
+from tests.translator.native.test_pipeline import Run, values
+from tests.translator.service._pipeline import CANAL_ROW, Bench, record, soon
+from translator.codecs.debezium import DebeziumCodec, Options
+from translator.codecs.filtered import FilteredCodec
+from translator.codecs.json import JsonCodec
+from translator.errors import ConfigError
+from translator.kafka.partitioner import output_partition
+from translator.service.resolve import EventOutput, OutputTopic
+from translator.service.routes import Routes
+from translator.table_filter import TableFilter
+from translator.topic_template import TopicTemplate
+
+TEMPLATE = TopicTemplate.parse("tables.{source}.{table}")
+TABLES = {"tables.src.shop.orders": 3, "tables.src.shop.items": 5}
+ONLY_TABLES = TableFilter(tables_only=True)
+
+
+def of(table: str, **changed: Any) -> dict[str, Any]:
+    return {**CANAL_ROW, "table": table, **changed}
+
+
+def bench(open_topic: Callable[[str], int] = TABLES.__getitem__) -> Bench:
+    return Bench(
+        "canal",
+        {"p": FilteredCodec(JsonCodec(), ONLY_TABLES)},
+        options={"profile": "oss", "newline_batches": True},
+        tables=TABLES,
+        routes={"p": Routes(TEMPLATE, open_topic)},
+    )
+
+
+def ids(found: Bench, topic: str) -> list[str]:
+    """Of all partitions but that of the raw partition there must be none."""
+    count = TABLES[topic]
+    of_raw = output_partition("raw", 3, count)
+    assert not any(found.read(topic, number) for number in range(count) if number != of_raw)
+    return [
+        dict(stored.headers())["cdc-id"].decode().removeprefix("src/raw/3/") for stored in found.read(topic, of_raw)
+    ]
+
+
+def test_each_table_has_its_topic() -> None:
+    """In order; also of a message of several tables, and of one that goes alone, as a statement does."""
+    found = bench()
+    both = b"\n".join(json.dumps(of(table)).encode() for table in ("items", "orders", "items"))
+    ddl = of("orders", type="ALTER", isDdl=True, data=None, sql="ALTER TABLE orders ADD x INT")
+    batch = [record(0, of("orders")), record(1, of("items")), record(2, of("orders"))]
+    batch += [type(batch[0])(3, both), record(4, ddl), record(5, of("orders"))]
+    asyncio.run(found.run(batch))
+    assert ["0/0", "2/0", "3/1", "4/0", "5/0"] == ids(found, "tables.src.shop.orders")
+    assert ["1/0", "3/0", "3/2"] == ids(found, "tables.src.shop.items")
+    (account,) = found.accounted
+    assert account.written["out.p"] == account.written["out"] == 8, "counted by the projection, not by its topics"
+
+
+def test_each_topic_is_opened_once() -> None:
+    """Not in the thread of the service, which must go on while brokers are slow."""
+    asked: list[str] = []
+    threads = set()
+
+    def open_topic(topic: str) -> int:
+        asked.append(topic)
+        threads.add(threading.current_thread())
+        return TABLES[topic]
+
+    found = bench(open_topic)
+    asyncio.run(found.run([record(0, of("orders"))], [record(1, of("orders")), record(2, of("items"))]))
+    assert [*TABLES] == asked
+    assert threading.main_thread() not in threads
+
+
+def test_who_waits_for_the_same_topic_waits_for_one_answer() -> None:
+    asked: list[str] = []
+    may_answer = threading.Event()
+
+    def open_topic(topic: str) -> int:
+        asked.append(topic)
+        assert may_answer.wait(60)
+        return 3
+
+    async def two() -> list[int]:
+        routes = Routes(TEMPLATE, open_topic)
+        waiting = [asyncio.ensure_future(routes.partitions("t")) for _ in range(3)]
+        await soon(lambda: bool(asked))
+        waiting.pop().cancel()
+        may_answer.set()
+        return [*await asyncio.gather(*waiting)]
+
+    assert [3, 3] == asyncio.run(two())
+    assert ["t"] == asked
+
+
+def test_nothing_of_a_message_is_written_before_its_topics_are_there() -> None:
+    """A topic that cannot be had ends the process; the next one reads the message again."""
+
+    def open_topic(topic: str) -> int:
+        raise ConfigError(f"missing topics: {topic}")
+
+    found = bench(open_topic)
+    with pytest.raises(ConfigError, match=r"missing topics: tables\.src\.shop\.orders"):
+        asyncio.run(found.run([record(0, of("orders"))]))
+    assert not any(found.read("out", number) for number in range(4))
+
+
+def test_a_dry_run_opens_nothing() -> None:
+    def open_topic(topic: str) -> int:
+        raise AssertionError(topic)
+
+    routes = Routes(TEMPLATE, open_topic).without_brokers()
+    assert 1 == asyncio.run(routes.partitions("t"))
+
+
+@needs_extension
+def test_both_ways_leave_the_same_behind() -> None:
+    """The native path writes routed topics, too."""
+    codec = FilteredCodec(DebeziumCodec(Options(tombstones=True)), ONLY_TABLES)
+    opened: list[str] = []
+
+    def open_topic(topic: str) -> int:
+        opened.append(topic)
+        return 3
+
+    runs = []
+    for native in (True, False):
+        routed = EventOutput(codec, OutputTopic("tables.src.shop.orders", 3, 1_000_000), Routes(TEMPLATE, open_topic))
+        runs.append(Run(native=native, projections=(routed,)))
+        runs[-1].of(values(60))
+    with_path, plain = runs
+    assert with_path.left == plain.left
+    assert with_path.taken > 20
+    assert {"tables.src.shop.orders"} == set(opened)
+    assert sum(len(with_path.delivery.written("tables.src.shop.orders", n)) for n in range(3)) >= 60

@@ -1,0 +1,67 @@
+"""The topic of each record of a projection whose topics are made from the names of tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from translator.codecs.record import Record
+from translator.topic_template import TopicTemplate
+
+OpenTopic: TypeAlias = Callable[[str], int]
+"""Makes a topic when it is missing, and gives the number of its partitions; it may take its time."""
+
+Levels: TypeAlias = tuple[str, str | None, str | None, str | None]
+"""Source, database, schema and table."""
+
+_KEPT = 4096
+"""Tables whose topic is kept: their names come out of messages."""
+
+
+class Routes:
+    """The topics of one projection, each opened before its first record is written.
+
+    Args:
+        open_topic: is called in a thread; once for each topic, unless it fails.
+    """
+
+    def __init__(self, template: TopicTemplate, open_topic: OpenTopic) -> None:
+        self._template = template
+        self._open_topic = open_topic
+        self._topic_of = lru_cache(maxsize=_KEPT)(template.topic)
+        self._partitions: dict[str, int] = {}
+        self._opening: dict[str, asyncio.Task[int]] = {}
+
+    def without_brokers(self) -> Routes:
+        """Return the same routes for a dry run, in which nothing is made or asked."""
+        return Routes(self._template, lambda _topic: 1)
+
+    async def partitions(self, topic: str) -> int:
+        """Return the number of partitions of a topic.
+
+        Raises:
+            ConfigError, RetryableError, FatalError: it cannot be opened.
+        """
+        known = self._partitions.get(topic)
+        if known is not None:
+            return known
+        task = self._opening.get(topic)
+        if task is None:
+            task = self._opening[topic] = asyncio.create_task(asyncio.to_thread(self._open_topic, topic))
+        try:
+            # Others may wait for the same topic: who is cancelled does not take it away from them.
+            found = self._partitions[topic] = await asyncio.shield(task)
+        finally:
+            if task.done():
+                self._opening.pop(topic, None)
+        return found
+
+    def split(self, records: Iterable[tuple[Levels, Sequence[Record]]]) -> dict[str, list[Record]]:
+        """Return records by topic, in each in their order."""
+        found: dict[str, list[Record]] = {}
+        for levels, part in records:
+            if part:
+                found.setdefault(self._topic_of(*levels), []).extend(part)
+        return found
