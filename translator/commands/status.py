@@ -15,6 +15,7 @@ from rich.table import Table
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.operations.duration import duration
 
 if TYPE_CHECKING:  # at run time below: help starts without Kafka clients
     from translator.operations.status import PartitionStatus, Status
@@ -91,7 +92,7 @@ def _tables(found: Status) -> Iterator[Table]:
 def _row(partition: PartitionStatus) -> tuple[str, ...]:
     place = f"{partition.topic}/{partition.partition}"
     at = "–" if partition.committed is None else str(partition.committed)
-    behind = _duration(partition.behind_seconds)
+    behind = duration(partition.behind_seconds)
     return partition.source, place, at, str(partition.end), str(partition.lag), behind
 
 
@@ -102,13 +103,6 @@ def _table(*names: str) -> Table:
         number = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
     return table
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _time(ms: int) -> str:

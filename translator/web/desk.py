@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from aiohttp import web
 
 from translator.dialects import DIALECTS
 from translator.errors import CdcError
+from translator.web.access import Access
 from translator.web.guarding import guarded
 from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
 from translator.web.render import page, static
+from translator.web.service_pages import NAV, ServicePages
+from translator.web.service_view import ServiceView
 
 # A form with two texts of the greatest size, and its own words.
 _FORM_BYTES = 2 * BYTES + 64 * 1024
@@ -24,28 +27,37 @@ _STATIC = {"desk.css": "text/css", "desk.js": "text/javascript", "desk.svg": "im
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-def application(host: str) -> web.Application:
+def application(
+    hosts: Collection[str], service: ServiceView | None = None, access: Access | None = None
+) -> web.Application:
     """The application.
 
     Args:
-        host: where it listens: its name counts beside those of this machine itself.
+        hosts: names under which it may be asked, beside those of this machine itself.
+        service: whose status and dead letters have pages, too.
+        access: to values and actions; without it nobody has any.
     """
-    app = web.Application(middlewares=guarded(_LOCAL | {host.lower()}), client_max_size=_FORM_BYTES)
+    known = _LOCAL | {host.lower() for host in hosts}
+    app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
     app.add_routes([web.get("/", _form), web.post("/", _answered), web.get("/static/{name}", _static)])
+    if service is not None:
+        app.add_routes(ServicePages(service, access or Access()).routes())
     app[_TURNS] = asyncio.Semaphore(_AT_ONCE)
+    app[_NAV] = () if service is None else NAV
     return app
 
 
 _TURNS = web.AppKey("turns", asyncio.Semaphore)
+_NAV: web.AppKey[Sequence[tuple[str, str]]] = web.AppKey("nav")
 
 
 async def _form(request: web.Request) -> web.Response:
     name = request.query.get("sample")
     if name is None:
-        return _page(PastedMessage(""))
+        return _page(request, PastedMessage(""))
     if name not in samples():
         raise web.HTTPNotFound
-    return _page(_question(samples()[name]), chosen=name)
+    return _page(request, _question(samples()[name]), chosen=name)
 
 
 def _question(sample: Sample) -> PastedMessage:
@@ -59,8 +71,8 @@ async def _answered(request: web.Request) -> web.Response:
         async with request.app[_TURNS]:
             found = await asyncio.to_thread(answer, question)
     except CdcError as error:
-        return _page(question, error=str(error), status=422)
-    return _page(question, found=found)
+        return _page(request, question, error=str(error), status=422)
+    return _page(request, question, found=found)
 
 
 def _asked(given: Mapping[str, str]) -> PastedMessage:
@@ -71,12 +83,19 @@ def _asked(given: Mapping[str, str]) -> PastedMessage:
 
 
 def _page(
-    question: PastedMessage, *, found: object = None, error: str | None = None, chosen: str = "", status: int = 200
+    request: web.Request,
+    question: PastedMessage,
+    *,
+    found: object = None,
+    error: str | None = None,
+    chosen: str = "",
+    status: int = 200,
 ) -> web.Response:
     return page(
         "playground.html",
         status=status,
         title="Playground",
+        nav=request.app[_NAV],
         question=question,
         found=found,
         error=error,

@@ -129,7 +129,7 @@ def answer(question: PastedMessage) -> MessageReading:
         reason=reason,
         decisions=[*outcome_lines(translation, values=False), *found],
         layout=preview(value),
-        raw=_shown(value),
+        raw=shown(value),
         events=[view(event) for event in translation.events.events] if translation.events else (),
         finding=finding,
     )
@@ -179,7 +179,7 @@ def _unrecognised(finding: TopicFinding, value: bytes) -> MessageReading:
         reason=finding.why,
         decisions=(),
         layout=preview(value),
-        raw=_shown(value),
+        raw=shown(value),
         events=(),
         finding=finding,
     )
@@ -197,7 +197,7 @@ def _outcome(translation: Translation) -> tuple[str, str | None, str | None]:
             return "translated", None, None
 
 
-def _shown(value: bytes) -> str:
+def shown(value: bytes) -> str:
     """The message for people: JSON with its members a line each, else its bytes in hex."""
     try:
         return _pretty(value)

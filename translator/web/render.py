@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -38,9 +39,13 @@ def _environment() -> Environment:
     return environment
 
 
-def page(template: str, *, status: int = 200, **content: Any) -> web.Response:
-    """The page of a template."""
-    text = _environment().get_template(template).render(content)
+def page(template: str, *, status: int = 200, nav: Sequence[tuple[str, str]] = (), **content: Any) -> web.Response:
+    """The page of a template.
+
+    Args:
+        nav: address and name of each page that there is.
+    """
+    text = _environment().get_template(template).render(content, nav=nav)
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 
 

@@ -1,4 +1,4 @@
-"""The playground, served by a thread of this process to whoever asks."""
+"""The desk, served by a thread of this process to whoever asks."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
+from translator.web.access import Access
 from translator.web.desk import application
+from translator.web.service_view import ServiceView
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """The address of a playground."""
+def served(service: ServiceView | None = None, access: Access | None = None) -> Iterator[str]:
+    """The address of a desk."""
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(application("127.0.0.1"), access_log=None)
+    runner = web.AppRunner(application((), service, access), access_log=None)
 
     async def start() -> str:
         await runner.setup()

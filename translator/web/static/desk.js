@@ -5,5 +5,20 @@ for (const area of document.querySelectorAll("textarea")) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) area.form.requestSubmit();
   });
 }
+// The status renews itself; while nobody looks at it, it does not.
+const live = document.getElementById("live");
+if (live) {
+  setInterval(async () => {
+    if (document.hidden) return;
+    const stale = document.getElementById("stale");
+    try {
+      const response = await fetch("/status?part", { headers: { Accept: "text/html" } });
+      stale.hidden = response.ok;
+      if (response.ok) live.innerHTML = await response.text();
+    } catch {
+      stale.hidden = false;
+    }
+  }, 2000);
+}
 const found = document.getElementById("error") || document.getElementById("result");
 if (found) found.scrollIntoView({ block: "start" });

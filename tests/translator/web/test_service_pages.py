@@ -1,0 +1,168 @@
+"""The pages of a service on the real broker: what they show, whom they show values to, and a replay."""
+
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import Any
+
+import axe_core_python
+import pytest
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from dev.broker import Broker
+from dev.browser import MISSING, browser, is_there
+from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
+from tests.translator.web._serving import served
+from tests.translator.web.test_desk import ask
+from translator.web.access import Access
+from translator.web.service_view import ServiceView
+
+SECRET = "hush-<b>hush</b>"
+TOKEN = "a token of the tests"
+PATIENCE_SECONDS = 120
+
+AXE = Path(axe_core_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def yard(broker: Broker) -> Iterator[Yard]:
+    """Two letters whose rows hold a secret; the present configuration reads them. And one that stays dead."""
+    found = Yard(broker.bootstrap)
+    found.feed(1, update(1, name=SECRET), update(2, name=SECRET), b"{]")
+    found.translate(found.settings(AMBIGUOUS))
+    yield found
+    found.close()
+
+
+def desk(yard: Yard, **changes: Any) -> ServiceView:
+    return ServiceView(yard.settings(CLEAR, **changes), print)
+
+
+class Visitor:
+    """A program that keeps cookies."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+
+    def ask(self, path: str, form: dict[str, str] | None = None) -> str:
+        data = None if form is None else urllib.parse.urlencode(form).encode()
+        with self._opener.open(self._address + path, data, timeout=60) as response:
+            return str(response.read().decode())
+
+
+def first_letter(text: str) -> str:
+    return "letters/" + text.partition('href="/letters/')[2].partition('"')[0]
+
+
+def test_values_are_for_who_logs_in(yard: Yard) -> None:
+    """Without a login neither the message nor its events are shown, and nothing can be replayed."""
+    with served(desk(yard), Access(TOKEN)) as address:
+        listed = ask(f"{address}letters")[1]
+        assert "AMBIGUOUS_VARIANT" in listed
+        letter = first_letter(listed)
+        status, text, _ = ask(address + letter)
+        assert 200 == status
+        assert "an UPDATE has two images of the same columns" in text
+        assert "outcome: translated, 1 events" in text
+        assert "Log in to see" in text
+        query = "replay?source=shop&code=AMBIGUOUS_VARIANT"
+        assert 403 == ask(address + query)[0]
+        assert 403 == ask(f"{address}replay", {"source": "shop", "code": "AMBIGUOUS_VARIANT"})[0]
+        assert 403 == ask(f"{address}login", {"token": TOKEN + "?", "next": "/" + letter})[0]
+        assert "hush" not in text + listed
+        visitor = Visitor(address)
+        open_ = visitor.ask("login", {"token": TOKEN, "next": "/" + letter})
+        assert "hush-&lt;b&gt;hush" in open_
+        assert "<b>hush" not in open_
+        assert "translated</th><td" in visitor.ask(query)
+
+
+@pytest.mark.parametrize("to", ["//evil.example", "https://evil.example/", "/letters//evil", "/letters/\r\nX: y", ""])
+def test_a_login_leads_nowhere_else(yard: Yard, to: str) -> None:
+    with served(desk(yard), Access(TOKEN)) as address:
+        opener = urllib.request.build_opener(_Stays())
+        form = urllib.parse.urlencode({"token": TOKEN, "next": to}).encode()
+        with opener.open(f"{address}login", form, timeout=60) as response:
+            assert ("/letters", None) == (response.headers["Location"], response.headers["X"])
+
+
+class _Stays(urllib.request.HTTPErrorProcessor):
+    """Follows nothing."""
+
+    def http_response(self, request: Any, response: Any) -> Any:
+        return response
+
+
+def test_without_a_token_nobody_logs_in(yard: Yard) -> None:
+    """Nobody sees values then, and whoever a trusted proxy names does."""
+    with served(desk(yard)) as address:
+        letter = first_letter(ask(f"{address}letters")[1])
+        assert "Log in" not in ask(address + letter)[1]
+        assert 404 == ask(f"{address}login")[0]
+        assert 403 == ask(f"{address}login", {"token": ""})[0]
+        assert 403 == ask(f"{address}replay?source=shop&code=AMBIGUOUS_VARIANT", X_Forwarded_User="me")[0]
+    with served(desk(yard), Access(None, "X-Forwarded-User")) as address:
+        assert "hush" in ask(address + letter, X_Forwarded_User="me")[1]
+        assert "hush" not in ask(address + letter)[1]
+
+
+def test_masks_hold_here_too(yard: Yard) -> None:
+    """Of a source with masks nobody sees messages, their layout, or reasons of a day before the masks."""
+    masked = desk(yard, masks={"rules": [{"column": "name", "mask": "drop"}]})
+    with served(masked, Access(None, "X-Forwarded-User")) as address:
+        letter = first_letter(ask(f"{address}letters")[1])
+        text = ask(address + letter, X_Forwarded_User="me")[1]
+    assert "hush" not in text
+    assert "columns of the source are masked" in text
+    assert "The message" not in text
+
+
+def test_brokers_that_are_away(yard: Yard, free_port: int) -> None:
+    away = desk(yard, kafka={"bootstrap_servers": f"127.0.0.1:{free_port}"}, timing={"broker_wait": 0})
+    with served(away) as address:
+        for path in ("status", "letters"):
+            status, text, _ = ask(address + path)
+            assert (503, True) == (status, "No answer" in text)
+        assert 200 == ask(address)[0]
+
+
+@pytest.mark.skipif(not is_there(), reason=MISSING)
+def test_in_a_browser(yard: Yard) -> None:
+    """The status moves while messages come; a letter is explained, looked at after a login, and replayed."""
+    with served(desk(yard), Access(TOKEN)) as address, browser("--window-size=1280,1000") as driver:
+        # The page renews itself and follows links between two questions.
+        wait = WebDriverWait(driver, PATIENCE_SECONDS, ignored_exceptions=(WebDriverException,))
+        driver.get(f"{address}status")
+        lag = "return Number(document.getElementById('lag').textContent)"
+        before = driver.execute_script(lag)
+        yard.feed(0, *(update(row) for row in range(10, 15)))
+        wait.until(lambda _: before + 5 == driver.execute_script(lag))
+        driver.find_element(By.LINK_TEXT, "Dead letters").click()
+        wait.until(lambda _: "Dead letters" == driver.find_element(By.TAG_NAME, "h1").text)
+        driver.find_element(By.CSS_SELECTOR, "main table a").click()
+        wait.until(lambda _: driver.find_elements(By.PARTIAL_LINK_TEXT, "Log in"))
+        driver.find_element(By.PARTIAL_LINK_TEXT, "Log in").click()
+        wait.until(lambda _: driver.find_elements(By.ID, "token"))
+        driver.find_element(By.ID, "token").send_keys(TOKEN)
+        driver.find_element(By.CSS_SELECTOR, "form button").click()
+        wait.until(lambda _: driver.find_elements(By.ID, "event-1"))
+        assert SECRET in driver.find_element(By.CSS_SELECTOR, ".sides").text
+        for path in ("status", "letters", driver.current_url.removeprefix(address), "login"):
+            driver.get(address + path)
+            driver.execute_script(AXE)
+            found = driver.execute_async_script("axe.run().then(arguments[0])")
+            assert [] == [rule["id"] for rule in found["violations"] if rule["impact"] in ("serious", "critical")], path
+        driver.get(f"{address}letters")
+        driver.find_element(By.PARTIAL_LINK_TEXT, "What would a replay do").click()
+        wait.until(lambda _: driver.find_elements(By.ID, "counts"))
+        assert "translated 2" in driver.find_element(By.ID, "counts").text
+        driver.find_element(By.CSS_SELECTOR, "main form button").click()
+        wait.until(lambda _: "Replayed" == driver.find_element(By.TAG_NAME, "h1").text)
+        driver.find_element(By.LINK_TEXT, "All dead letters").click()
+        wait.until(lambda _: "0 open, 2 replayed" in driver.find_element(By.TAG_NAME, "main").text)
+        assert [] == [entry["message"] for entry in driver.get_log("browser")]  # type: ignore[no-untyped-call]

@@ -1,0 +1,145 @@
+"""The pages of a service: status, dead letters, one letter, and its replay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import NamedTuple, TypeVar
+
+from aiohttp import web
+
+from translator.errors import CdcError
+from translator.operations.dlq.reader import StoredLetter
+from translator.operations.duration import duration
+from translator.web.access import Access
+from translator.web.render import page
+from translator.web.service_view import ServiceView
+
+Found = TypeVar("Found")
+
+_MOST = 200
+"""Letters that are listed of a group, the newest first."""
+
+NAV = (("/", "Playground"), ("/status", "Status"), ("/letters", "Dead letters"))
+
+
+class LetterGroup(NamedTuple):
+    """The letters of a source with one code."""
+
+    source: str
+    code: str
+    pending: int
+    replayed: int
+    discarded: int
+    newest: Sequence[StoredLetter]
+
+
+class ServicePages:
+    """The handlers."""
+
+    def __init__(self, view: ServiceView, access: Access) -> None:
+        self._view = view
+        self._access = access
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/status", self._status),
+            web.get("/letters", self._letters),
+            web.get(r"/letters/{partition:\d{1,9}}/{offset:\d{1,18}}", self._letter),
+            web.get("/replay", self._dry_run),
+            web.post("/replay", self._replay),
+            web.get("/login", self._login_form),
+            web.post("/login", self._login),
+        ]
+
+    async def _status(self, request: web.Request) -> web.Response:
+        status = await _asked(self._view.status)
+        if isinstance(status, web.Response):
+            return status
+        template = "status_part.html" if "part" in request.query else "status.html"
+        return page(template, title="Status", nav=NAV, status_=status, time=_time, duration=duration)
+
+    async def _letters(self, request: web.Request) -> web.Response:
+        dead = await _asked(self._view.letters)
+        if isinstance(dead, web.Response):
+            return dead
+        groups = list(_grouped(dead.letters))
+        return page("letters.html", title="Dead letters", nav=NAV, groups=groups, held=dead.held, time=_time)
+
+    async def _letter(self, request: web.Request) -> web.Response:
+        place = int(request.match_info["partition"]), int(request.match_info["offset"])
+        granted = self._access.is_granted(request)
+        found = await _asked(lambda: self._view.letter(*place, reveal=granted))
+        if isinstance(found, web.Response):
+            return found
+        if found is None:
+            raise web.HTTPNotFound
+        login = None if granted or not self._access.has_login else f"/login?next=/letters/{place[0]}/{place[1]}"
+        return page("letter.html", title="Dead letter", nav=NAV, found=found, time=_time, login=login)
+
+    async def _dry_run(self, request: web.Request) -> web.Response:
+        return await self._replayed(request, request.query.get("source", ""), request.query.get("code", ""), False)
+
+    async def _replay(self, request: web.Request) -> web.Response:
+        given = await request.post()
+        return await self._replayed(request, str(given.get("source", "")), str(given.get("code", "")), True)
+
+    async def _replayed(self, request: web.Request, source: str, code: str, execute: bool) -> web.Response:
+        if not self._access.is_granted(request):
+            raise web.HTTPForbidden(reason="log in first: a replay acts")
+        report = await _asked(lambda: self._view.replay(source, code, execute=execute))
+        if isinstance(report, web.Response):
+            return report
+        title = "Replayed" if execute else "Replay, a dry run"
+        counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
+        total = {name: sum(getattr(group, name) for group in report.groups.values()) for name in counts}
+        return page(
+            "replay.html", title=title, nav=NAV, source=source, code=code, total=total, report=report, execute=execute
+        )
+
+    async def _login_form(self, request: web.Request) -> web.Response:
+        if not self._access.has_login:
+            raise web.HTTPNotFound
+        return page("login.html", title="Log in", nav=NAV, next=_inside(request.query.get("next", "")), wrong=False)
+
+    async def _login(self, request: web.Request) -> web.Response:
+        given = await request.post()
+        to = _inside(str(given.get("next", "")))
+        response = web.Response(status=303, headers={"Location": to})
+        if self._access.log_in(str(given.get("token", "")), response):
+            return response
+        await asyncio.sleep(1)  # who tries all tokens has a long way to go
+        return page("login.html", status=403, title="Log in", nav=NAV, next=to, wrong=True)
+
+
+def _inside(path: str) -> str:
+    """A path of these pages; whatever else is asked for leads to the letters."""
+    return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
+
+
+async def _asked(ask: Callable[[], Found]) -> Found | web.Response:
+    """The answer, or the page that says why there is none."""
+    try:
+        return await asyncio.to_thread(ask)
+    except CdcError as error:
+        return page("refused.html", status=503, title="No answer", nav=NAV, why=str(error))
+
+
+def _grouped(letters: Sequence[StoredLetter]) -> Sequence[LetterGroup]:
+    def of(stored: StoredLetter) -> tuple[str, str]:
+        return stored.letter.source, stored.letter.code
+
+    return [_group(*named, list(found)) for named, found in groupby(sorted(letters, key=of), of)]
+
+
+def _group(source: str, code: str, letters: Sequence[StoredLetter]) -> LetterGroup:
+    discarded = sum(found.discarded is not None for found in letters)
+    replayed = sum(found.replayed for found in letters) - discarded
+    newest = sorted(letters, key=lambda found: found.timestamp_ms, reverse=True)[:_MOST]
+    return LetterGroup(source, code, len(letters) - replayed - discarded, replayed, discarded, newest)
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

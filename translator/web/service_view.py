@@ -1,0 +1,131 @@
+"""The service for the pages: its status, its dead letters, and what would become of one now. All by its topics."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from translator.errors import ConfigError
+from translator.operations.dlq.reader import Dead, LetterFilter, StoredLetter, look
+from translator.operations.dlq.replay import ReplayReport, replay
+from translator.operations.explanation import outcome_lines
+from translator.operations.message_preview import preview, size_alone
+from translator.operations.offline_translator import OfflineTranslator
+from translator.operations.status import Status, StatusLooker
+from translator.settings import Settings
+from translator.web.event_view import EventView, view
+from translator.web.playground import shown
+
+Found = TypeVar("Found")
+
+_STATUS_SECONDS = 2.0
+_LETTERS_SECONDS = 10.0
+"""Of a look, for all who ask meanwhile: brokers are not asked more often however many read the page."""
+
+
+class LetterView(Struct, frozen=True):
+    """One dead letter.
+
+    Args:
+        layout: names, types and lengths of its message; for a source with masks its size alone.
+        now: what would become of the message with the present configuration, in lines without row data.
+        raw: the message; None where it may not be shown.
+        events: that it would become; empty where they may not be shown.
+    """
+
+    stored: StoredLetter
+    reason: str | None
+    layout: Sequence[str]
+    now: Sequence[str]
+    raw: str | None
+    events: Sequence[EventView]
+
+
+class ServiceView:
+    """The answers that pages need. Each call may take seconds: it belongs into a thread."""
+
+    def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        self.settings = settings
+        self._say = say
+        self._looker: StatusLooker | None = None
+        self._status = _Kept(self._look, _STATUS_SECONDS)
+        self._letters = _Kept(lambda: look(settings, LetterFilter(), say), _LETTERS_SECONDS)
+
+    def status(self) -> Status:
+        return self._status.get()
+
+    def letters(self) -> Dead:
+        return self._letters.get()
+
+    def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
+        """Return one letter, or None where there is none at that place.
+
+        Args:
+            reveal: show its message and events whole, where masks allow it.
+        """
+        letters = self.letters().letters
+        stored = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
+        if stored is None:
+            return None
+        letter = stored.letter
+        masked = letter.source in self.settings.masked_sources
+        now, events = self._now(stored)
+        open_ = reveal and not masked and letter.body_bytes is None
+        return LetterView(
+            stored,
+            reason=None if masked and not letter.is_left_out else letter.reason,
+            layout=[size_alone(letter.message.value)] if masked else preview(letter.message.value),
+            now=now,
+            raw=shown(letter.message.value or b"") if open_ else None,
+            events=events if open_ else (),
+        )
+
+    def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
+        """Replay the letters of a source with a code, or say what would become of them."""
+        self._letters.forget()
+        wanted = LetterFilter(codes=(code,), sources=(source,))
+        return replay(self.settings, wanted, self._say, execute=execute)
+
+    def _look(self) -> Status:
+        if self._looker is None:
+            self._looker = StatusLooker(self.settings, self._say)
+        return self._looker.look()
+
+    def _now(self, stored: StoredLetter) -> tuple[list[str], list[EventView]]:
+        if stored.letter.body_bytes is not None:
+            return ["its message did not fit the letter"], []
+        again = OfflineTranslator(self.settings, self._say)
+        try:
+            translation = again.translate(stored.letter.message)
+        except ConfigError as error:  # no source reads its topic any more
+            return [str(error)], []
+        finally:
+            again.close()
+        events = translation.events.events if translation.events else ()
+        return list(outcome_lines(translation, values=False)), [view(event) for event in events]
+
+
+class _Kept(Generic[Found]):
+    """An answer that is asked for once, however many want it at the same time, and kept for a while."""
+
+    def __init__(self, ask: Callable[[], Found], seconds: float) -> None:
+        self._ask = ask
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._until = 0.0
+        self._found: Found | None = None
+
+    def get(self) -> Found:
+        with self._lock:
+            if self._found is None or time.monotonic() > self._until:
+                self._found = self._ask()
+                self._until = time.monotonic() + self._seconds
+            return self._found
+
+    def forget(self) -> None:
+        with self._lock:
+            self._found = None
