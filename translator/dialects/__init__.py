@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from translator.dialects.canal import Canal
-from translator.dialects.canal import recognise as canal
+from translator.dialects.canal.recognise import propose as propose_canal
 from translator.dialects.dts_avro import DtsAvro
-from translator.dialects.dts_avro import recognise as dts_avro
+from translator.dialects.dts_avro.recognise import propose as propose_dts_avro
 from translator.dialects.qlik import Qlik
-from translator.dialects.qlik import recognise as qlik
+from translator.dialects.qlik.recognise import propose as propose_qlik
 from translator.dialects.shareplex import SharePlex
-from translator.dialects.shareplex import recognise as shareplex
+from translator.dialects.shareplex.recognise import propose as propose_shareplex
 from translator.errors import ConfigError, unknown
 from translator.message import Dialect, Setup
 from translator.proposals import Recogniser
@@ -25,12 +25,12 @@ DIALECTS: Mapping[str, Callable[[Setup, Mapping[str, Any]], Dialect]] = {
 }
 
 RECOGNISERS: Mapping[str, Recogniser] = {
-    "qlik": Recogniser(({},), qlik.propose),
-    "dts_avro": Recogniser(({},), dts_avro.propose),
-    "shareplex": Recogniser(({"preset": "lenient"},), shareplex.propose),
+    "qlik": Recogniser(({},), propose_qlik),
+    "dts_avro": Recogniser(({},), propose_dts_avro),
+    "shareplex": Recogniser(({"preset": "lenient"},), propose_shareplex),
     "canal": Recogniser(
         ({"profile": "auto"}, {"profile": "auto", "object_rows": True}, {"profile": "auto", "newline_batches": True}),
-        canal.propose,
+        propose_canal,
     ),
 }
 
