@@ -24,6 +24,7 @@ _COMMANDS = (
     "explain",
     "init",
     "learn",
+    "project",
     "retranslate",
     "run",
     "schema",

@@ -1,0 +1,264 @@
+"""A projection from the first day: what the canonical topic holds, in the form of a projection.
+
+Events keep the order that they have per raw partition, and their records are those that the service would have written.
+What lies in the projection must be of this command: records behind those of the service would turn the order of rows
+around. So it begins with an empty projection, goes on where it ended, and refuses anything else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
+from confluent_kafka import KafkaError
+from confluent_kafka.admin import AclOperation
+from msgspec import Struct
+
+from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.reader.decode import decode
+from cdc_core.reader.errors import ReadError
+from translator.codecs import Codec
+from translator.codecs.record import Record, record_size
+from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
+from translator.kafka import client_config
+from translator.kafka.admin import TopicAdmin
+from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
+from translator.kafka.partitioner import output_partition
+from translator.kafka.producer import RecordProducer, producer_config, write_failure
+from translator.kafka.range_progress import RangeProgress
+from translator.kafka.retry import retry_until
+from translator.kafka.table_topics import TableTopics, limit_of
+from translator.kafka.topic_reader import TopicReader
+from translator.service.assembly import avro_header, build_codecs
+from translator.settings import Projection, Settings
+
+Say: TypeAlias = Callable[[str], None]
+Refused: TypeAlias = Callable[[str, MessageError], None]
+"""Is told the id of a message, without the number of an event, and why the projection does not have it."""
+
+Answer = TypeVar("Answer")
+
+_AGAIN = "Take the projection out of the service, delete its topics, and begin again"
+
+SchemaKey: TypeAlias = tuple[str, str | None, str | None, str | None, str]
+
+
+class Projected(Struct, frozen=True):
+    """The account of a run."""
+
+    ranges: Sequence[Range]
+    """The offsets of the canonical topic that were read: up to its end when the run began."""
+    counts: Mapping[str, int]
+    """`events` that were read, `written` records, and `refused` messages."""
+
+
+def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
+    """Write what the canonical topic holds now, and was not written by a run before, to a projection.
+
+    Args:
+        topic: as the projection's setting has it, a template included.
+
+    Raises:
+        ConfigError: there is no such projection, or it holds records that are not of this command alone.
+        RetryableError: no broker answered in time.
+        FatalError: something could not be read or written, or somebody else wrote to the projection meanwhile.
+    """
+    by_topic = {one.topic: one for one in settings.projections}
+    if topic not in by_topic:
+        raise ConfigError(unknown("projection", topic, by_topic))
+    alone = settings.model_copy(update={"projections": (by_topic[topic],)})
+    return _Run(alone, by_topic[topic], say, on_refused).run()
+
+
+class _Run:
+    def __init__(self, settings: Settings, projection: Projection, say: Say, on_refused: Refused) -> None:
+        self._settings = settings
+        self._say = say
+        self._on_refused = on_refused
+        self._client = client_config.librdkafka(settings.kafka)
+        self._topics = TopicAdmin(self._client)
+        self._topics.wait_for_broker(settings.timing.broker_wait, say)
+        self._codec: Codec = build_codecs(settings, partial(avro_header, settings))[projection.topic]
+        self._topics.ensure(settings)
+        self._target = _Target(self._topics, settings, projection, say)
+        self._progress = RangeProgress(self._client, self._topics, f"{settings.group}.project.{projection.topic}")
+        self._counts: Counter[str] = Counter(events=0, written=0, refused=0)
+        self._schemas: Mapping[SchemaKey, TableSchema] = {}
+
+    def run(self) -> Projected:
+        canonical = self._settings.output.topic
+        places = places_of(canonical, self._topics.describe([canonical])[canonical], None)
+        partitions = Partitions(self._client, self._progress.group)
+        config = producer_config(self._client, self._settings.timing.delivery, [self._target.max_bytes])
+        writer = _Writer(RecordProducer.from_config(config))
+        try:
+            held = self._patiently(self._target.held)
+            ranges = self._ranges(partitions, places, held)
+            self._schemas = self._read_schemas()  # after the ends: what events name was announced before them
+            for wanted in ranges:
+                events = (_event(record) for record in partitions.read(wanted) if record.value() is not None)
+                self._write(events, writer)
+        finally:
+            partitions.close()
+        writer.flush()
+        self._finish(ranges, held)
+        return Projected(ranges, self._counts)
+
+    def _ranges(self, partitions: Partitions, places: Sequence[Place], held: int) -> list[Range]:
+        """Return what is to be read of each partition.
+
+        Raises:
+            ConfigError: the projection holds other records than those of the runs before.
+        """
+        whole = [partitions.bounds(*place) for place in places]
+        begun, note = self._patiently(lambda: self._progress.read(places))
+        if held == 0:
+            return whole
+        if not note.startswith(_note(held)):  # what lies behind it may be anything (`TopicAdmin.committed`)
+            raise ConfigError(
+                f"projection {self._target.name} holds records of the service, or of a run that did not end: "
+                f"older events would stand behind them. {_AGAIN}"
+            )
+        return [msgspec.structs.replace(one, first=max(one.first, begun.get(one.place, one.first))) for one in whole]
+
+    def _read_schemas(self) -> dict[SchemaKey, TableSchema]:
+        name = self._settings.output.schemas_topic
+        reader = TopicReader(self._client, self._topics.describe([name]))
+        values: list[Any] = [record.value() for record in reader.to_end()]
+        reader.close()
+        schemas = [msgspec.json.decode(value, type=TableSchema) for value in values if value is not None]
+        return {(one.source, one.db, one.schema, one.table, one.id): one for one in schemas}
+
+    def _write(self, events: Iterable[ChangeEvent], writer: _Writer) -> None:
+        """Write the records of events, those of a message together or not at all, as the service does."""
+        for message, found in groupby(events, key=lambda event: event.id.rpartition("/")[0]):
+            together = [*found]
+            self._counts["events"] += len(together)
+            try:
+                records = [(event, self._records(event)) for event in together]
+            except MessageError as error:
+                self._counts["refused"] += 1
+                self._on_refused(message, error)
+                continue
+            for event, of_event in records:
+                if of_event:
+                    writer.write(*self._target.place(event), of_event)
+                    self._counts["written"] += len(of_event)
+
+    def _records(self, event: ChangeEvent) -> list[Record]:
+        records = self._codec.encode(event, self._schema(event))
+        limit = self._target.max_bytes
+        largest = max(map(record_size, records), default=0)
+        if largest > limit:
+            raise MessageError(ErrorCode.TOO_LARGE, f"a record of {largest} bytes; {self._target.name} takes {limit}")
+        return records
+
+    def _schema(self, event: ChangeEvent) -> TableSchema | None:
+        if event.schema_id is None:
+            return None
+        found = self._schemas.get((event.source, event.db, event.schema, event.table, event.schema_id))
+        if found is None:
+            topic = self._settings.output.schemas_topic
+            raise FatalError(f"event {event.id} names schema {event.schema_id}, which is not in {topic}")
+        return found
+
+    def _finish(self, ranges: Sequence[Range], held: int) -> None:
+        """Keep how far this run came.
+
+        Raises:
+            FatalError: the projection grew by more than this run wrote.
+        """
+        holds, own = self._patiently(self._target.held), held + self._counts["written"]
+        if holds != own:
+            raise FatalError(
+                f"projection {self._target.name} holds {holds} records, and this command wrote {own}: "
+                f"the service writes there, too. {_AGAIN}"
+            )
+        reached = {one.place: one.end for one in ranges}
+        self._patiently(lambda: self._progress.write(reached, _note(holds)))
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """Ask again what a broker cannot answer yet: new partitions have no leader, a new group no coordinator."""
+        return retry_until("broker", lambda _: ask(), self._settings.timing.broker_wait, self._say)
+
+
+class _Target:
+    """The topics of a projection."""
+
+    def __init__(self, topics: TopicAdmin, settings: Settings, projection: Projection, say: Say) -> None:
+        self.name = projection.topic
+        self._topics = topics
+        self._template = projection.template
+        self._partitions: dict[str, int] = {}
+        fixed = settings.output.topic if self._template else self.name
+        (size,) = topics.max_message_bytes([fixed]).values()
+        self.max_bytes = limit_of(projection, size) if self._template else size
+        if self._template is None:
+            self._partitions[self.name] = topics.describe([self.name], AclOperation.WRITE)[self.name].partitions
+        else:
+            self._open = TableTopics(topics, settings, projection, self._template, self.max_bytes, say).open
+
+    def place(self, event: ChangeEvent) -> Place:
+        """Return where records of an event go, by the rule of the service."""
+        template = self._template
+        topic = self.name if template is None else template.topic(event.source, event.db, event.schema, event.table)
+        if topic not in self._partitions:
+            self._partitions[topic] = self._open(topic)
+        return topic, output_partition(event.origin.topic, event.origin.partition, self._partitions[topic])
+
+    def held(self) -> int:
+        """Return how many records were ever written to its topics, as their offsets tell."""
+        template = self._template
+        names = [self.name] if template is None else _beginning(self._topics.names(), template.prefix)
+        facts = self._topics.describe(names) if names else {}
+        places = [place for name, found in facts.items() for place in places_of(name, found, None)]
+        return sum(self._topics.offsets(places, "latest").values()) if places else 0
+
+
+class _Writer:
+    """A producer, and the first of its failures."""
+
+    def __init__(self, producer: RecordProducer) -> None:
+        self._producer = producer
+        self._failure: str | None = None
+
+    def write(self, topic: str, partition: int, records: Iterable[Record]) -> None:
+        for record in records:
+            while not self._producer.offer(topic, partition, record, self._report):
+                self._producer.poll(0.1)
+            self._producer.poll()
+        self._check()
+
+    def _report(self, error: KafkaError | None, message: Any) -> None:
+        if error is not None and self._failure is None:
+            self._failure = write_failure(message.topic(), error)
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise FatalError(self._failure)
+
+    def flush(self) -> None:
+        """Return when all is delivered."""
+        if self._producer.flush():
+            raise FatalError("not all records were delivered")
+        self._check()
+
+
+def _event(record: Any) -> ChangeEvent:
+    try:
+        return decode(record.value())
+    except ReadError as error:
+        place = f"{record.topic()}/{record.partition()}, offset {record.offset()}"
+        raise FatalError(f"{place}: {error}") from None
+
+
+def _beginning(names: Iterable[str], prefix: str) -> list[str]:
+    return [name for name in names if name.startswith(prefix)]
+
+
+def _note(records: int) -> str:
+    return f"records={records};"
