@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,13 +16,13 @@ from translator import dialects
 from translator.commands.record_file import Line, read_files, read_raw
 from translator.errors import ConfigError, FatalError
 from translator.message import Learned, Message, Skip
-from translator.operations.file_translator import FileTranslator
+from translator.operations.file_translator import FileTranslator, of_dialect
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events
 
 
 @click.command()
-@click.option("-d", "--dialect", required=True, help=f"One of {', '.join(dialects.DIALECTS)}.")
+@click.option("-d", "--dialect", help=f"One of {', '.join(dialects.DIALECTS)}.")
 @click.option(
     "-o",
     "--option",
@@ -31,7 +31,13 @@ from translator.translation.translate import Events
     metavar="NAME=VALUE",
     help="Option of the dialect, or tables=; the value is YAML. Repeatable.",
 )
-@click.option("--source", default="file", show_default=True, help="Name of the source, as in the configuration.")
+@click.option(
+    "-c",
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Configuration file: the source as the service has it, with its masks, instead of -d and -o.",
+)
+@click.option("--source", help="Name of the source. [default: file; with -c, the one that there is]")
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -49,9 +55,10 @@ from translator.translation.translate import Events
     type=click.Path(exists=True, dir_okay=False, path_type=Path, allow_dash=True),
 )
 def translate(
-    dialect: str,
+    dialect: str | None,
     options: tuple[str, ...],
-    source: str,
+    config: Path | None,
+    source: str | None,
     schemas: Path | None,
     lines: bool,
     raw: bool,
@@ -85,7 +92,14 @@ def translate(
         raise click.UsageError("--raw takes a file as one message, --lines as one a line: only one of them")
     given = [read_raw(file, offset) for offset, file in enumerate(files)] if raw else read_files(files, bare=lines)
     messages = [line.message for line in given]
-    translator = FileTranslator(dialect, parse_cli_options(options), source, messages, _say)
+    if config is not None:
+        if dialect is not None or options:
+            raise click.UsageError("-c has the dialect and its options: leave -d and -o out")
+        translator = _configured(config, source, messages)
+    elif dialect is None:
+        raise click.UsageError("-d says the dialect, or -c the configuration of the source")
+    else:
+        translator = of_dialect(dialect, parse_cli_options(options), source or "file", messages, _say)
     for key, text in read_schemas(schemas).items() if schemas else ():
         translator.teach(key, text)
     account = _Account(translator)
@@ -100,6 +114,14 @@ def translate(
     click.echo(account.summary(), err=True)
     if strict and account.counts["dead"]:
         sys.exit(1)
+
+
+def _configured(config: Path, source: str | None, messages: Sequence[Message]) -> FileTranslator:
+    # Here, not above: without a configuration, translating files needs no Kafka clients.
+    from translator import settings
+    from translator.operations.configured_files import of_source
+
+    return of_source(settings.load(config), source, messages, _say)
 
 
 def _say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The core over messages that are at hand: no brokers, no configuration; what one needs may come later among them."""
+"""The core over messages that are at hand: no brokers; what one needs may come later among them."""
 
 from __future__ import annotations
 
@@ -26,31 +26,22 @@ class FileTranslator:
     """A translator of one source, with all that it needs: what it has learned, its guards, and JSON as its output.
 
     Args:
-        options: of the dialect, and `tables`.
+        catalog: of the translator.
         messages: all that are there: where one needs what another brings, they are searched for it once.
         say: is told what the guards find.
-
-    Raises:
-        ConfigError: an option is wrong.
     """
 
     def __init__(
         self,
-        dialect: str,
-        options: Mapping[str, Any],
-        source: str,
+        translator: Translator,
+        catalog: MetadataCatalog,
         messages: Sequence[Message],
         say: Callable[[str], None],
-        limits: Limits | None = None,
     ) -> None:
         self._messages = messages
         self._learned_ahead = False
-        self._catalog = MetadataCatalog()
-        own = {name: value for name, value in options.items() if name != "tables"}
-        tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
-        bounds = limits or Limits()
-        setup = Setup(source, bounds, tables, self._catalog.lookup(source))
-        self._translator = Translator(source, dialects.build(dialect, setup, own), bounds)
+        self._catalog = catalog
+        self._translator = translator
         self._guards = Guards(self._translator.dialect, say)
         nowhere = OutputTopic("standard output", 1, UNBOUNDED)
         self._resolver = Resolver(Outputs((EventOutput(JsonCodec(), nowhere),), nowhere, nowhere), self._catalog)
@@ -82,3 +73,29 @@ class FileTranslator:
             self._catalog.announced(key)  # nobody is to be told
         self._guards.inspect(message, resolved.read)
         return resolved
+
+
+def of_dialect(
+    dialect: str,
+    options: Mapping[str, Any],
+    source: str,
+    messages: Sequence[Message],
+    say: Callable[[str], None],
+    limits: Limits | None = None,
+) -> FileTranslator:
+    """Return the translator of a source that no configuration has.
+
+    Args:
+        options: of the dialect, and `tables`.
+        messages, say: as `FileTranslator`.
+
+    Raises:
+        ConfigError: an option is wrong.
+    """
+    catalog = MetadataCatalog()
+    own = {name: value for name, value in options.items() if name != "tables"}
+    tables = parse_options(_Tables, {"tables": options.get("tables", [])}, dialect).tables
+    bounds = limits or Limits()
+    setup = Setup(source, bounds, tables, catalog.lookup(source))
+    translator = Translator(source, dialects.build(dialect, setup, own), bounds)
+    return FileTranslator(translator, catalog, messages, say)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from translator.errors import ConfigError, unknown
 from translator.message import Learned, Limits, Message, Skip
 from translator.operations.explanation import outcome_lines
-from translator.operations.file_translator import FileTranslator
+from translator.operations.file_translator import of_dialect
 from translator.operations.message_preview import preview
 from translator.operations.recognition import TopicFinding, recognise
 from translator.service.resolve import Translation
@@ -116,7 +116,7 @@ def answer(question: PastedMessage) -> MessageReading:
             return _unrecognised(finding, value)
         dialect, options = finding.verdict.dialect, {**finding.options, **options}
     found: list[str] = []
-    translator = FileTranslator(dialect, options, _SOURCE, [*others, message], found.append, _LIMITS)
+    translator = of_dialect(dialect, options, _SOURCE, [*others, message], found.append, _LIMITS)
     for other in others:
         translator.translate(other)
     translation = translator.translate(message)

@@ -10,7 +10,7 @@ from tests.translator.commands import _program
 from tests.translator.commands._bench import TIMES, Bench, row
 from translator import settings as settings_module
 from translator.message import Message
-from translator.operations.file_translator import FileTranslator
+from translator.operations.file_translator import of_dialect
 from translator.operations.status import StatusLooker
 
 
@@ -77,7 +77,7 @@ def test_newest_schemas(shop: Bench) -> None:
     producer = Producer(shop.client)
     for number, table in enumerate(("a", "b")):
         message = Message(shop.raw, 0, number, 0, None, row(1, table))
-        translation = FileTranslator("canal", {}, "shop", [message], print).translate(message)
+        translation = of_dialect("canal", {}, "shop", [message], print).translate(message)
         (record,) = translation.schemas.values()
         producer.produce(f"{shop.canonical}.schemas", record.value, record.key, timestamp=TIMES + number)
     assert 0 == producer.flush(20)

@@ -456,3 +456,54 @@ def test_a_contradiction_stops_it(run: Run, file: FileOf) -> None:
     warned = run("-d", "canal", "-o", "profile=dts", "-o", "continuity={action: warn}", path)
     assert (0, [0, 0, 1, 2, 2]) == (warned.code, [event["origin"]["offset"] for event in warned.events])
     assert ran.err == warned.err.splitlines(keepends=True)[0]
+
+
+class TestConfiguration:
+    """With `-c` a file is translated as the service would, and what nobody shall read is nowhere."""
+
+    @pytest.fixture
+    def config(self, tmp_path: Path) -> Path:
+        path = tmp_path / "translator.yaml"
+        path.write_text(
+            """
+            kafka: {bootstrap_servers: "none:1"}
+            sources:
+              - {name: shop, dialect: canal, topics: [raw.shop], options: {profile: oss}}
+              - {name: till, dialect: canal, topics: [raw.till], options: {profile: oss}}
+            masks:
+              rules: [{source: shop, column: name, mask: replace, text: "(masked)"}]
+            """
+        )
+        return path
+
+    def test_columns_are_masked(self, run: Run, file: FileOf, config: Path) -> None:
+        """In events and in what is said of messages that cannot be read; the other source has no masks."""
+        secret = {**CANAL, "data": [{"id": "7", "name": "hunter2"}]}
+        unknown = {**secret, "type": "hunter2"}
+        damaged = json.dumps(secret)[:-1]
+        messages = file(json.dumps(secret), json.dumps(unknown), damaged)
+        ran = run("-c", config, "--source", "shop", messages)
+        assert [{"id": 7, "name": "(masked)"}] == [event["after"] for event in ran.events]
+        assert ["shop/file/0/0/0"] == [event["id"] for event in ran.events]
+        assert 2 == len(ran.dead_letters)
+        assert "hunter2" not in ran.out.decode() + ran.err
+        assert "hunter2" in run("-c", config, "--source", "till", messages).out.decode()
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            ((), "--source says which of the sources the files are of: shop, till"),
+            (("--source", "shpo"), "unknown source"),
+            (("--source", "shop", "-d", "canal"), "leave -d and -o out"),
+            (("--source", "shop", "-o", "profile=oss"), "leave -d and -o out"),
+        ],
+    )
+    def test_refused(self, run: Run, file: FileOf, config: Path, arguments: tuple[str, ...], said: str) -> None:
+        ran = run("-c", config, *arguments, file(json.dumps(CANAL)))
+        assert (2, b"") == (ran.code, ran.out)
+        assert said in ran.err
+
+    def test_neither_dialect_nor_configuration(self, run: Run, file: FileOf) -> None:
+        ran = run(file(json.dumps(CANAL)))
+        assert 2 == ran.code
+        assert "-d says the dialect, or -c the configuration" in ran.err
