@@ -65,6 +65,19 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
             "s",
         ),
         Panel(
+            "Behind the topics",
+            "Age of the oldest raw record that was not acknowledged. Zero at rest; it grows while a partition stands.",
+            "max by (source) (cdc_partition_lag_seconds{PODS})",
+            "{{source}}",
+            "s",
+        ),
+        Panel(
+            "Unread",
+            "Offsets of raw topics that were not acknowledged.",
+            "sum by (source) (cdc_partition_lag_records{PODS})",
+            "{{source}}",
+        ),
+        Panel(
             "Dead letters",
             "Raw records that could not be translated, in the last hour, by reason. Zero is what is wanted.",
             "sum by (source, code) (increase(cdc_records_dead_total{PODS}[1h]))",

@@ -7,8 +7,12 @@ import sys
 import structlog
 
 
-def configure() -> None:
-    """Set logging up for the process."""
+def configure(log_level: str) -> None:
+    """Set logging up for the process.
+
+    Args:
+        log_level: info, warning or error: lines below it are not written.
+    """
     console = sys.stdout.isatty()
     processors: list[structlog.typing.Processor] = [
         structlog.processors.add_log_level,
@@ -18,4 +22,8 @@ def configure() -> None:
         processors.append(structlog.dev.ConsoleRenderer())
     else:
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    structlog.configure(processors=processors, cache_logger_on_first_use=True)
+    structlog.configure(
+        processors=processors,
+        wrapper_class=structlog.make_filtering_bound_logger(log_level),
+        cache_logger_on_first_use=True,
+    )

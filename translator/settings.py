@@ -187,6 +187,9 @@ class Timing(Section):
     broker_wait: float = Field(
         default=120, ge=0, description="How long the start waits for brokers that do not answer; for the registry, too."
     )
+    summary: float = Field(
+        default=60, ge=0, description="Between two lines of the log that sum the work up; 0: there are none."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Timing:
@@ -269,6 +272,9 @@ class Settings(Section):
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = Field(
         default="auto", description="auto: console on a terminal, else json."
+    )
+    log_level: Literal["info", "warning", "error"] = Field(
+        default="info", description="Lines below it are not written; the last line before an end by an error always is."
     )
 
     @property

@@ -22,5 +22,5 @@ def run(config: Path, available_now: bool) -> None:
     # Here, not above: help and mistakes in the file need no Spark.
     from spark_sink import assembly
 
-    logs.configure()
+    logs.configure(loaded.log_level)
     assembly.run(loaded, available_now=available_now)

@@ -237,6 +237,9 @@ class Settings(_Section):
     catalog: CatalogSettings | None = Field(default=None, description="Not set: no table is registered anywhere.")
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
+    log_level: Literal["info", "warning", "error"] = Field(
+        default="info", description="Lines of ours below it are not written; those of Spark have levels of their own."
+    )
 
     @model_validator(mode="after")
     def _iceberg_goes_there(self) -> Settings:

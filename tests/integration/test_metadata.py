@@ -138,6 +138,22 @@ def metric(stack: Stack, name: str) -> int:
     return next((int(float(line.split()[1])) for line in lines if line.startswith(f"{name} ")), 0)
 
 
+def told_lag(workers: Workers, unit: str) -> float:
+    """The lag of all partitions, as both workers tell it; less than none while one of them tells nothing."""
+    found = [values(stack, f"cdc_partition_lag_{unit}") for stack in workers.stacks]
+    return sum(map(sum, found)) if all(found) else -1
+
+
+def values(stack: Stack, name: str) -> list[float]:
+    """The values of all series of a worker's metric; none while it does not answer."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
+            lines = answer.read().decode().splitlines()
+    except OSError:
+        return []
+    return [float(line.split()[-1]) for line in lines if line.startswith(f"{name}{{")]
+
+
 def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp_path: Path) -> None:
     """Metadata on a topic of one partition, data on four, two workers: both translate rows, only one learns."""
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
@@ -154,9 +170,14 @@ def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp
             return min(found) > 0 and sum(found) == PARTITIONS
 
         wait_until("both workers wait, and all partitions", PATIENCE, all_wait, first)
+        wait_until("they tell what waits", PATIENCE, lambda: 50 * PARTITIONS == told_lag(workers, "records"), first)
+        assert 0 < told_lag(workers, "seconds")
+        assert all(workers.said("waiting for metadata", number) for number in range(2))
         workers.feed("erp.md", [metadata(1, 1)])
         for partition in range(PARTITIONS):
             workers.wait_committed("erp.data", 50, partition)
+        wait_until("nothing waits any more", PATIENCE, lambda: told_lag(workers, "records") == 0, first)
+        assert 0 == told_lag(workers, "seconds")
         accounts: list[Account] = []
 
         def both_answer() -> bool:

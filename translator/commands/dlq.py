@@ -151,7 +151,7 @@ def replay(config: Path, execute: bool, **filters: Any) -> None:
     from translator.operations.dlq.replay import replay as replay_letters
     from translator.service import log_setup
 
-    log_setup.configure(settings.log_format)
+    log_setup.configure(settings.log_format, settings.log_level)
     report = replay_letters(settings, _wanted(**filters), _say, execute=execute)
     _print_report(report, execute=execute)
     if execute and report.blocked:

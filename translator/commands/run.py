@@ -27,5 +27,5 @@ def run(config: Path, accept_gap: bool) -> None:
     # Here, not above: `translator translate` starts without Kafka clients.
     from translator.service import app, log_setup
 
-    log_setup.configure(settings.log_format)
+    log_setup.configure(settings.log_format, settings.log_level)
     sys.exit(app.run(settings, accept_gap=accept_gap))

@@ -53,7 +53,13 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
             await workers.put(event.message.tp, event)
 
     background = BackgroundTasks(app, components, stopper, workers)
-    for task in (background.reap, background.follow_state, background.watch_topics):
+    for task in (
+        background.reap,
+        background.follow_state,
+        background.watch_topics,
+        background.watch_lag,
+        background.summarise,
+    ):
         app.task(task)
 
     def ready() -> str | None:
@@ -71,6 +77,7 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
 
     def given_up() -> None:
         components.pipeline.forget()
+        components.lag.forget()
         components.metrics.given_up.inc()
         app.owned(0)
 

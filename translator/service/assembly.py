@@ -23,7 +23,7 @@ from translator.message import Setup
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
-from translator.service.metrics import Metrics
+from translator.service.metrics import BatchAccount
 from translator.service.resolve import Outputs
 from translator.settings import Projection, Settings, Source
 from translator.translation.masking import SourceMasks
@@ -154,8 +154,18 @@ def avro_header(settings: Settings, topic: str) -> bytes:
 
 
 def open_transactions(
-    settings: Settings, config: Mapping[str, Any], outside: Delivery, metrics: Metrics, note: Callable[[str], str]
+    settings: Settings,
+    config: Mapping[str, Any],
+    outside: Delivery,
+    on_account: Callable[[BatchAccount], None],
+    on_end: Callable[[float], None],
+    note: Callable[[str], str],
 ) -> ExactlyOnceDelivery:
+    """Return the delivery that writes transactions.
+
+    Args:
+        on_end: is told how long the end of a transaction took, in seconds.
+    """
     seconds = settings.timing.delivery
     name = transactional_id(settings)
     log.info("transactions", transactional_id=name)
@@ -163,9 +173,9 @@ def open_transactions(
     return ExactlyOnceDelivery(
         TransactionalProducer.from_config(config),
         outside,
-        metrics.account,
+        on_account,
         note,
-        metrics.transactions.observe,
+        on_end,
         seconds,
         settings.bounds,
     )

@@ -1,4 +1,4 @@
-"""The loops beside the stream: reports, the state of the group, new topics."""
+"""The loops beside the stream: reports, the state of the group, new topics, and what is told of the work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import structlog
 from translator.errors import ConfigError, RetryableError
 from translator.kafka.subscription import added
 from translator.service.components import Components
-from translator.service.faust_transport import resubscribe
+from translator.service.faust_transport import batches, resubscribe
+from translator.service.lag import LOOK_SECONDS
 from translator.service.partition_workers import PartitionWorkers
 from translator.service.raw_topics import add_topics, preview_topics
 from translator.service.state_follower import follow, restore
@@ -81,6 +82,32 @@ class BackgroundTasks:
                 log.warning("looking at topics failed; it is tried again", error=str(error))
             except Exception as error:
                 await self._stopper.trigger(error)
+
+    async def watch_lag(self) -> None:
+        """Look at how far behind our partitions are."""
+        while not self._stopper.dead:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                await self._components.lag.look(batches(self._app).placed)
+            except Exception as error:
+                await self._stopper.trigger(error)
+
+    async def summarise(self) -> None:
+        """Log a line about the work, also when there is none: that one comes is what tells that somebody works."""
+        components, seconds = self._components, self._components.settings.timing.summary
+        while seconds and not self._stopper.dead:
+            await asyncio.sleep(seconds)
+            log.info(
+                "summary",
+                seconds=seconds,
+                **components.summary.take(),
+                partitions=len(batches(self._app).placed),
+                lag_records=components.lag.records,
+                lag_seconds=round(components.lag.seconds, 1),
+                in_flight=components.delivery.batches,
+                waiting=components.waiter.waiting,
+                held=components.holds.count,
+            )
 
 
 async def _take_on_new(components: Components) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib.metadata import version as installed_version
 
@@ -13,7 +13,7 @@ from translator.codecs import Codec
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import producer_config
-from translator.kafka.subscription import subscribe
+from translator.kafka.subscription import Subscribed, subscribe
 from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
 from translator.service.assembly import (
@@ -28,14 +28,16 @@ from translator.service.assembly import (
 from translator.service.components import Components
 from translator.service.delivery.at_least_once import open_delivery
 from translator.service.delivery.base import Delivery
+from translator.service.lag import lag_of
 from translator.service.metadata_wait import MetadataWaiter
-from translator.service.metrics import Metrics
+from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Target
 from translator.service.raw_topics import add_topics, configured_start, preview_topics
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.service.routes import Routes
 from translator.service.start_offsets import StartOffsets, offset_lookup_timeout
 from translator.service.state_follower import apply_state_record
+from translator.service.summary import Summary
 from translator.settings import Settings
 from translator.state.contradiction_marks import Contradictions
 from translator.state.hold_journal import TopicJournal
@@ -91,13 +93,17 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     limits = topics.max_message_bytes(settings.written_topics)
     table_topics = build_table_topics(settings, topics, limits[settings.output.topic])
     limits |= {template: found.max_bytes for template, found in table_topics.items()}
-    delivery: Delivery = open_delivery(
-        client, limits.values(), metrics.account, settings.bounds, settings.timing.delivery
-    )
+    subscribed: Subscribed = {}
+    lag = lag_of(client, topics, settings.group, metrics, lambda topic: subscribed[topic].name)
+    summary = Summary()
+    account = _to_each(metrics.account, lag.acknowledged, summary.add)
+    delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, settings.timing.delivery)
     if transactional:
         # In a transaction the producer may give a record up: nothing of what is behind it will ever be seen.
         config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
-        delivery = open_transactions(settings, config, delivery, metrics, lambda topic: positions.note(topic))
+        delivery = open_transactions(
+            settings, config, delivery, account, metrics.transactions.observe, lambda topic: positions.note(topic)
+        )
     output = settings.output
     to = {name: OutputTopic(name, facts[name].partitions, limits[name]) for name in facts}
     target = _target(settings, version, codecs, to, table_topics)
@@ -116,7 +122,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         settings=settings,
         client=client,
         topics=topics,
-        subscribed={},
+        subscribed=subscribed,
         catalog=catalog,
         translators=translators,
         contradictions=contradictions,
@@ -130,11 +136,21 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         target=target,
         holds=holds,
         journal=journal,
+        lag=lag,
+        summary=summary,
     )
     for record in reader.to_end():
         apply_state_record(components, record, fresh=False)
     journal.follow(reader.next_offset(output.metadata_topic, 0))
     return components
+
+
+def _to_each(*takers: Callable[[BatchAccount], None]) -> Callable[[BatchAccount], None]:
+    def account(batch: BatchAccount) -> None:
+        for take in takers:
+            take(batch)
+
+    return account
 
 
 def _target(

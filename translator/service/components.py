@@ -12,10 +12,12 @@ from translator.kafka.subscription import Subscribed
 from translator.kafka.topic_reader import TopicReader
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
+from translator.service.lag import RawTopicLag
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import Metrics
 from translator.service.pipeline import Pipeline, Target
 from translator.service.start_offsets import StartOffsets
+from translator.service.summary import Summary
 from translator.settings import Settings
 from translator.state.contradiction_marks import Contradictions
 from translator.state.hold_journal import TopicJournal
@@ -45,6 +47,8 @@ class Components(Struct):
     target: Target
     holds: Holds
     journal: TopicJournal
+    lag: RawTopicLag
+    summary: Summary
 
     @property
     def transactions(self) -> ExactlyOnceDelivery | None:

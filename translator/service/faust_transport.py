@@ -111,6 +111,11 @@ class BatchConsumer(driver.Consumer):
     def on_buffer_full(self, tp: TP) -> None:
         """Nothing: a full queue blocks the fetch loop, which is the back-pressure. Stock Faust sleeps a second here."""
 
+    @property
+    def placed(self) -> Mapping[Partition, int]:
+        """The partitions that are ours, and where the reading of each began."""
+        return {(tp.topic, tp.partition): offset for tp, offset in self._placed.items()}
+
     # -- offsets
 
     def ack(self, message: Any) -> bool:

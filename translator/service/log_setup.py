@@ -21,8 +21,12 @@ _LEVELS: Mapping[str, int] = {
 _CRASH = "We experienced a crash! Reraising original exception..."
 
 
-def configure(log_format: str) -> None:
-    """Sets logging up for the process. `log_format`: json, console, or auto (console when stderr is a terminal).
+def configure(log_format: str, log_level: str) -> None:
+    """Sets logging up for the process.
+
+    Args:
+        log_format: json, console, or auto (console when stderr is a terminal).
+        log_level: info, warning or error: lines below it are not written.
 
     The root logger stays at INFO: at a higher level Faust would switch every debug line on (facts/faust.md 3.4).
     """
@@ -42,6 +46,7 @@ def configure(log_format: str) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
+    handler.setLevel(log_level.upper())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from translator.message import Message
 from translator.service.delivery.base import Batch
+from translator.service.metrics import BatchAccount
 from translator.service.resolve import OutputTopic
 from translator.translation.translate import Translator
 
@@ -56,8 +57,22 @@ def raw_bytes(records: Sequence[RawRecord]) -> int:
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
+def account_of(source: str, topic: str, partition: int, records: Sequence[RawRecord]) -> BatchAccount:
+    """Return the account of a batch of which nothing was done yet."""
+    account = BatchAccount(source, topic, partition, len(records))
+    if records:
+        account.next_offset = records[-1].offset + 1
+        account.newest_record_ms = records[-1].timestamp if records[-1].timestamp > 0 else None
+    return account
+
+
 def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: str) -> Message:
     """Return a raw record as a message."""
     return Message(
         topic, partition, record.offset, record.timestamp, record.key, record.value, tuple(record.headers), topic_id
     )
+
+
+def place_of(message: Message) -> dict[str, Any]:
+    """Return the place of a message as fields of a log line."""
+    return {"topic": message.topic, "partition": message.partition, "offset": message.offset}

@@ -11,11 +11,17 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
+import structlog
+
 from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Message, Needs
+from translator.service.bounded_log import BoundedLog
+from translator.service.message_context import place_of
 from translator.service.resolve import Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog, remember
 from translator.translation.translate import METADATA_MISSING, Result, Translator
+
+log = structlog.get_logger("translator")
 
 T = TypeVar("T")
 
@@ -56,6 +62,7 @@ class MetadataWaiter:
         self._leaving = asyncio.Event()
         self._asking: dict[int, asyncio.Task[str | None]] = {}
         self._asked: dict[tuple[str, str], float] = {}
+        self._log = BoundedLog(log.info)
         self.waiting = 0
 
     def cancel_all(self) -> None:
@@ -76,10 +83,19 @@ class MetadataWaiter:
         """
         resolved = resolver.resolve(translator, message, result)
         while isinstance(resolved, Needs):
+            self._tell(translator.source, message, resolved)
             error = await self.obtain(translator, resolved)
             dead = translator.dead(message, error) if error is not None else None
             resolved = resolver.resolve(translator, message, dead)
         return resolved
+
+    def _tell(self, source: str, message: Message, needs: Needs) -> None:
+        """Log the first wait of a source in a minute; a message whose metadata was given up does not wait."""
+        if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
+            of = "another message" if needs.registry_id is None else f"the registry: schema {needs.registry_id}"
+            self._log.tell(
+                "waiting for metadata", source, source=source, **place_of(message), of=of, at_most=self._seconds
+            )
 
     async def obtain(self, translator: Translator, needs: Needs) -> MessageError | None:
         """None as soon as the metadata is learned; else why the message cannot be read.

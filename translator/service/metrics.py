@@ -38,6 +38,10 @@ class BatchAccount(Struct):
     """By projection and code: translated, but without a form there."""
     native: Tallies[str] = field(default_factory=Tallies)
     """By what the native path did with a record: took it, or left it to the plain way for a reason."""
+    next_offset: int | None = None
+    """Of the raw record behind the batch; None where the batch is no part of a partition."""
+    newest_record_ms: int | None = None
+    """Time of the last raw record, milliseconds since 1970; None where its writer gave none."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Counts the events of a record."""
@@ -94,6 +98,23 @@ class Metrics:
             "cdc_source_lag_seconds",
             "From the commit of the last event at its source to its acknowledgement; absent where no commit time came.",
             ("source",),
+            registry=self.registry,
+        )
+        self._lag_records = Gauge(
+            "cdc_partition_lag_records",
+            "Offsets of an owned partition that were not acknowledged; some may hold no record.",
+            PARTITION,
+            registry=self.registry,
+        )
+        self._lag_seconds = Gauge(
+            "cdc_partition_lag_seconds",
+            "Age of the oldest record of an owned partition that was not acknowledged, by its own time; 0 at rest.",
+            PARTITION,
+            registry=self.registry,
+        )
+        self.lag_seen = Gauge(
+            "cdc_lag_seen_timestamp_seconds",
+            "When brokers were last asked for the ends of partitions, seconds since 1970.",
             registry=self.registry,
         )
         self.given_up = Counter(
@@ -164,6 +185,17 @@ class Metrics:
                 self._changes.labels(account.source, name, op).inc(count)
         if account.newest_us is not None:
             self._lag.labels(account.source).set(time.time() - account.newest_us / 1e6)
+
+    def tell_lag(self, source: str, topic: str, partition: int, records: int, seconds: float) -> None:
+        """Set the lag of a partition."""
+        where = (source, topic, str(partition))
+        self._lag_records.labels(*where).set(records)
+        self._lag_seconds.labels(*where).set(seconds)
+
+    def forget_lag(self) -> None:
+        """Tell nothing of partitions that were given up: another process does."""
+        self._lag_records.clear()
+        self._lag_seconds.clear()
 
     def _label(self, source: str, name: str) -> str:
         """The name of a table, or OTHER: names come out of messages, and each is a series for ever."""

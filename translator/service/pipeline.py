@@ -13,10 +13,10 @@ from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
+from translator.service.bounded_log import BoundedLog
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
-from translator.service.message_context import MessageContext, RawRecord, message_of
+from translator.service.message_context import MessageContext, RawRecord, account_of, message_of, place_of
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
-from translator.service.metrics import BatchAccount
 from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.schema_announcements import SchemaAnnouncements
 from translator.service.settled_messages import Settled, by_topic, inspect, parts, write
@@ -76,6 +76,7 @@ class Pipeline:
         self._holds = holds or Holds()
         self._guards: dict[str, Guards] = {}
         self._given_back: set[tuple[str, int]] = set()
+        self._letters_log = BoundedLog(log.warning)
         for topic, route in routes.items():
             self.add(topic, route)
 
@@ -98,7 +99,7 @@ class Pipeline:
         if (topic, partition) in self._given_back:
             return False
         route = self._routes[topic]
-        account = BatchAccount(route.translator.source, topic, partition, len(records))
+        account = account_of(route.translator.source, topic, partition, records)
         batch = self._delivery.begin(account, done, membership)
         place = output_place(topic, partition)
         if not self._holds.owns((topic, partition)):
@@ -260,8 +261,15 @@ class Pipeline:
         if output is None and not self._target.repeats_letters:
             return
         to, version, source = self._target.dead_letters, self._target.version, context.translator.source
+        self._tell(context.message, source, dead, output)
         letter = dead_letter_record(context.message, dead, source, version, to.max_bytes, output)
         await context.batch.send(to.topic, context.partition_in(to), [letter], on_stored)
+
+    def _tell(self, message: Message, source: str, dead: DeadLetter, output: str | None) -> None:
+        """Log the first dead letter of a code in a minute; its reason holds no row data."""
+        fields = place_of(message) if output is None else {**place_of(message), "output": output}
+        kind = source, dead.code, output
+        self._letters_log.tell("dead letter", *kind, source=source, code=dead.code, **fields, reason=dead.reason)
 
     async def _write(self, context: MessageContext, translation: Translation) -> None:
         """Write all events of a message, and before them the schemas that they name.

@@ -5,9 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+import structlog
+
 from translator.codecs.record import Record
+from translator.service.bounded_log import BoundedLog
 from translator.service.delivery.base import Delivery
 from translator.translation.metadata_catalog import MetadataCatalog
+
+log = structlog.get_logger("translator")
+
+_LINES = 20
+"""In a minute: a start over thousands of tables announces as many schemas."""
 
 
 class SchemaAnnouncements:
@@ -18,6 +26,7 @@ class SchemaAnnouncements:
         self._catalog = catalog
         self._delivery = delivery
         self._writing: dict[str, asyncio.Task[None]] = {}
+        self._log = BoundedLog(log.info, _LINES)
 
     async def announce(self, schemas: Mapping[str, Record]) -> None:
         """Return when the schemas topic holds these. One that another partition is writing is waited for.
@@ -35,4 +44,6 @@ class SchemaAnnouncements:
     async def _write(self, key: str, record: Record) -> None:
         await self._delivery.confirm(self._topic, record)
         self._catalog.announced(key)
+        source, *_, schema_id = key.split("/")  # not the names between: those of a masked source shall not be logged
+        self._log.tell("schema announced", source=source, schema_id=schema_id)
         del self._writing[key]  # a failure stays

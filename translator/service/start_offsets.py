@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import structlog
@@ -19,6 +19,7 @@ from translator.codecs.record import Record
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
 from translator.kafka.retry import retry_until
+from translator.service.bounded_log import BoundedLog
 from translator.service.metrics import Metrics
 from translator.settings import Settings, Start
 
@@ -34,6 +35,9 @@ _NOTE_END = ";"
 _PATIENCE = 20.0
 # Brokers look for transactions that are too old every so often (transaction.abort.timed.out.…interval.ms: 10 s).
 _ABORTED_AFTER = 15.0
+
+_TOLD = 50
+"""Partitions of which the log tells the offsets at an assignment."""
 
 Partition: TypeAlias = tuple[str, int]
 
@@ -121,6 +125,7 @@ class StartOffsets:
         self._accept_gap = accept_gap
         self._patience = patience
         self._known: dict[str, AddedTopic] = {}
+        self._fresh_log = BoundedLog(log.info, _TOLD)
 
     def add(self, topic: str, known: AddedTopic) -> None:
         """Takes a raw topic on."""
@@ -148,7 +153,9 @@ class StartOffsets:
         fresh = [partition for partition, place in places.items() if place.committed is None]
         new = {**beyond, **await asyncio.to_thread(self._starts, fresh, places)}
         left = {partition: place.committed.offset for partition, place in places.items() if place.committed is not None}
-        return FoundOffsets({**left, **new}, new)
+        found = FoundOffsets({**left, **new}, new)
+        log.info("partitions assigned", count=len(found.offsets), **_told(found.offsets))
+        return found
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
         """Return the reason why an offset that was found is not there any more. While running, none is accepted."""
@@ -236,7 +243,9 @@ class StartOffsets:
                 starts[where] = self._at(where, start)
             else:
                 starts[where] = places[where].earliest if start == "earliest" else self._stable_end(where)
-            log.info("partition without a committed offset", topic=where[0], partition=where[1], start=starts[where])
+            self._fresh_log.tell(
+                "partition without a committed offset", topic=where[0], partition=where[1], start=starts[where]
+            )
         return starts
 
     def _at(self, where: Partition, time: datetime) -> int:
@@ -248,6 +257,15 @@ class StartOffsets:
     def _stable_end(self, where: Partition) -> int:
         """Not beyond the records of open transactions: they become readable later."""
         return self._topics.offsets([where], "latest", stable=True)[where]
+
+
+def _told(offsets: Mapping[Partition, int]) -> Mapping[str, Any]:
+    """Return offsets for the log: not of more partitions than a line can hold."""
+    told = dict(sorted(offsets.items())[:_TOLD])
+    fields: dict[str, Any] = {
+        "offsets": {f"{topic}/{partition}": offset for (topic, partition), offset in told.items()}
+    }
+    return fields if len(told) == len(offsets) else {**fields, "left_out": len(offsets) - len(told)}
 
 
 _REMEDY = (

@@ -22,8 +22,17 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   annotations:
     summary: '{{ `{{ $labels.pod }} has read records and acknowledges none` }}'
     runbook_url: {{ $runbook }}#translatorstalled
+- alert: TranslatorBehind
+  expr: max by (source) (cdc_partition_lag_seconds{ {{- $pods -}} }) > {{ .Values.prometheusRule.lagSeconds }}
+  for: 10m
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Raw records of the source {{ $labels.source }} wait for {{ $value | humanizeDuration }}` }}'
+    runbook_url: {{ $runbook }}#translatorbehind
 - alert: TranslatorLag
-  expr: max by (source) (cdc_source_lag_seconds{ {{- $pods -}} }) > {{ .Values.prometheusRule.lagSeconds }}
+  expr: >-
+    max by (source) (cdc_source_lag_seconds{ {{- $pods -}} }) > {{ .Values.prometheusRule.lagSeconds }}
+    and sum by (source) (increase(cdc_records_in_total{ {{- $pods -}} }[10m])) > 0
   for: 10m
   labels: {severity: warning}
   annotations:

@@ -1,0 +1,52 @@
+"""Log lines of things that may happen thousands of times a second: a few of each kind, and how many were left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from msgspec import Struct
+
+SECONDS = 60.0
+"""The time in which so many lines of a kind are written, and no more."""
+
+
+class _Kind(Struct):
+    since: float
+    written: int = 0
+    left_out: int = 0
+
+
+class BoundedLog:
+    """Writes the first lines of each kind in a minute; the next line of that kind tells how many were left out.
+
+    Kinds must be few, for each is remembered: a source and a code, never a name that comes out of messages.
+
+    Args:
+        write: writes a line, as the methods of a logger do.
+        lines: how many of a kind in a minute.
+        clock: seconds that only grow.
+    """
+
+    def __init__(
+        self, write: Callable[..., object], lines: int = 1, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._lines = lines
+        self._clock = clock
+        self._kinds: dict[Hashable, _Kind] = {}
+
+    def tell(self, text: str, *kind: Hashable, **fields: Any) -> None:
+        """Write a line, unless its kind had its share."""
+        now = self._clock()
+        of = self._kinds.setdefault((text, *kind), _Kind(now))
+        if now - of.since >= SECONDS:
+            of.since, of.written = now, 0
+        if of.written >= self._lines:
+            of.left_out += 1
+            return
+        if of.left_out:
+            fields["left_out"] = of.left_out
+        of.written, of.left_out = of.written + 1, 0
+        self._write(text, **fields)

@@ -1,0 +1,41 @@
+"""The line that tells, once a minute, what was done since the last one, and how far behind the process is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from translator.service.metrics import BatchAccount
+
+
+class Summary:
+    """Adds acknowledged batches up."""
+
+    def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        self._records: Counter[str] = Counter()
+        self._dead: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+
+    def add(self, account: BatchAccount) -> None:
+        """Add an acknowledged batch."""
+        self._records["read"] += account.records
+        self._records["translated"] += account.translated
+        self._records["learned"] += account.learned
+        self._records["skipped"] += account.skipped.total()
+        self._records["written"] += account.written.total()
+        self._dead.update(account.dead)
+        for (_, code), count in account.refused.items():
+            self._refused[code] += count
+
+    def take(self) -> dict[str, Any]:
+        """Return the fields of the line, and begin anew."""
+        names = ("read", "translated", "learned", "skipped", "written")
+        fields: dict[str, Any] = {name: self._records[name] for name in names}
+        fields["dead"] = dict(sorted(self._dead.items()))
+        if self._refused:
+            fields["refused"] = dict(sorted(self._refused.items()))
+        self._begin()
+        return fields
