@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -104,6 +105,22 @@ def test_changelog_knows_this_version() -> None:
     headings = re.findall(r"^## \[?([^\]\s]+)", changelog, re.MULTILINE)
     releases = [heading for heading in headings if heading.lower() != "unreleased"]
     assert PROJECT["version"] == releases[0]
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """In pyproject.toml; what repeats it for a reader outside of Python says the same, tags of our images included."""
+    charts = {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / "helm").glob("*/Chart.yaml")}
+    assert {"translator", "spark-sink"} == charts.keys()
+    assert {PROJECT["version"]} == {chart["appVersion"] for chart in charts.values()}
+    image = re.compile(r"cdc-(?:translator|spark-sink):(\d+\.\d+\.\d+)")
+    tags = {
+        str(path.relative_to(ROOT)): found
+        for path in _committed()
+        if path.suffix in {".md", ".yaml", ""} and path.name != "CHANGELOG.md" and b"\0" not in path.read_bytes()
+        if (found := set(image.findall(path.read_text(encoding="utf-8"))))
+    }
+    assert {"Dockerfile", "docs/deploy.md"} <= tags.keys()
+    assert {} == {name: found for name, found in tags.items() if found != {PROJECT["version"]}}
 
 
 def test_lock_satisfies_the_project() -> None:

@@ -1,0 +1,80 @@
+"""The wheel, as somebody has it who has nothing else of this project: installed, and run from another folder."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dev.native import BUILT
+from dev.package import Packages, build
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "dev" / "samples" / "canal.jsonl"
+TRANSLATE = ("translate", "-d", "canal", "-o", "profile=oss", str(SAMPLES))
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def installed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of commands of an environment with the wheel, and the dependencies of ours without its code."""
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    python = folder / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*pip, "--no-index", "--no-deps", str(packages.wheel)], check=True)
+    (own,) = folder.glob("lib/python3*/site-packages")
+    # A plain line adds the folder and runs none of its .pth files, so the editable checkout stays out.
+    (own / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
+    return folder / "bin"
+
+
+def run(command: Path | str, *arguments: str, folder: Path) -> str:
+    done = subprocess.run([command, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_commands_run(installed: Path, tmp_path: Path) -> None:
+    """Both programs; the wheel brings the native path where this checkout has it."""
+    assert "spark-sink run" in run(installed / "spark-sink", "run", "--help", folder=tmp_path)
+    version = run(installed / "translator", "--version", folder=tmp_path)
+    assert BUILT.is_file() == ("native" in version)
+    where = run(installed / "python", "-c", "import translator; print(translator.__file__)", folder=tmp_path)
+    assert Path(where).is_relative_to(installed.parent)
+
+
+def test_it_translates_as_the_checkout_does(installed: Path, tmp_path: Path) -> None:
+    """To the same bytes, with data files that it reads on the way."""
+    ours = run(Path(sys.executable).with_name("translator"), *TRANSLATE, folder=tmp_path)
+    assert ours
+    assert ours == run(installed / "translator", *TRANSLATE, folder=tmp_path)
+
+
+def test_every_file_of_the_packages_is_in_it(packages: Packages) -> None:
+    """But for sources of what is compiled; the wheel is made of the source distribution, so that has them, too."""
+    listed = subprocess.run(
+        ["git", "ls-files", "cdc_core", "translator", "spark_sink"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wanted = {name for name in listed.stdout.split() if not name.endswith((".rs", ".toml", ".java"))}
+    assert set() == wanted - set(zipfile.ZipFile(packages.wheel).namelist())
+
+
+def test_the_same_source_gives_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
+    """Byte by byte."""
+    again = build(tmp_path).wheel
+    assert packages.wheel.name == again.name
+    assert hashlib.sha256(packages.wheel.read_bytes()).digest() == hashlib.sha256(again.read_bytes()).digest()
