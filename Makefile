@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 INTEROP_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chart-check interop chaos soak bench fuzz lint fmt lock package clean
+.PHONY: help setup demo test test-faults chart-check interop chaos soak bench fuzz lint fmt lock package docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,12 +60,15 @@ fmt: setup ## Mend style and format where a tool can.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: ## Compile requirements.lock from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
+lock: ## Compile both locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
 	@dev/lock.sh $(LOCK_ARGS)
 
 package: setup ## Make the source distribution and the wheel, native path included, in dist, and try the wheel.
 	@$(BIN)/python -m dev.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
+
+docs: setup ## Build the documentation as a site into build/site; a link that leads nowhere fails (fetches MkDocs once).
+	@$(BIN)/python -m dev.docs_site
 
 clean: ## Remove what was built in this checkout; the jars stay in the user's cache.
 	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \

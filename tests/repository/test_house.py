@@ -138,9 +138,10 @@ def test_lock_satisfies_the_project() -> None:
     assert [] == unmet
 
 
-def test_lock_is_exact_and_hashed() -> None:
-    """Every entry of the lock is one exact version with at least one hash, and no address of an index."""
-    lock = (ROOT / "requirements.lock").read_text()
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-docs.lock"])
+def test_lock_is_exact_and_hashed(name: str) -> None:
+    """Every entry of a lock is one exact version with at least one hash, and no address of an index."""
+    lock = (ROOT / name).read_text()
     entries = [entry for entry in re.split(r"\n(?=[A-Za-z0-9])", lock) if not entry.startswith("#")]
     assert [] == [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry]
     assert len(entries) == len(PINNED.findall(lock))
