@@ -30,6 +30,7 @@ test-faults: setup ## The tests that kill processes, brokers and the sink on the
 
 chart-check: setup ## Lint, render and test the charts with Helm, which is built once (needs Go; TEST_ARGS passes through).
 	@$(BIN)/python -m dev.charts --build
+	@$(BIN)/python -m dev.promtool --build || true
 	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
 
 interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK; INTEROP_ARGS).

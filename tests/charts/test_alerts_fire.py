@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import pytest
 import yaml
 
 from dev.charts import CHARTS, FOLDER, render
+from dev.promtool import MISSING, promtool
 
-_PROMTOOL = shutil.which("promtool")
-pytestmark = pytest.mark.skipif(
-    _PROMTOOL is None, reason="promtool was not found (Debian: package prometheus): that alerts fire is NOT SHOWN"
-)
+_PROMTOOL = promtool()
+pytestmark = pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that alerts fire is NOT SHOWN")
 
 # Alert, series with a value each minute, and whether it fires after the minutes. `0x30` is 31 times 0, `_` no value.
 _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {

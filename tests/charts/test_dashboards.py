@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,9 +12,10 @@ import yaml
 
 from dev.charts import CHARTS, FOLDER, render
 from dev.dashboards import DASHBOARDS, dashboards
+from dev.promtool import MISSING, promtool
 from tests.charts.metrics import labels, series
 
-_PROMTOOL = shutil.which("promtool")
+_PROMTOOL = promtool()
 
 
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
@@ -48,9 +48,7 @@ def test_config_map(chart: str) -> None:
     assert f"CDC {chart}" == json.loads(found[f"{chart}.json"])["title"]
 
 
-@pytest.mark.skipif(
-    _PROMTOOL is None, reason="promtool was not found (Debian: package prometheus): that queries are valid is NOT SHOWN"
-)
+@pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that queries are valid is NOT SHOWN")
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
 def test_queries(path: Path, tmp_path: Path) -> None:
     """Each is PromQL: as a recording rule Prometheus' own tool takes it."""
