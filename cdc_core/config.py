@@ -14,9 +14,13 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from cdc_core.errors import ConfigError, quote, unknown
+from cdc_core.config_mistakes import Places, SettingsFile, mistakes, refused
+from cdc_core.errors import ConfigError, quote
 
 Model = TypeVar("Model", bound=BaseModel)
+
+FILE = "file"
+"""The name under which a validator of a model finds the SettingsFile in its context."""
 
 
 def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Model:
@@ -37,17 +41,14 @@ def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Mode
 def parse(model: type[Model], text: str, environment: Mapping[str, str], where: str) -> Model:
     """Return the settings of a YAML text; `where` names it in errors."""
     try:
-        given = _interpolate(_document(text, where), environment, where)
+        document, places = _document(text, where)
+        given = _interpolate(document, environment, where)
     except RecursionError:
         raise ConfigError(f"{where}: nested too deeply, or a part of itself") from None
     try:
-        return model.model_validate(given)
+        return model.model_validate(given, context={FILE: SettingsFile(where, places)})
     except ValidationError as error:
-        raise _all(where, _mistakes(error, model)) from None
-
-
-def _all(where: str, mistakes: list[str]) -> ConfigError:
-    return ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in mistakes))
+        raise refused(where, mistakes(error, model, places)) from None
 
 
 # -- YAML
@@ -76,12 +77,13 @@ class _Loader(yaml.SafeLoader):
 _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF"))
 
 
-def _document(text: str, where: str) -> dict[Any, Any]:
+def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
+    """The content of a file, and where it stands."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
         if repeated := list(_repeated(root, set())):
-            raise _all(where, repeated)
+            raise refused(where, repeated)
         document = None if root is None else loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"{where}: not YAML: {_problem(error)}") from None
@@ -89,7 +91,7 @@ def _document(text: str, where: str) -> dict[Any, Any]:
         raise ConfigError(f"{where}: not YAML: a character that YAML does not allow") from None
     if not isinstance(document, dict):
         raise ConfigError(f"{where}: expected a mapping at the top")
-    return document
+    return document, Places(root)
 
 
 def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
@@ -148,38 +150,3 @@ def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
         return environment[match[1]]
 
     return _VARIABLE.sub(value_of, node)
-
-
-# -- types
-
-
-def _mistakes(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    lines = []
-    mistakes = error.errors(include_input=False, include_url=False)
-    within = {mistake["loc"][:depth] for mistake in mistakes for depth in range(len(mistake["loc"]))}
-    for mistake in mistakes:
-        if mistake["type"] == "too_short" and mistake["loc"] in within:
-            continue  # a list whose items are wrong seems empty, too
-        place = ".".join(str(part) for part in mistake["loc"]) or "top"
-        if mistake["type"] == "extra_forbidden":
-            said = unknown("setting", mistake["loc"][-1], _names_at(model, mistake["loc"][:-1]))
-        elif mistake["type"] in ("bool_type", "bool_parsing"):
-            said = "expected true or false"
-        else:
-            said = mistake["msg"]
-        lines.append(f"{place}: {said}")
-    return lines
-
-
-def _names_at(model: Any, location: tuple[int | str, ...]) -> list[str]:
-    """Return the settings that are known at a place of the file."""
-    for part in location:
-        if isinstance(part, str):
-            model = _model_in(model.model_fields[part].annotation)
-    return list(model.model_fields)
-
-
-def _model_in(annotation: Any) -> Any:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next(found for arm in annotation.__args__ if (found := _model_in(arm)) is not None)

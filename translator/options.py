@@ -34,7 +34,43 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
     try:
         return msgspec.convert(_with_seconds(options), options_class, strict=False)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{owner}: option not valid: {error}") from None
+        raise ConfigError(f"{owner}: {_mistake(str(error))}") from None
+
+
+_EXPECTED = re.compile(r"Expected `(?P<type>[^`]+)`(?P<bound> [^,]+)?(?:, got .*)?")
+_PLACED = re.compile(r"(?P<said>.*?) - at `\$\.?(?P<place>.*)`", re.DOTALL)
+
+_TIME = "expected a time with its offset, such as 2026-01-31T00:00:00Z"
+_DURATION = "expected a number of seconds, or a duration such as PT10M"
+
+_TYPES: Mapping[str, str] = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "array": "a list, such as [a, b]",
+    "object": "a mapping, such as {name: value}",
+    "datetime": "a time with its offset, such as 2026-01-31T00:00:00Z",
+}
+
+_INVALID: Mapping[str, str] = {
+    "Invalid RFC3339 encoded datetime": _TIME,
+    "Expected `datetime` with a timezone component": _TIME,
+    "Invalid ISO8601 duration": _DURATION,
+}
+
+
+def _mistake(said: str) -> str:
+    """A sentence of msgspec in words for operators; it never holds the value."""
+    placed = _PLACED.fullmatch(said)
+    place, said = (placed["place"], placed["said"]) if placed else ("", said)
+    expected = _EXPECTED.fullmatch(said)
+    if said in _INVALID:
+        said = _INVALID[said]
+    elif expected:
+        names = [name for name in expected["type"].split(" | ") if name != "null"]
+        said = f"expected {' or '.join(_TYPES.get(name, name) for name in names)}{expected['bound'] or ''}"
+    return f"option {place}: {said}" if place else f"options: {said}"
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:

@@ -6,44 +6,27 @@ dialect, those of a codec by the codec.
 
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import yaml
-from pydantic import AwareDatetime, Field, model_validator
+from pydantic import AwareDatetime, Field, PrivateAttr, ValidationInfo, model_validator
 
 from cdc_core import config
+from cdc_core.config_mistakes import SettingsFile
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
-from translator.errors import ErrorCode
+from translator.errors import ConfigError, ErrorCode
 from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
 from translator.projection_settings import Projection as Projection
 from translator.projection_settings import TableChoiceSettings, TopicName, check_templates
 from translator.services import Registry as Registry
+from translator.setting_types import Name, Start, TopicPattern, is_pattern, matches
 from translator.topic_template import TopicTemplate
-
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
-# A name, or a pattern over names: `*` stands for any characters, `?` for one.
-TopicPattern = Annotated[str, Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249)]
-
-
-# Where a partition begins that the group never committed.
-Start: TypeAlias = Literal["earliest", "latest"] | AwareDatetime
-
-
-def is_pattern(topic: str) -> bool:
-    """Return whether an entry of `topics` stands for all topics that it matches."""
-    return "*" in topic or "?" in topic
-
-
-def matches(topic: str, entry: str) -> bool:
-    """Return whether an entry of `topics` means this topic."""
-    return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
 
 
 class TopicsSettings(Section):
@@ -317,6 +300,22 @@ class Settings(Section):
     def codes(self, policy: str) -> frozenset[ErrorCode]:
         """The codes with this policy."""
         return frozenset(code for code, chosen in self.on_error.items() if chosen == policy)
+
+    _file: SettingsFile | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _comes_from_a_file(self, info: ValidationInfo) -> Settings:
+        if info.context is not None:
+            self._file = info.context.get(config.FILE)
+        return self
+
+    def refuse(self, wrong: Sequence[tuple[tuple[int | str, ...], ConfigError]]) -> None:
+        """Raise an error for all that is wrong, each with its location in the file; nothing where nothing is."""
+        if not wrong:
+            return
+        if self._file is not None:
+            raise self._file.refusal(wrong)
+        raise ConfigError("; ".join(str(error) for _, error in wrong))
 
     @model_validator(mode="after")
     def _held_is_no_error(self) -> Settings:

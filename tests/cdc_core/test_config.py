@@ -93,11 +93,11 @@ class TestBooleans:
     @pytest.mark.parametrize("word", ["nein", "2", "[]", "'~'"])
     def test_another_word(self, word: str) -> None:
         """Other words are told what is expected."""
-        assert "create: expected true or false" == refusal(f"create: {word}")
+        assert "line 1: create: expected true or false" == refusal(f"create: {word}")
 
     def test_a_boolean_is_no_text(self) -> None:
         """`true` stays a boolean."""
-        assert "name: Input should be a valid string" == refusal("name: true")
+        assert "line 1: name: expected a text; what YAML reads as something else needs quotes" == refusal("name: true")
 
 
 class TestSecrets:
@@ -192,12 +192,12 @@ def test_all_mistakes_at_once() -> None:
     """Types, names and values, each with its place; an unknown name with the nearest one of its section."""
     text = "cuont: 1\ncount: many\nlogins: [{usr: a}]\nlogin: {usr: a}\nlist: []\n"
     assert [
-        "count: Input should be a valid integer, unable to parse string as an integer",
-        "cuont: unknown setting 'cuont' (did you mean count?); "
+        "line 1: cuont: unknown setting 'cuont' (did you mean count?); "
         "allowed: columns, count, create, list, login, logins, name",
-        "list: Tuple should have at least 1 item after validation, not 0",
-        "login.usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
-        "logins.0.usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
+        "line 2: count: expected a whole number",
+        "line 3: logins[0].usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
+        "line 4: login.usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
+        "line 5: list: expected 1 or more of them",
     ] == sorted(line.strip() for line in refusal(text).splitlines())
 
 

@@ -13,10 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
-    "cdc_core": ("errors", "config", "envelope", "table_id", "wire_format", "reader", "kafka_settings", "command_line"),
+    "cdc_core": (
+        *("errors", "config_mistakes", "config", "envelope", "table_id", "wire_format", "reader"),
+        *("kafka_settings", "command_line"),
+    ),
     "translator": (
-        *("errors", "options", "message", "proposals", "services", "table_filter", "topic_template", "mask_rules"),
-        *("mask_settings", "projection_settings", "settings"),
+        *("errors", "options", "message", "proposals", "services"),
+        *("table_filter", "topic_template", "mask_rules"),
+        *("mask_settings", "projection_settings", "setting_types", "settings"),
         *("values", "_native", "codecs", "dialects", "translation"),
         *("kafka", "state", "service", "operations", "web", "commands", "__main__"),
     ),

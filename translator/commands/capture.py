@@ -11,7 +11,7 @@ from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
 from translator.errors import ConfigError, FatalError
-from translator.settings import matches
+from translator.setting_types import matches
 
 
 @click.command()

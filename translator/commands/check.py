@@ -10,7 +10,8 @@ import click
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import FatalError
-from translator.settings import Settings, is_pattern
+from translator.setting_types import is_pattern
+from translator.settings import Settings
 from translator.translation.metadata_catalog import MetadataCatalog
 
 

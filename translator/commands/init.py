@@ -14,7 +14,8 @@ from translator.commands.record_file import read_files, read_raw
 from translator.commands.translate import parse_cli_options
 from translator.errors import ConfigError
 from translator.message import Message
-from translator.settings import matches, parse_kafka
+from translator.setting_types import matches
+from translator.settings import parse_kafka
 
 if TYPE_CHECKING:  # at run time below: help starts without the dialects
     from translator.operations.recognition import TopicFinding

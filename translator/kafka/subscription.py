@@ -8,7 +8,8 @@ from typing import TypeAlias
 
 from translator.errors import ConfigError, RetryableError
 from translator.kafka.retry import retry_until
-from translator.settings import Settings, Source, is_pattern, matches
+from translator.setting_types import is_pattern, matches
+from translator.settings import Settings, Source
 
 Subscribed: TypeAlias = dict[str, Source]
 """Raw topics by name, each with its source."""

@@ -17,7 +17,8 @@ from translator.kafka.subscription import metadata_topics, resolve
 from translator.kafka.topic_samples import samples
 from translator.operations.recognition import Verdict, judge, teach
 from translator.service.assembly import avro_header, build_codecs, build_translators
-from translator.settings import Settings, Source, is_pattern, matches
+from translator.setting_types import is_pattern, matches
+from translator.settings import Settings, Source
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]

@@ -18,7 +18,8 @@ from translator.kafka.producer import RecordProducer, producer_config, write_fai
 from translator.message import Learned, Message, Skip
 from translator.operations.offline_translator import OfflineTranslator
 from translator.service.resolve import OutputTopic, Translation
-from translator.settings import Projection, matches
+from translator.setting_types import matches
+from translator.settings import Projection
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
 

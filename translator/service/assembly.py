@@ -48,9 +48,18 @@ def build_translators(
         warn: is told of keys that are masked.
 
     Raises:
-        ConfigError: a dialect, one of its options or a mask is not valid.
+        ConfigError: a dialect, one of its options or a mask is not valid; all that are not, at once.
     """
-    return {source.name: _translator(source, settings, catalog, warn) for source in settings.sources}
+    built: dict[str, Translator] = {}
+    wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
+    for number, source in enumerate(settings.sources):
+        try:
+            built[source.name] = _translator(source, settings, catalog, warn)
+        except ConfigError as error:
+            known = source.dialect in dialects.DIALECTS
+            wrong.append((("sources", number, "options" if known else "dialect"), error))
+    settings.refuse(wrong)
+    return built
 
 
 def _translator(
@@ -111,13 +120,17 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
     canonical = Projection(topic=output.topic, codec=output.codec, include=output.include, exclude=output.exclude)
     wanted = [canonical, *settings.projections]
     codecs: dict[str, Codec] = {}
-    for projection in wanted:
+    wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
+    for number, projection in enumerate(wanted, -1):
         topic, tables = projection.topic, projection.tables
         try:
             codec = build_codec(projection.codec, projection.options, partial(avro_header, topic))
         except ConfigError as error:
-            raise ConfigError(f"topic {topic}: {error}") from None
+            place = ("output",) if number < 0 else ("projections", number)
+            wrong.append((place, ConfigError(f"topic {topic}: {error}")))
+            continue
         codecs[topic] = codec if tables is None else FilteredCodec(codec, tables)
+    settings.refuse(wrong)
     return codecs
 
 

@@ -16,7 +16,7 @@ from translator.service.partition_workers import PartitionWorkers
 from translator.service.raw_topics import add_topics, preview_topics
 from translator.service.state_follower import follow, restore
 from translator.service.stopping import BoundedStopApp, FailStop
-from translator.settings import is_pattern
+from translator.setting_types import is_pattern
 
 log = structlog.get_logger("translator")
 

@@ -15,7 +15,8 @@ from translator.message import Message
 from translator.service.components import Components
 from translator.service.pipeline import Route
 from translator.service.start_offsets import AddedTopic
-from translator.settings import Settings, Source, Start
+from translator.setting_types import Start
+from translator.settings import Settings, Source
 
 
 class TopicPreview(Struct, frozen=True):

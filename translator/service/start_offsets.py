@@ -21,7 +21,8 @@ from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
 from translator.kafka.retry import retry_until
 from translator.service.bounded_log import BoundedLog
 from translator.service.metrics import Metrics
-from translator.settings import Settings, Start
+from translator.setting_types import Start
+from translator.settings import Settings
 
 log = structlog.get_logger("translator")
 

@@ -70,7 +70,7 @@ def test_formats() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (ICEBERG.replace("iceberg", "hudi"), "'delta' or 'iceberg'"),
+        (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
         (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "are written to folders only"),
         (ICEBERG + "catalog: {}", "are registered in no catalog yet"),
     ],
@@ -114,7 +114,7 @@ def test_engines_of_tables() -> None:
     rules = parse(MINIMAL.replace("warehouse: warehouse", tables), {}, "sink.yaml").tables.rules
     assert EngineRules({"*.log": Engine.FUSED, "shop_*": Engine.SPARK}, 5) == rules.engines
     assert ["*.log", "shop_*"] == list(rules.engines.named)
-    with pytest.raises(ConfigError, match=r"tables\.engines\.a: .*'fused' or 'spark'"):
+    with pytest.raises(ConfigError, match=r"tables\.engines\.a: .*fused or spark"):
         parse(MINIMAL.replace("warehouse: warehouse", "warehouse: w, engines: {a: flink}"), {}, "sink.yaml")
 
 
@@ -166,12 +166,12 @@ def test_single_tables() -> None:
 @pytest.mark.parametrize(
     ("said", "place"),
     [
-        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: Value error, a table name has letters"),
+        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: a table name has letters"),
         ("rename: {a/b//c: '../x'}", "tables.rename.a/b//c: "),
         ("rename: {a/b//c: 'x y'}", "tables.rename.a/b//c: "),
         ("rename: {a/b//c: 'x..y'}", "tables.rename.a/b//c: "),
-        ("rename: {'a/b//[cd]': x}", "tables.rename.a/b//[cd].[key]: "),
-        ("exclude: ['a/b//[cd]']", "tables.exclude.0: "),
+        ("rename: {'a/b//[cd]': x}", "tables.rename.a/b//[cd]: expected"),
+        ("exclude: ['a/b//[cd]']", "tables.exclude[0]: "),
         ("rename: {a/b//c: x, a/b//d: X}", "a/b//c and a/b//d have one name, X; declare it in tables.shared"),
     ],
 )

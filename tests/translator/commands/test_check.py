@@ -86,27 +86,27 @@ def test_the_example_of_the_page(check: Check) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("kafka:", "kafak:", "translator: FILE:\n"),
-        ("dialect: canal", "dialect: cannal", "translator: unknown dialect 'cannal' (did you mean canal?)"),
-        ("profile: oss", "profle: oss", "translator: canal: unknown option 'profle' (did you mean profile?)"),
-        ("profile: oss", "profile: os", "translator: canal: unknown profile 'os' (did you mean oss?)"),
+        ("kafka:", "kafak:", "FILE:\n"),
+        ("dialect: canal", "dialect: cannal", "unknown dialect 'cannal' (did you mean canal?)"),
+        ("profile: oss", "profle: oss", "canal: unknown option 'profle' (did you mean profile?)"),
+        ("profile: oss", "profile: os", "canal: unknown profile 'os' (did you mean oss?)"),
         (
             "codec: debezium",
             "codec: debezim",
-            "translator: topic cdc.debezium: unknown codec 'debezim' (did you mean debezium?); allowed: avro",
+            "topic cdc.debezium: unknown codec 'debezim' (did you mean debezium?); allowed: avro",
         ),
         (
             "tombstones: ",
             "tombstone: ",
-            "translator: topic cdc.debezium: debezium: unknown option 'tombstone' (did you mean tombstones?)",
+            "topic cdc.debezium: debezium: unknown option 'tombstone' (did you mean tombstones?)",
         ),
         (
             "codec: debezium",
             "codec: json",
-            "translator: topic cdc.debezium: json: unknown option 'tombstones'; allowed: none",
+            "topic cdc.debezium: json: unknown option 'tombstones'; allowed: none",
         ),
-        ("key: [ID]", "columns: {ID: number}", "translator: tables: OWNER.*: column ID: unknown type 'number'"),
-        ("nobody:1", "${NO_SUCH_VARIABLE}", "translator: FILE: environment variable NO_SUCH_VARIABLE is not set"),
+        ("key: [ID]", "columns: {ID: number}", "tables: OWNER.*: column ID: unknown type 'number'"),
+        ("nobody:1", "${NO_SUCH_VARIABLE}", "FILE: environment variable NO_SUCH_VARIABLE is not set"),
     ],
     ids=["setting", "dialect", "option", "value", "codec", "codec option", "no options", "table", "variable"],
 )
@@ -114,7 +114,8 @@ def test_refused(check: Check, old: str, new: str, reason: str) -> None:
     """A mistake in settings, dialect, options or tables is told, and the exit code is 2."""
     code, out, err = check(FINE.replace(old, new))
     assert (2, "") == (code, out)
-    assert err.startswith(reason)
+    assert err.startswith("translator: FILE:")
+    assert reason in err
 
 
 MASKED = (

@@ -360,7 +360,10 @@ class TestExitCodes:
             (["-d", "canal", "-o", "profil=oss"], "translator: canal: unknown option 'profil' (did you mean profile?)"),
             (["-d", "canal", "-o", "profile=mine"], "translator: canal: unknown profile 'mine'"),
             (["-d", "canal", "-o", "oss"], "translator: option 'oss' is not NAME=VALUE"),
-            (["-d", "canal", "-o", "tables=[{tabel: x}]"], "translator: canal: option not valid: "),
+            (
+                ["-d", "canal", "-o", "tables=[{tabel: x}]"],
+                "translator: canal: option tables[0]: Object contains unknown field `tabel`",
+            ),
             (
                 ["-d", "canal", "-o", "tables=[{table: x, columns: {a: b}}]"],
                 "translator: tables: x: column a: unknown type",

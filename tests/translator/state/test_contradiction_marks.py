@@ -41,5 +41,5 @@ def test_it_is_answered(declared: Source) -> None:
 
 def test_its_key_is_no_metadata() -> None:
     """Metadata of sources lie in the same topic: no name of a source begins so."""
-    with pytest.raises(ValueError, match="String should match pattern"):
+    with pytest.raises(ValueError, match="expected a name of letters"):
         Source(name=PREFIX.rstrip("/"), dialect="canal", topics=("raw",))

@@ -220,7 +220,7 @@ def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None
         ({"header_names": {"operation": "timestamp"}}, "one name"),
         ({"header_names": {"operatoin": "op"}}, "did you mean operation"),
         ({"sections": "x"}, "sections"),
-        ("x", "object"),
+        ("x", "expected a mapping"),
     ],
 )
 def test_not_valid(given: Any, named: str) -> None:

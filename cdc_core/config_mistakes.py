@@ -1,0 +1,195 @@
+"""The mistakes in a configuration, in words for operators: where, what was allowed, and never what stands there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from cdc_core.errors import ConfigError, quote, unknown
+
+Location: TypeAlias = tuple[int | str, ...]
+
+
+class Places:
+    """The lines of a file, and the names of the items of its lists, by location."""
+
+    def __init__(self, root: yaml.Node | None) -> None:
+        self._lines: dict[Location, int] = {}
+        self._names: dict[Location, str] = {}
+        self._walk(root, (), frozenset())
+
+    def _walk(self, node: yaml.Node | None, location: Location, above: frozenset[int]) -> None:
+        if node is None or id(node) in above:  # an alias of what it is in
+            return
+        self._lines.setdefault(location, node.start_mark.line + 1)
+        below = above | {id(node)}
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self._walk(item, (*location, index), below)
+        if isinstance(node, yaml.MappingNode):
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    self._lines[*location, key.value] = key.start_mark.line + 1
+                    self._walk(value, (*location, key.value), below)
+                    if key.value == "name" and isinstance(value, yaml.ScalarNode):
+                        self._names[location] = value.value
+
+    def is_there(self, location: Location) -> bool:
+        return location in self._lines
+
+    def text(self, location: Location) -> str:
+        """The place in words, such as `line 5: sources[0] (erp).topics`; what is missing is in the line of what should
+        have it."""
+        known = location
+        while known and known not in self._lines:
+            known = known[:-1]
+        line = f"line {self._lines[known]}: " if known else ""
+        return line + self._path(location)
+
+    def _path(self, location: Location) -> str:
+        path = ""
+        for depth, part in enumerate(location, 1):
+            if isinstance(part, str):
+                key = part if part.isprintable() else quote(part)
+                path += f".{key}" if path else key
+                continue
+            path += f"[{part}]"
+            if name := self._names.get(location[:depth]):
+                path += f" ({name[:_NAME_CHARACTERS] if name.isprintable() else quote(name)})"
+        return path
+
+
+_NAME_CHARACTERS = 60
+
+
+class SettingsFile:
+    """The file that settings were read from, for mistakes that only show when they are used."""
+
+    def __init__(self, where: str, places: Places) -> None:
+        self._where = where
+        self._places = places
+
+    def refusal(self, wrong: Sequence[tuple[Location, ConfigError]]) -> ConfigError:
+        """One error for all of them, each with its place."""
+        return refused(self._where, [f"{self._places.text(place)}: {error}" for place, error in wrong])
+
+
+def refused(where: str, lines: Sequence[str]) -> ConfigError:
+    """The error for all that is wrong with a file."""
+    return ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in lines))
+
+
+def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> list[str]:
+    """A line for each place that is wrong."""
+    found: dict[Location, dict[str, None]] = {}
+    told = error.errors(include_input=False, include_url=False)
+    within = {mistake["loc"][:depth] for mistake in told for depth in range(len(mistake["loc"]))}
+    for mistake in told:
+        if mistake["type"] == "too_short" and mistake["loc"] in within:
+            continue  # a list whose items are wrong seems empty, too
+        place = _place(mistake["loc"], mistake["type"], places)
+        found.setdefault(place, {})[_said(mistake, model)] = None
+    return [
+        f"{places.text(place)}: {_joined([*sentences])}" if place else _joined([*sentences])
+        for place, sentences in found.items()
+    ]
+
+
+def _place(location: Location, kind: str, places: Places) -> Location:
+    """The location in the file: without the parts that name a key, or the arms of a setting of several types."""
+    if location and location[-1] == "[key]":
+        return location[:-1]
+    if kind in ("missing", "extra_forbidden"):
+        return location
+    while location and not places.is_there(location):
+        location = location[:-1]
+    return location
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """One sentence for all that a setting of several types may be."""
+    if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
+        return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
+    return "; ".join(sentences)
+
+
+_EXPECTED = "expected "
+
+
+def _said(mistake: Any, model: type[BaseModel]) -> str:
+    kind, location, context = mistake["type"], mistake["loc"], mistake.get("ctx", {})
+    if kind == "extra_forbidden":
+        return unknown("setting", location[-1], _names_at(model, location[:-1]))
+    if location and location[-1] == "[key]" and "expected" in context:
+        return unknown("key", location[-2], _words(context["expected"]))
+    if kind in _SENTENCES:
+        return _SENTENCES[kind](context)
+    return str(mistake["msg"]).removeprefix("Value error, ")
+
+
+def _words(expected: str) -> list[str]:
+    """The words of pydantic's `'a', 'b' or 'c'`."""
+    return re.findall(r"'([^']*)'", expected)
+
+
+def _names_at(model: Any, location: Location) -> list[str]:
+    """Return the settings that are known at a place of the file."""
+    for part in location:
+        if isinstance(part, str):
+            model = _model_in(model.model_fields[part].annotation)
+    return list(model.model_fields)
+
+
+def _model_in(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(found for arm in annotation.__args__ if (found := _model_in(arm)) is not None)
+
+
+def _one_of(context: Mapping[str, Any]) -> str:
+    *others, last = _words(context["expected"])
+    return f"expected {', '.join(others)} or {last}" if others else f"expected {last}"
+
+
+def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda _: sentence
+
+
+def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
+    """The sentences by pydantic's names of what is wrong."""
+    for kinds, sentence in (
+        (("bool_type", "bool_parsing"), "expected true or false"),
+        (("string_type",), "expected a text; what YAML reads as something else needs quotes"),
+        (("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
+        (("float_type", "float_parsing"), "expected a number"),
+        (("tuple_type", "list_type"), "expected a list, such as [a, b]"),
+        (("dict_type", "model_type", "model_attributes_type"), "expected a mapping, such as {name: value}"),
+        (("missing",), "is required"),
+        (("datetime_type", "datetime_parsing", "datetime_from_date_parsing"), _TIME),
+        (("timezone_aware",), _TIME),
+        (("path_type",), "expected the name of a file"),
+    ):
+        for kind in kinds:
+            yield kind, _always(sentence)
+
+
+_TIME = "expected a time with its offset, such as 2026-01-31T00:00:00Z"
+
+_SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    **dict(_kinds()),
+    "literal_error": _one_of,
+    "enum": _one_of,
+    "greater_than": lambda context: f"expected more than {context['gt']}",
+    "greater_than_equal": lambda context: f"expected {context['ge']} or more",
+    "less_than": lambda context: f"expected less than {context['lt']}",
+    "less_than_equal": lambda context: f"expected at most {context['le']}",
+    "too_short": lambda context: f"expected {context['min_length']} or more of them",
+    "too_long": lambda context: f"expected at most {context['max_length']} of them",
+    "string_too_short": lambda context: f"expected {context['min_length']} characters or more",
+    "string_too_long": lambda context: f"expected at most {context['max_length']} characters",
+    "string_pattern_mismatch": lambda context: f"expected a text of the form {context['pattern']}",
+}
