@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.sink.breadth import breadth
+from bench.sink.formats import formats
 from bench.sink.freshness import freshness
 from bench.sink.full_size import HistorySize, full_size
 from bench.sink.growth import growth
@@ -41,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-pattern", action="store_true", help="the sink alone")
     other = parser.add_argument_group("other questions, one at a time")
     other.add_argument("--breadth", type=int, metavar="TABLES", help="so many small tables, made and fed, then idle")
+    other.add_argument("--format", choices=["iceberg"], help="the same history onto Delta and onto Iceberg tables")
     other.add_argument("--growth", type=Path, metavar="FOLDER", help="more tables, larger tables; pictures go there")
     other.add_argument("--freshness", type=int, metavar="SECONDS", help="a steady stream, to a sink of its own")
     other.add_argument("--rate", type=int, default=5_000, help="changes a second of the steady stream")
@@ -58,7 +60,7 @@ def _lines(options: argparse.Namespace, broker: Broker, folder: Path) -> Iterato
     if options.freshness:
         yield from freshness(bootstrap, folder, settings, apart, options.rate, options.freshness)
         return
-    spark = spark_session.build("bench", settings, str(folder))
+    spark = spark_session.build("bench", settings, str(folder), iceberg=options.format is not None)
     try:
         if options.breadth:
             yield from breadth(spark, bootstrap, folder, options.breadth)
@@ -66,7 +68,8 @@ def _lines(options: argparse.Namespace, broker: Broker, folder: Path) -> Iterato
             yield from growth(spark, bootstrap, folder, apart, options.growth)
         else:
             size = HistorySize(options.tables, options.load, options.warm_up, options.changes)
-            yield from full_size(spark, bootstrap, folder, size, apart, pattern=not options.no_pattern)
+            compare = full_size if options.format is None else formats
+            yield from compare(spark, bootstrap, folder, size, apart, pattern=not options.no_pattern)
     finally:
         spark.stop()
 

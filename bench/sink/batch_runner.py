@@ -19,6 +19,7 @@ from spark_sink.control_tables.batches import Books
 from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.locations import location
 
@@ -26,10 +27,20 @@ _APP = "bench/1"
 
 
 class BatchRunner:
-    """Applies what comes to the topic to tables in a folder."""
+    """Applies what comes to the topic to tables in a folder.
+
+    Args:
+        format: of all tables.
+    """
 
     def __init__(
-        self, spark: SparkSession, bootstrap: str, folder: Path, schemas: Iterable[TableSchema], topic: str = TOPIC
+        self,
+        spark: SparkSession,
+        bootstrap: str,
+        folder: Path,
+        schemas: Iterable[TableSchema],
+        topic: str = TOPIC,
+        format: Format = Format.DELTA,
     ) -> None:
         self._spark = spark
         self.warehouse = folder / "warehouse"
@@ -37,7 +48,7 @@ class BatchRunner:
             pipeline="bench",
             kafka=SparkKafka(bootstrap_servers=bootstrap),
             input=Input(topic=topic),
-            tables=TablesSettings(warehouse=str(self.warehouse)),
+            tables=TablesSettings(warehouse=str(self.warehouse), formats={"*": format}),
             checkpoint=str(folder / "checkpoint"),
         )
         warehouse, rules = str(self.warehouse), self._settings.tables.rules
@@ -73,9 +84,13 @@ class BatchRunner:
         writer = source.writeStream.foreachBatch(measured).option("checkpointLocation", self._settings.checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
 
+    def name(self, schema: TableSchema) -> str:
+        """The name of the table of a schema in the lakehouse."""
+        return self._settings.tables.pattern.target(TableId.of(schema))
+
     def table(self, schema: TableSchema) -> str:
         """The folder of the table of a schema."""
-        return location(str(self.warehouse), self._settings.tables.pattern.target(TableId.of(schema)))
+        return location(str(self.warehouse), self.name(schema))
 
 
 class _Announced:

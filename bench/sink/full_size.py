@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
@@ -22,6 +22,8 @@ from bench.sink.events import COLUMNS, KEY, Workload
 from bench.sink.feeder import TOPIC, Feeder, create_topic, ends
 from bench.sink.pattern import Pattern
 from bench.sink.used import Meter, report
+from cdc_core.envelope import TableSchema
+from spark_sink.tables.locations import location
 
 
 class HistorySize(NamedTuple):
@@ -54,7 +56,7 @@ def full_size(
         warm, came = ends(bootstrap), feeder.changes(size.changes)
         used.append(meter.batch(batches, "sink, changes", size.changes, came))
         if pattern:
-            documented = Pattern(spark, bootstrap, TOPIC, copies, schemas)
+            documented = Pattern(spark, bootstrap, TOPIC, schemas, partial(_copy, copies))
             documented.run(loaded, warm)
             work = partial(documented.run, warm, ends(bootstrap))
             used.append(meter.measured("pattern, changes", size.changes, came, copies, work))
@@ -63,15 +65,27 @@ def full_size(
     yield machine("pyspark", "deltalake", "pyarrow")
 
 
+def _copy(copies: Path, schema: TableSchema) -> str:
+    return f"delta.`{location(str(copies), f'bench_shop.{schema.table}')}`"
+
+
+def _stored(batches: BatchRunner, schema: TableSchema) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = DeltaTable(batches.table(schema)).to_pyarrow_table().to_pylist()
+    return rows
+
+
 def _compared(size: HistorySize, batches: BatchRunner) -> int:
+    return compared(size, partial(_stored, batches))
+
+
+def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping[str, Any]]]) -> int:
     """Return the number of rows, having compared each with its expected values."""
     workload = Workload(size.tables)
     for part in workload.load(size.load), workload.changes(size.warm_up), workload.changes(size.changes):
         deque(part, maxlen=0)
     count = 0
     for schema, expected in zip(workload.schemas, workload.rows, strict=True):
-        stored = DeltaTable(batches.table(schema)).to_pyarrow_table()
-        rows = {row[KEY]: row for row in stored.to_pylist() if row["_cdc_deleted_at"] is None}
+        rows = {row[KEY]: row for row in stored(schema) if row["_cdc_deleted_at"] is None}
         typed = {id: {n: _value(COLUMNS[n], v) for n, v in row.items()} for id, row in expected.items()}
         if {id: {name: row[name] for name in COLUMNS} for id, row in rows.items()} != typed:
             sys.exit(f"the table {schema.table} is not what it should be")

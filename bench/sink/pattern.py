@@ -1,10 +1,9 @@
-"""The pattern that Delta's documentation shows for changes to tables, beside which the sink is measured."""
+"""The pattern that documentations of table formats show for changes, beside which the sink is measured."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import col, expr
@@ -13,7 +12,6 @@ from bench.sink.events import COLUMNS, KEY
 from cdc_core.envelope import TableSchema
 from spark_sink.events.source import decoded
 from spark_sink.schema.column_types import sql_type
-from spark_sink.tables.locations import location
 
 
 class Pattern:
@@ -21,16 +19,24 @@ class Pattern:
 
     It has no word for updates that carry only some columns: the mask of the columns that they carry is ours, but of two
     in one batch the last one stands alone.
+
+    Args:
+        target: the table of a schema, in SQL.
     """
 
     def __init__(
-        self, spark: SparkSession, bootstrap: str, topic: str, warehouse: Path, schemas: Sequence[TableSchema]
+        self,
+        spark: SparkSession,
+        bootstrap: str,
+        topic: str,
+        schemas: Sequence[TableSchema],
+        target: Callable[[TableSchema], str],
     ) -> None:
         self._spark = spark
         self._bootstrap = bootstrap
         self._topic = topic
-        self._warehouse = warehouse
         self._schemas = schemas
+        self._target = target
 
     def run(self, first: list[int], end: list[int]) -> None:
         """Apply the records between these offsets."""
@@ -60,7 +66,7 @@ class Pattern:
                     "if(last.after_state = 'partial', json_object_keys(last.after), null) as sent",
                     f"from_json(last.after, '{ddl}') as row",
                 ).createOrReplaceTempView("changes")
-                self._merge(location(str(self._warehouse), f"bench_shop.{schema.table}"))
+                self._merge(self._target(schema))
         finally:
             batch.unpersist()
 
@@ -73,7 +79,7 @@ class Pattern:
         values = ", ".join(["s.merge_key", *(f"s.row.`{name}`" for name in names)])
         self._spark.sql(
             f"""
-            MERGE INTO delta.`{target}` t USING changes s ON t.`{KEY}` = s.merge_key
+            MERGE INTO {target} t USING changes s ON t.`{KEY}` = s.merge_key
             WHEN MATCHED AND s.deleted THEN DELETE
             WHEN MATCHED AND s.pos > t.`_cdc_pos` THEN UPDATE SET {updates}, `_cdc_pos` = s.pos
             WHEN NOT MATCHED AND NOT s.deleted THEN INSERT ({columns}, `_cdc_pos`) VALUES ({values}, s.pos)
