@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from msgspec import Struct, field
 
-from translator.codecs.record import Record, record_size
+from translator.codecs.record import record_size
 from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -17,7 +17,7 @@ from translator.kafka.subscription import resolve
 from translator.kafka.topic_reader import TopicReader
 from translator.message import Learning, Message, Versioned
 from translator.service.assembly import build_translators
-from translator.service.delivery.at_least_once import AtLeastOnceDelivery
+from translator.service.delivery.at_least_once import confirm_all
 from translator.settings import Settings
 from translator.state.metadata_loader import load_document
 from translator.state.metadata_topic import document_record
@@ -81,7 +81,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
         reports.append(backlog)
     producer = RecordProducer.from_config(producer_config(client, settings.timing.delivery, limits.values()))
     fresh = [(backlog.source, lesson.key) for backlog in reports for lesson in backlog.lessons if not lesson.known]
-    asyncio.run(_write(producer, name, [document_record(*named, catalog.document(*named)) for named in fresh]))
+    asyncio.run(confirm_all(producer, name, [document_record(*named, catalog.document(*named)) for named in fresh]))
     return reports
 
 
@@ -135,8 +135,3 @@ def _lesson(source: str, key: str, catalog: MetadataCatalog, written: Mapping[Na
     found = catalog.lookup(source)(key)
     subject, version = (found.subject, str(found.version[0])) if isinstance(found, Versioned) else ("", "")
     return LearnedMetadata(key, subject, version, written.get((source, key)) == catalog.document(source, key))
-
-
-async def _write(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
-    delivery = AtLeastOnceDelivery(producer, lambda _: None)
-    await asyncio.gather(*(delivery.confirm(topic, record) for record in records))

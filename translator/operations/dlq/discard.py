@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib.metadata import version as installed_version
 
-from translator.codecs.record import Record
 from translator.errors import ConfigError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.reader import Dead, LetterFilter, look
-from translator.service.delivery.at_least_once import AtLeastOnceDelivery
+from translator.service.delivery.at_least_once import confirm_all
 from translator.settings import Settings
 
 REASON_CHARACTERS = 500
@@ -38,10 +37,5 @@ def discard(
         limits = TopicAdmin(client).max_message_bytes([topic])
         producer = RecordProducer.from_config(producer_config(client, settings.timing.delivery, limits.values()))
         version = installed_version("cdc-translator")
-        asyncio.run(_write(producer, topic, [dead.mark(found, version, reason.strip()) for found in dead.letters]))
+        asyncio.run(confirm_all(producer, topic, [dead.mark(found, version, reason.strip()) for found in dead.letters]))
     return dead
-
-
-async def _write(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
-    delivery = AtLeastOnceDelivery(producer, lambda _: None)
-    await asyncio.gather(*(delivery.confirm(topic, record) for record in records))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -197,3 +198,13 @@ def open_delivery(
     """Return the delivery of the service, with a producer of its own; see `producer_config`."""
     producer = RecordProducer.from_config(producer_config(connection, NEVER, limits, bounds))
     return AtLeastOnceDelivery(producer, on_account, bounds, seconds)
+
+
+async def confirm_all(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
+    """Write records, and return when the topic has them.
+
+    Raises:
+        FatalError: one was not delivered.
+    """
+    delivery = AtLeastOnceDelivery(producer, lambda _: None)
+    await asyncio.gather(*(delivery.confirm(topic, record) for record in records))
