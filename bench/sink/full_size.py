@@ -61,7 +61,7 @@ def full_size(
             work = partial(documented.run, warm, ends(bootstrap))
             used.append(meter.measured("pattern, changes", size.changes, came, copies, work))
     yield report(used)
-    yield f"{_compared(size, batches)} rows in {size.tables} tables equal the generator's"
+    yield f"{compared(size, partial(_stored, batches))} rows in {size.tables} tables equal the generator's"
     yield machine("pyspark", "deltalake", "pyarrow")
 
 
@@ -72,10 +72,6 @@ def _copy(copies: Path, schema: TableSchema) -> str:
 def _stored(batches: BatchRunner, schema: TableSchema) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = DeltaTable(batches.table(schema)).to_pyarrow_table().to_pylist()
     return rows
-
-
-def _compared(size: HistorySize, batches: BatchRunner) -> int:
-    return compared(size, partial(_stored, batches))
 
 
 def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping[str, Any]]]) -> int:

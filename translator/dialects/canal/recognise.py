@@ -29,7 +29,7 @@ class Trait(Struct, frozen=True):
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
     """The profile, as far as the sample tells it, and what only the operator knows."""
     bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
-    return [_profile(bodies), *_left_to_the_operator(sample)]
+    return [_profile(bodies), *_left_to_the_operator(sample, bodies)]
 
 
 def _profile(bodies: Sequence[Body]) -> Proposal:
@@ -50,13 +50,12 @@ def _profile(bodies: Sequence[Body]) -> Proposal:
     return Proposal("profile", profile, "certain" if sure else "likely", why)
 
 
-def _left_to_the_operator(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
+def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body]) -> Iterator[Proposal]:
     if "TZ_UNKNOWN" in notes_of(sample):
         why = (
             "TIMESTAMP columns are printed in the zone of the writer's JVM, such as Asia/Shanghai; no message names it"
         )
         yield Proposal("timezone", None, "unknown", why)
-    bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
     if any(_deleted_in_old(body) for body in bodies):
         why = "a legacy UPDATE means data_is_before by the vendor's word; look at one change that you know"
         yield Proposal("legacy_update_direction", None, "unknown", why)
