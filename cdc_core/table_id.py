@@ -8,6 +8,11 @@ from typing import NamedTuple
 from cdc_core.envelope import TableSchema
 
 
+def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
+    """The name of a table with points between its levels, without those that its source does not have."""
+    return ".".join(part for part in (db, schema, table) if part)
+
+
 class TableId(NamedTuple):
     """A table as its source names it."""
 

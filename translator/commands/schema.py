@@ -15,6 +15,7 @@ from rich.table import Table
 
 from cdc_core.command_line import CommandGroup
 from cdc_core.envelope import TableSchema
+from cdc_core.table_id import joined_name
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import ConfigError
@@ -93,7 +94,7 @@ def _documents(known: StateSnapshot) -> list[dict[str, str | int]]:
 
 
 def _name(schema: TableSchema) -> str:
-    return ".".join(part for part in (schema.db, schema.schema, schema.table) if part)
+    return joined_name(schema.db, schema.schema, schema.table)
 
 
 def _time(timestamp_ms: int) -> str:

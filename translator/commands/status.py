@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from rich.table import Table
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
-from translator.operations.duration import duration
+from translator.operations.duration import duration, moment
 
 if TYPE_CHECKING:  # at run time below: help starts without Kafka clients
     from translator.operations.status import PartitionStatus, Status
@@ -55,7 +54,7 @@ def _print(found: Status) -> None:
     console = Console()
     if not console.is_terminal or console.width < _COLUMNS:
         console = Console(width=_COLUMNS)
-    console.print(f"group {found.group}, {_time(found.at_ms)}", highlight=False)
+    console.print(f"group {found.group}, {moment(found.at_ms)}", highlight=False)
     for table in _tables(found):
         console.print(table)
     for sentence in found.missing:
@@ -85,7 +84,7 @@ def _tables(found: Status) -> Iterator[Table]:
     if found.schemas:
         table = _table("newest schemas", "id", "since")
         for schema in found.schemas:
-            table.add_row(schema.table, schema.schema_id, _time(schema.since_ms))
+            table.add_row(schema.table, schema.schema_id, moment(schema.since_ms))
         yield table
 
 
@@ -103,7 +102,3 @@ def _table(*names: str) -> Table:
         number = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
     return table
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

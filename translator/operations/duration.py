@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+
+def moment(ms: int) -> str:
+    """A time (milliseconds since 1970) to the second, UTC."""
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
 
 def duration(seconds: float) -> str:
     """A time in the largest unit of which it has two."""

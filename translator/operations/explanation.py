@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.table_id import joined_name
 from translator.codecs.json import JsonCodec
 from translator.message import Learned, Skip
 from translator.service.resolve import Translation
@@ -45,7 +46,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
 
 
 def _table(event: ChangeEvent) -> str:
-    return ".".join(part for part in (event.db, event.schema, event.table) if part) or "of no table"
+    return joined_name(event.db, event.schema, event.table) or "of no table"
 
 
 def _facts(event: ChangeEvent) -> Iterator[tuple[str, str]]:

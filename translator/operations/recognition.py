@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from cdc_core.table_id import joined_name
 from translator import dialects
 from translator.errors import ErrorCode
 from translator.message import Learned, Limits, Message, Needs, RowChange, Setup, Skip, TableName
@@ -18,7 +19,7 @@ from translator.translation.translate import Translator
 # A message without a value, or an empty one, is of every dialect.
 _NOBODYS = frozenset({"tombstone", "empty", "null"})
 
-# RefusedMessages by which a dialect shows that it knows the message.
+# Refusals by which a dialect shows that it knows the message.
 _KNOWN_BUT_REFUSED = frozenset(
     {ErrorCode.AMBIGUOUS_VARIANT, ErrorCode.TABLE_UNKNOWN, ErrorCode.ROW_NOT_SENT, ErrorCode.KEY_MISSING}
 )
@@ -204,8 +205,4 @@ def _keyless(sample: Sequence[ReadMessage]) -> list[KeylessTable]:
         columns.setdefault(change.table, {}).update(dict.fromkeys({**(change.before or {}), **(change.after or {})}))
         if not change.key_columns:
             keyless[change.table] = None
-    return [KeylessTable(_written(table), list(columns[table])) for table in keyless]
-
-
-def _written(table: TableName) -> str:
-    return ".".join(part for part in (table.db, table.schema, table.table) if part)
+    return [KeylessTable(joined_name(table.db, table.schema, table.table), list(columns[table])) for table in keyless]

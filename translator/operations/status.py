@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from cdc_core.table_id import joined_name
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
@@ -88,8 +89,7 @@ class Status(Struct, frozen=True):
 
 
 class StatusLooker:
-    """Looks again and again: what was read of the dead letters is not read twice, and rates are those since the last
-    look.
+    """Looks again and again; rates are those since the last look. Each reads the dead letters and schemas whole.
 
     Raises:
         RetryableError: no broker answers.
@@ -158,11 +158,10 @@ class StatusLooker:
     def _newest_schemas(self) -> list[NewSchema]:
         found = read_state(self._settings, self._say).schemas
         newest = sorted(found.items(), key=lambda item: item[1][0], reverse=True)[:_SCHEMAS]
-        return [NewSchema(_table(schema), schema.id, since) for _, (since, schema) in newest]
-
-
-def _table(schema: Any) -> str:
-    return ".".join(part for part in (schema.db, schema.schema, schema.table) if part)
+        return [
+            NewSchema(joined_name(schema.db, schema.schema, schema.table), schema.id, since)
+            for _, (since, schema) in newest
+        ]
 
 
 def _name(item: tuple[Any, Any]) -> str:

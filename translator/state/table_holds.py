@@ -17,6 +17,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from cdc_core.table_id import joined_name
 from translator.codecs.record import Record
 from translator.errors import quote
 from translator.message import Message, TableName
@@ -330,4 +331,4 @@ def _named(name: str) -> HeldTable:
 
 def text(table: TableName) -> str:
     """`db.schema.table`, without the levels that the source does not have."""
-    return ".".join(part for part in (table.db, table.schema, table.table) if part)
+    return joined_name(table.db, table.schema, table.table)

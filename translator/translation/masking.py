@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import structs
 
+from cdc_core.table_id import joined_name
 from translator._native.layout import NativeLayout
 from translator.errors import ConfigError, quote, unknown
 from translator.mask_rules import MaskRule
@@ -131,4 +132,4 @@ def _is_of_any_type(mask: Mask | None) -> bool:
 
 def full_name(name: TableName) -> str:
     """Return `db.schema.table` without absent levels, as patterns over tables are written."""
-    return ".".join(part for part in (name.db, name.schema, name.table) if part)
+    return joined_name(name.db, name.schema, name.table)

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.table_id import joined_name
 from translator.codecs.json import JsonCodec
 
 _OPERATIONS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "row of a full load", "t": "TRUNCATE"}
@@ -40,7 +41,7 @@ class EventView(Struct, frozen=True):
 def view(event: ChangeEvent) -> EventView:
     """Show an event."""
     (record,) = JsonCodec().encode(event)
-    table = ".".join(part for part in (event.db, event.schema, event.table) if part)
+    table = joined_name(event.db, event.schema, event.table)
     what = _OPERATIONS.get(event.op or "", event.kind)
     return EventView(
         title=f"{what} of {table}" if table else what,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple, TypeVar
 
@@ -12,7 +11,7 @@ from aiohttp import web
 
 from translator.errors import CdcError
 from translator.operations.dlq.reader import StoredLetter
-from translator.operations.duration import duration
+from translator.operations.duration import duration, moment
 from translator.web.access import Access
 from translator.web.render import page
 from translator.web.service_view import ServiceView
@@ -59,14 +58,14 @@ class ServicePages:
         if isinstance(status, web.Response):
             return status
         template = "status_part.html" if "part" in request.query else "status.html"
-        return page(template, title="Status", nav=NAV, status_=status, time=_time, duration=duration)
+        return page(template, title="Status", nav=NAV, status_=status, time=moment, duration=duration)
 
     async def _letters(self, request: web.Request) -> web.Response:
         dead = await _asked(self._view.letters)
         if isinstance(dead, web.Response):
             return dead
         groups = list(_grouped(dead.letters))
-        return page("letters.html", title="Dead letters", nav=NAV, groups=groups, held=dead.held, time=_time)
+        return page("letters.html", title="Dead letters", nav=NAV, groups=groups, held=dead.held, time=moment)
 
     async def _letter(self, request: web.Request) -> web.Response:
         place = int(request.match_info["partition"]), int(request.match_info["offset"])
@@ -77,7 +76,7 @@ class ServicePages:
         if found is None:
             raise web.HTTPNotFound
         login = None if granted or not self._access.has_login else f"/login?next=/letters/{place[0]}/{place[1]}"
-        return page("letter.html", title="Dead letter", nav=NAV, found=found, time=_time, login=login)
+        return page("letter.html", title="Dead letter", nav=NAV, found=found, time=moment, login=login)
 
     async def _dry_run(self, request: web.Request) -> web.Response:
         return await self._replayed(request, request.query.get("source", ""), request.query.get("code", ""), False)
@@ -139,7 +138,3 @@ def _group(source: str, code: str, letters: Sequence[StoredLetter]) -> LetterGro
     replayed = sum(found.replayed for found in letters) - discarded
     newest = sorted(letters, key=lambda found: found.timestamp_ms, reverse=True)[:_MOST]
     return LetterGroup(source, code, len(letters) - replayed - discarded, replayed, discarded, newest)
-
-
-def _time(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
