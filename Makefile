@@ -9,9 +9,10 @@ LOCK_ARGS ?=
 CHAOS_ARGS ?=
 BENCH_ARGS ?=
 INTEROP_ARGS ?=
+CASE_ARGS ?= --help
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chart-check interop chaos soak bench fuzz lint fmt lock package docs clean
+.PHONY: help setup demo test test-faults chart-check interop chaos soak bench case fuzz lint fmt lock package docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +43,9 @@ chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/rel
 
 soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
 	@$(BIN)/python -m tests.chaos.soak
+
+case: setup ## Make a golden test case of a live record, its values masked (CASE_ARGS="-c FILE TOPIC PARTITION OFFSET NAME ABOUT").
+	@$(BIN)/python -m tests.translator.dialects.write_case $(CASE_ARGS)
 
 fuzz: ## Fuzz the readers of the native path, a minute each (needs cargo-fuzz and a nightly compiler; FUZZ_SECONDS).
 	@cd translator/_native && for target in json avro; do \

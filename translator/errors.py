@@ -57,6 +57,10 @@ class MessageError(CdcError):
         self.path = path
 
 
+class Unmaskable(CdcError):
+    """No masked copy can be made of a record: the copy goes on without it. The text says why, without row data."""
+
+
 class RetryableError(CdcError):
     """A service that is needed does not answer; the same call may succeed later."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,8 +12,10 @@ import click
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
-from translator.errors import ConfigError, FatalError
+from translator.errors import ConfigError, FatalError, Unmaskable
+from translator.message import Message
 from translator.setting_types import matches
+from translator.settings import Settings
 
 
 @click.command()
@@ -19,11 +23,13 @@ from translator.setting_types import matches
 @click.option("--count", type=click.IntRange(1), required=True, help="How many records, at most.")
 @click.option("--partition", type=click.IntRange(0), help="Only this partition; default: one after the other.")
 @click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")
+@click.option("--mask", is_flag=True, help="Other values in place of those of rows and keys, of the same form.")
 @click.argument("topic")
-def capture(config: Path, count: int, partition: int | None, first: int | None, topic: str) -> None:
-    """Write records of a topic to standard output as a record file; it holds row data.
+def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:
+    """Write records of a topic to standard output as a record file; it holds row data, unless they are masked.
 
-    It takes what is there and does not wait for more; it joins no group.
+    It takes what is there and does not wait for more; it joins no group. With --mask each record is translated, and its
+    copy, too: they differ in values alone. A record that has no such copy is left out, and the exit code is 1.
     """
     if first is not None and partition is None:
         raise ConfigError("--from needs --partition: offsets are those of one partition")
@@ -40,14 +46,36 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
     def say(text: str) -> None:
         click.echo(f"translator: {text}", err=True)
 
-    taken = 0
+    taken = left_out = 0
+    copy = _masking(settings, topic, say) if mask else None
     try:
         for message in records_of(settings, topic, partition, first, None, count, say):
-            sys.stdout.buffer.write(record_line(message))
             taken += 1
+            try:
+                line = record_line(message if copy is None else copy(message))
+            except Unmaskable as error:
+                left_out += 1
+                say(f"{topic}/{message.partition} offset {message.offset} has no masked copy: {error}")
+                continue
+            sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise  # a reader such as `head` had enough; click ends the program silently
     except OSError as error:
         raise FatalError(f"cannot write to standard output: {error.strerror}") from None
-    click.echo(f"records={taken}", err=True)
+    if copy is None:
+        click.echo(f"records={taken}", err=True)
+        return
+    click.echo(f"records={taken} masked={taken - left_out} left_out={left_out}", err=True)
+    if left_out:
+        sys.exit(1)
+
+
+def _masking(settings: Settings, topic: str, say: Callable[[str], None]) -> Callable[[Message], Message]:
+    """Return the maker of masked copies of a topic's records."""
+    from translator.operations.masked_copy import RecordMasker
+    from translator.operations.offline_translator import OfflineTranslator
+
+    translator = OfflineTranslator(settings, say)
+    dialect = translator.translator(topic).dialect.name
+    return partial(RecordMasker(translator.translate).copy, dialect=dialect)

@@ -1,5 +1,7 @@
 """`translator capture` on the real broker: what it writes, `translator translate` reads."""
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,21 @@ def test_the_same_events(shop: Bench) -> None:
     assert 4 == len(wanted)
     assert wanted == ran.stdout.encode().splitlines()
     assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=4" == ran.stderr.splitlines()[-1]
+
+
+def test_masked(shop: Bench) -> None:
+    """No value of a row or a key is in the copies, the rest is; what has no copy is left out, and told."""
+    secret = row(471199).replace(b'"a"', b'"Jane"')
+    shop.feed([secret, b'{"id": "Jane', secret], key=b"Jane")
+    ran = shop.run("capture", "--mask", "--count", "9", shop.raw)
+    assert 1 == ran.returncode
+    left_out = f"translator: {shop.raw}/0 offset 1 has no masked copy: it is not JSON at character 7"
+    assert [left_out, "records=3 masked=2 left_out=1"] == ran.stderr.splitlines()[-2:]
+    assert not {"Jane", "471199"} & set(re.findall(r"\w+", ran.stdout + ran.stderr))
+    first, second = (json.loads(line) for line in ran.stdout.splitlines())
+    assert (0, 2) == (first.pop("offset"), second.pop("offset"))
+    assert (first["key"], first["value"]) == (second["key"], second["value"])
+    assert json.loads(secret).keys() == json.loads(first["value"]).keys()
 
 
 def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:

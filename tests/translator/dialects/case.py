@@ -7,6 +7,7 @@ about.md       where the message comes from and what is special about it; a last
 options.json   options of the dialect (optional)
 tables.json    declared tables, as in `tables:` of the configuration (optional)
 metadata*      messages that are learned first, in the order of their names (optional)
+documents.json documents of the metadata topic by key, each a text, that are known (optional)
 schemas.json   schemas of a registry by id, that are known (optional)
 key.*          the Kafka key, byte for byte (optional)
 """
@@ -52,6 +53,8 @@ def opened(case: Path, **changed: object) -> tuple[Dialect, Message]:
     dialect = build(case.parent.name, _setup(case, learned), {**_json(case / "options.json", {}), **changed})
     for path in sorted(case.glob("metadata*")):
         _learn(dialect, path, learned)
+    for key, document in _json(case / "documents.json", {}).items():
+        learned[key] = dialect.learn(key, document.encode())
     for number, schema in _json(case / "schemas.json", {}).items():
         key = f"registry/{number}"
         learned[key] = dialect.learn(key, json.dumps(schema).encode())

@@ -1,0 +1,174 @@
+"""Masked copies: of every case, and of values: another value of the same form."""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator
+from datetime import date, time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.translator.dialects.case import CASES, find_cases
+from translator.dialects import MASKED_COPIES, MaskedValues, masked_key
+from translator.errors import Unmaskable
+from translator.message import Message
+from translator.operations.file_translator import FileTranslator, of_dialect
+from translator.operations.masked_copy import RecordMasker, form_of
+
+NONE = {
+    "canal/dts_ddl_as_documented": "it is not JSON at character 27",
+    "canal/dts_update_2021_verbatim": "it is not JSON at character 463",
+    "canal/seatunnel_broken": "it is not JSON at character 1",
+    "dts_avro/damaged": "it is not a DTS record",
+    "dts_avro/json_for_another_dialect": "it is not a DTS record",
+    "qlik/renamed_sections": "it becomes another: dead letter UNKNOWN_OPERATION in place of translated",
+    "shareplex/dts_update_verbatim": "it is not JSON at character 170",
+}
+"""Cases of which there is no copy: what cannot be read, and sections that only the operator can name."""
+
+LEAK_CHARACTERS = 5
+"""A shorter text can be in a message by chance."""
+
+MASKED = MaskedValues(b"a key of the tests")
+
+
+def read(case: Path, name: str, default: Any) -> Any:
+    path = case / name
+    return json.loads(path.read_bytes()) if path.exists() else default
+
+
+def opened(case: Path) -> tuple[FileTranslator, Message]:
+    """A translator that has learned all that the case has, and the message."""
+    (path,) = case.glob("message.*")
+    keys = [found.read_bytes() for found in case.glob("key.*")]
+    texts = [*(found.read_bytes() for found in sorted(case.glob("metadata*"))), path.read_bytes()]
+    *others, message = [Message("topic", 0, offset, 0, None, text) for offset, text in enumerate(texts)]
+    message = msgspec.structs.replace(message, key=keys[0] if keys else None)
+    options = {**read(case, "options.json", {}), "tables": read(case, "tables.json", [])}
+    translator = of_dialect(case.parent.name, options, "source", [*others, message], lambda text: None)
+    for number, schema in read(case, "schemas.json", {}).items():
+        translator.teach(f"registry/{number}", json.dumps(schema).encode())
+    for other in others:
+        translator.translate(other)
+    return translator, message
+
+
+def texts_of(translator: FileTranslator, message: Message) -> Iterator[str]:
+    """Texts and numbers of rows that could be known again."""
+    found = translator.translate(message).events
+    for event in found.events if found else ():
+        for image in (event.key, event.before, event.after):
+            for value in json.loads(image or "{}").values():
+                if isinstance(value, str | int) and len(str(value)) >= LEAK_CHARACTERS:
+                    yield str(value)
+
+
+@pytest.mark.parametrize("case", find_cases(), ids=lambda path: path.relative_to(CASES).as_posix())
+def test_a_copy_of_each_case(case: Path) -> None:
+    """It becomes events of the same form, and holds no value of a row; or the reason for having none is told."""
+    translator, message = opened(case)
+    name = case.relative_to(CASES).as_posix()
+    is_avro = case.parent.name == "qlik" and not (message.value or b"").startswith(b"{")
+    masker = RecordMasker(translator.translate)
+    if name in NONE or is_avro:
+        with pytest.raises(Unmaskable, match=re.escape(NONE.get(name, "it is Avro"))):
+            masker.copy(message, case.parent.name)
+        return
+    copy = masker.copy(message, case.parent.name)
+    assert form_of(translator.translate(message)) == form_of(translator.translate(copy))
+    value = (copy.value or b"").decode(errors="replace")
+    assert [] == [text for text in texts_of(translator, message) if text in value]
+
+
+@pytest.mark.parametrize("dialect", MASKED_COPIES)
+@given(data=st.binary(min_size=1, max_size=64))
+def test_what_is_no_message(dialect: str, data: bytes) -> None:
+    """Of any bytes there is a copy, or a reason without them."""
+    with contextlib.suppress(Unmaskable):
+        MASKED_COPIES[dialect](data, MASKED)
+
+
+@given(st.integers(2))
+def test_numbers(number: int) -> None:
+    """A smaller one of the same sign, so that it fits where the number did."""
+    assert 1 <= int(MASKED.number(str(number))) < number
+    assert -number < int(MASKED.number(str(-number))) <= -1
+
+
+@given(st.decimals(allow_nan=False, allow_infinity=False, places=4).filter(lambda number: abs(number) < 10**30))
+def test_decimals(number: Any) -> None:
+    """Digits behind the point are as many, and end in zero where they did."""
+    before, after = f"{number:f}", MASKED.number(f"{number:f}")
+    assert len(before.partition(".")[2].rstrip("0")) == len(after.partition(".")[2].rstrip("0"))
+    assert (before[0] == "-") == (after[0] == "-")
+
+
+@given(st.dates(), st.times(), st.sampled_from(["", "Z", "+08:00", " Asia/Shanghai"]))
+def test_times(day: date, at: time, zone: str) -> None:
+    """A day and a time that there are, in the same zone."""
+    masked = MASKED.text(f"{day.isoformat()} {at.isoformat()}{zone}")
+    assert masked.endswith(zone)
+    other_day, other_time = masked.removesuffix(zone).split(" ")
+    assert "20" == str(date.fromisoformat(other_day).year)[:2]
+    assert len(at.isoformat()) == len(time.fromisoformat(other_time).isoformat())
+
+
+@given(st.text(min_size=8))
+def test_texts(text: str) -> None:
+    """As many characters and bytes; letters and digits are others of their kind, and all else stays."""
+    masked = MASKED.text(text)
+    assert masked == MASKED.text(text)
+    if not text.isascii() or not re.fullmatch(r"[\d.eE+-]+", text):
+        assert (len(text), len(text.encode())) == (len(masked), len(masked.encode()))
+        kept = [char for char in text if char.isascii() and not char.isalnum()]
+        assert kept == [char for char in masked if char.isascii() and not char.isalnum()]
+
+
+def test_the_text_around_values_stays() -> None:
+    """Spelling of what is kept, white space, names and escapes are byte for byte as they were written."""
+    row = rb'{"n\u0061me":"Ren\u00e9 \/ \n","x":1.50,"y":null}'
+    message = b'\xef\xbb\xbf { "database" : "d\\u00e9", "data":[' + row + b'],"type":"INSERT"}'
+    masked = MASKED_COPIES["canal"](message, MASKED)
+    found = re.fullmatch(
+        rb'\xef\xbb\xbf \{ "database" : "d\\u00e9", "data":\[\{"n\\u0061me":"([A-Z][a-z]{2}\\u00[0-9a-f]{2} \\/ \\n)",'
+        rb'"x":1\.\d0,"y":null\}\],"type":"INSERT"\}',
+        masked,
+    )
+    assert found is not None
+    assert rb"Ren\u00e9 \/ \n" != found[1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "pattern"),
+    [
+        (
+            "ALTER TABLE t ADD c decimal(9,2) DEFAULT '12.34'",
+            r"ALTER TABLE t ADD c decimal\(9,2\) DEFAULT '1[01]\.\d\d'",
+        ),
+        ('ALTER TABLE t ADD c text COMMENT "Jane\'s"', r"ALTER TABLE t ADD c text COMMENT \"[A-Z][a-z]{3}'[a-z]\""),
+        (
+            "INSERT INTO t2 VALUES (4711, 'Jane') -- Joe",
+            r"INSERT INTO t2 VALUES \([1-4]\d{3}, '[A-Z][a-z]{3}'\) -- [A-Z]\w\w",
+        ),
+        ("UPDATE `Jane` SET c=/*x*/'o''k'", r"UPDATE `Jane` SET c=/\*[a-z]\*/'[a-z]  [a-z]'"),
+    ],
+)
+def test_statements(statement: str, pattern: str) -> None:
+    """Literals and comments are masked, names and the sizes of types are not."""
+    message = json.dumps({"type": "QUERY", "sql": statement}).encode()
+    masked = json.loads(MASKED_COPIES["canal"](message, MASKED))["sql"]
+    assert re.fullmatch(pattern, masked), masked
+    assert statement != masked
+
+
+def test_keys() -> None:
+    assert re.fullmatch(rb'\{"id": [1-9]\d{3}\}', masked_key(b'{"id": 9321}', MASKED) or b"")
+    assert re.fullmatch(rb"[A-Z][a-z]{3}", masked_key(b"Jane", MASKED) or b"")
+    assert masked_key(None, MASKED) is None
+    with pytest.raises(Unmaskable, match="its key is no text"):
+        masked_key(b"\xff", MASKED)

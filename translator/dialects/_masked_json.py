@@ -1,0 +1,138 @@
+"""Masked copies of messages in JSON: the text stays as it was written, but for the values of rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Literal, TypeAlias
+
+from translator.dialects._masked_values import MaskedValues
+from translator.errors import Unmaskable
+
+Path: TypeAlias = tuple[str, ...]
+"""Names of members from the root on; an item of an array is `[]`."""
+
+Part: TypeAlias = Literal["keep", "value", "statement"]
+"""Of a scalar: it says nothing of a row, is a value of one, or is SQL."""
+
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
+_UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
+_BOM = "\ufeff"
+
+
+def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part]) -> bytes:
+    """Return the text with other values of rows; several documents of one text are as one.
+
+    Raises:
+        Unmaskable: it is no JSON, so that nothing tells values from the rest.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise Unmaskable("it is not UTF-8") from None
+    return "".join(_pieces(text, masked, part_of)).encode("utf-8")
+
+
+def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
+    """Return the key of a record with other values: of JSON its scalars, of any other text the whole.
+
+    Raises:
+        Unmaskable: it is no text.
+    """
+    if not key:
+        return key
+    try:
+        text = key.decode()
+    except UnicodeDecodeError:
+        raise Unmaskable("its key is no text") from None
+    try:
+        json.loads(text)
+    except ValueError:
+        return masked.text(text).encode()
+    return masked_json(key, masked, lambda path: "value")
+
+
+def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) -> Iterator[str]:
+    at = len(_BOM) if text.startswith(_BOM) else 0
+    yield text[:at]
+    path: list[str] = []
+    objects: list[bool] = []  # for each open object or array whether it is an object
+    name_comes = False
+    while at < len(text):
+        found = _PIECE.match(text, at)
+        if found is None:
+            raise Unmaskable(f"it is not JSON at character {at}")
+        piece, at = found[0], found.end()
+        match piece[0]:
+            case "{" | "[":
+                objects.append(piece == "{")
+                path.append("[]")
+                name_comes = objects[-1]
+            case "}" | "]":
+                if not objects or objects.pop() != (piece == "}"):
+                    raise Unmaskable(f"it is not JSON at character {at - 1}")
+                path.pop()
+                name_comes = False
+            case ",":
+                name_comes = bool(objects) and objects[-1]
+            case '"' if name_comes:
+                path[-1], name_comes = _read(piece), False
+            case '"':
+                piece = _text(piece, masked, part_of(tuple(path)))
+            case first if first in "-0123456789" and part_of(tuple(path)) != "keep":
+                piece = masked.number(piece)
+        yield piece
+    if objects:
+        raise Unmaskable("it is not JSON: it ends inside")
+
+
+def _read(piece: str) -> str:
+    try:
+        return str(json.loads(piece, strict=False))
+    except ValueError:
+        raise Unmaskable("it is not JSON: a text of it cannot be read") from None
+
+
+def _text(piece: str, masked: MaskedValues, part: Part) -> str:
+    """A text of which every character that stays is spelled as it was."""
+    if part == "keep":
+        return piece
+    text = _read(piece)
+    other = masked.text(text) if part == "value" else masked_statement(text, masked)
+    units = _UNIT.findall(piece[1:-1])
+    if not len(units) == len(text) == len(other):
+        return json.dumps(other)
+    return '"' + "".join(map(_unit, units, text, other)) + '"'
+
+
+def _unit(unit: str, char: str, other: str) -> str:
+    if char == other:
+        return unit
+    return json.dumps(other)[1:-1] if unit.startswith("\\u") else other
+
+
+_STATEMENT = re.compile(
+    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|/\*(?!!).*?\*/|--[^\n]*|(?<![\w.])\d[\w.]*", re.DOTALL
+)
+_DDL = re.compile(r"\s*(/\*.*?\*/\s*)*(create|alter|drop|rename|truncate|comment)\b", re.IGNORECASE | re.DOTALL)
+
+
+def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:
+    """Return SQL with other literals and comments; numbers stay where they belong to types of columns.
+
+    Args:
+        quotes: that hold texts; any other holds a name.
+    """
+    keeps_numbers = _DDL.match(sql) is not None
+
+    def other(found: re.Match[str]) -> str:
+        literal = found[0]
+        first = literal[0]
+        if first in quotes:
+            return first + masked.text(literal[1:-1].replace(first * 2, "  ")) + first
+        if first in "/-":
+            return literal[:2] + masked.text(literal[2:].removesuffix("*/")) + ("*/" if first == "/" else "")
+        return masked.number(literal) if first.isdigit() and not keeps_numbers else literal
+
+    return _STATEMENT.sub(other, sql)

@@ -1,0 +1,137 @@
+"""Values of rows replaced by others of the same form, for copies of messages that may leave a company.
+
+A masked value parses as the value did: a date stays a date, a number has the digits, sign and scale that it had and is
+no greater, letters stay letters of as many bytes. Equal values are masked equally, so that what changed is what changed
+before; NULL, booleans, 0, 1, empty texts, zones and punctuation stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+
+_KEPT_WORDS = frozenset({"", *("true", "false", "t", "f"), *("null", "nan", "inf", "-inf", "infinity", "-infinity")})
+_NUMBER = re.compile(r"([+-]?)(\d*)(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
+_DATE = r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d)(?P=separator)(?P<day>\d\d)"
+_TIME = r"(?P<hour>\d{2,3}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?P<fraction>\.\d+)?"
+_TIMES = re.compile(f"{_DATE}|(?<![:+\\d-]){_TIME}", re.ASCII)
+_HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)?([^\d:].*)?)", re.ASCII)
+_HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
+
+_LETTERS: Mapping[int, str] = {2: "àçéñöüß", 3: "一二三四五六七", 4: "𠀀𠀁𠀂𠀃"}
+"""By the bytes that a letter takes in UTF-8."""
+
+
+class MaskedValues:
+    """The masks of one copy: the same for equal values, others with another key.
+
+    Args:
+        key: up to 64 bytes that nobody is told; whoever knows them can try values.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def text(self, text: str) -> str:
+        """Return a text of the same kind; of as many characters unless it is a power of ten."""
+        if text.lower() in _KEPT_WORDS:
+            return text
+        if _NUMBER.fullmatch(text):
+            return self.number(text)
+        chance = self._chance(text)
+        if _HAS_TIME.fullmatch(text):
+            return _moved(text, chance)
+        return _spelled(text, chance, hexadecimal=_is_hex(text))
+
+    def number(self, text: str) -> str:
+        """Return the text of a number with the sign, digits and scale of this one, and no greater."""
+        found = _NUMBER.fullmatch(text)
+        if found is None:
+            return _spelled(text, self._chance(text), hexadecimal=False)
+        sign, whole, fraction, exponent = (part or "" for part in found.groups())
+        chance = self._chance(text)
+        return sign + _below(whole, chance) + _fraction(fraction, chance) + exponent
+
+    def bytes(self, data: bytes) -> bytes:
+        """Return as many other bytes."""
+        chance = self._chance(data.hex())
+        return bytes(chance(256) for _ in data)
+
+    def _chance(self, value: str) -> Callable[[int], int]:
+        """Numbers below a bound, which the value and the key decide."""
+        stream = _stream(value.encode("utf-8", "surrogatepass"), self._key)
+        return lambda bound: next(stream) % bound
+
+
+def _stream(value: bytes, key: bytes) -> Iterator[int]:
+    block = 0
+    while True:
+        digest = hashlib.blake2b(value, key=key, salt=block.to_bytes(8, "big")).digest()
+        yield from (int.from_bytes(digest[at : at + 8], "big") for at in range(0, len(digest), 8))
+        block += 1
+
+
+def _below(digits: str, chance: Callable[[int], int]) -> str:
+    """Digits of as many places and no greater value; of a power of ten those of any smaller number."""
+    number = int(digits or 0)
+    if number < 2:
+        return digits
+    least = 10 ** (len(str(number)) - 1)
+    other = 1 + chance(number - 1) if number == least else least + chance(number - least)
+    return str(other).zfill(len(digits) if digits.startswith("0") else 0)
+
+
+def _fraction(text: str, chance: Callable[[int], int]) -> str:
+    if not text.strip(".0"):
+        return text
+    zeros = len(text) - len(text.rstrip("0"))
+    places = len(text) - 1 - zeros
+    return "." + "".join(str(chance(10)) for _ in range(places - 1)) + str(1 + chance(9)) + "0" * zeros
+
+
+def _moved(text: str, chance: Callable[[int], int]) -> str:
+    """Another day and another time of day; the day that MySQL writes for none stays."""
+    if text.startswith("0000"):
+        return text
+
+    def other(found: re.Match[str]) -> str:
+        if found["year"] is not None:
+            day = (f"20{chance(37):02}", f"{1 + chance(12):02}", f"{1 + chance(28):02}")
+            return str(found["separator"]).join(day)
+        hour, fraction = found["hour"], found["fraction"] or ""
+        second = "" if found["second"] is None else f":{chance(60):02}"
+        shown = f"{chance(min(int(hour), 23) + 1):0{len(hour)}}:{chance(60):02}{second}"
+        return shown + _fraction(fraction, chance)
+
+    return _TIMES.sub(other, text)
+
+
+def _is_hex(text: str) -> bool:
+    """Of a text that is a number in hex or a UUID, and not a word of these letters."""
+    return _HEX.fullmatch(text) is not None and any(char.isdigit() for char in text)
+
+
+def _spelled(text: str, chance: Callable[[int], int], *, hexadecimal: bool) -> str:
+    letters = 6 if hexadecimal else 26
+    prefix = text[:2] if hexadecimal and text[:2] in ("0x", "0X") else ""
+    escaped, masked = False, []
+    for char in text[len(prefix) :]:
+        masked.append(char if escaped else _other(char, chance, letters))
+        # What a backslash spells in JSON inside of a text would be broken by another letter.
+        escaped = char == "\\" and not escaped
+    return prefix + "".join(masked)
+
+
+def _other(char: str, chance: Callable[[int], int], letters: int) -> str:
+    if char.isascii():
+        if char.isdigit():
+            return str(chance(10))
+        if char.isalpha():
+            return chr(ord("a" if char.islower() else "A") + chance(letters))
+        return char
+    if unicodedata.category(char)[0] in "CZ":  # spaces, and what cannot be seen
+        return char
+    same = _LETTERS[len(char.encode("utf-8"))]
+    return same[chance(len(same))]
