@@ -70,12 +70,29 @@ def each_lake(request: pytest.FixtureRequest) -> Lake:
     return found
 
 
-@pytest.fixture(params=["without Spark", _ON_SPARK], ids=["Delta Lake", "Iceberg"])
+DELTA, ICEBERG = "without Spark", "on Spark, Iceberg"
+"""Parameters of `lake_of_format`."""
+
+
+@pytest.fixture(params=[DELTA, ICEBERG], ids=["Delta Lake", "Iceberg"])
 def lake_of_format(request: pytest.FixtureRequest) -> Lake:
     """One of Delta tables, and one of Iceberg tables."""
-    if request.param != _ON_SPARK:
+    if request.param != ICEBERG:
         delta: Lake = request.getfixturevalue("lake")
         return delta
+    return _of_iceberg_tables(request)
+
+
+@pytest.fixture(params=[DELTA, _ON_SPARK, ICEBERG])
+def each_lake_of_format(request: pytest.FixtureRequest) -> Lake:
+    """As `each_lake`, and one of Iceberg tables."""
+    if request.param == ICEBERG:
+        return _of_iceberg_tables(request)
+    found: Lake = request.getfixturevalue("spark_lake" if request.param == _ON_SPARK else "lake")
+    return found
+
+
+def _of_iceberg_tables(request: pytest.FixtureRequest) -> Lake:
     iceberg: MergingLake = request.getfixturevalue("merging_lake")
     iceberg.formats = {"*": Format.ICEBERG}
     iceberg.use(TableRules())
@@ -85,11 +102,11 @@ def lake_of_format(request: pytest.FixtureRequest) -> Lake:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """PySpark does not close the sockets through which results come."""
     for item in items:
-        of_spark = isinstance(item, pytest.Function) and "spark" in item.fixturenames
-        if of_spark or (isinstance(item, pytest.Function) and _ON_SPARK in _params(item).values()):
+        if isinstance(item, pytest.Function) and ("spark" in item.fixturenames or _on_spark(item)):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
             item.add_marker(pytest.mark.integration)
 
 
-def _params(item: pytest.Function) -> dict[str, object]:
-    return item.callspec.params if hasattr(item, "callspec") else {}
+def _on_spark(item: pytest.Function) -> bool:
+    params = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    return any(param in (_ON_SPARK, ICEBERG) for param in params if isinstance(param, str))

@@ -30,7 +30,7 @@ from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark_session import sibling
 from spark_sink.table_report import TableReport
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
-from spark_sink.tables.iceberg.spark_catalog import quoted, settings
+from spark_sink.tables.iceberg.spark_catalog import java_table, quoted, settings
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
@@ -152,11 +152,11 @@ class Lake:
         plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
         return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
 
-    def stored(self, table: str = "shop_sales.orders") -> pa.Table:
-        """The table whole, as a reader without Spark sees it."""
+    def stored(self, table: str = "shop_sales.orders", version: int | None = None) -> pa.Table:
+        """The table whole, as a reader without Spark sees it, now or at a version."""
         if self.tables.format(table) is Format.DELTA:
-            return DeltaTable(self.path(table)).to_pyarrow_table()
-        return StaticTable.from_metadata(self.path(table)).scan().to_arrow()
+            return DeltaTable(self.path(table), version=version).to_pyarrow_table()
+        return StaticTable.from_metadata(self.path(table)).scan(snapshot_id=version).to_arrow()
 
     def version(self, table: str = "shop_sales.orders") -> int:
         if self.tables.format(table) is Format.DELTA:
@@ -192,7 +192,10 @@ class MergingLake(Lake):
         return spark_writer(self.spark, self.tables)
 
     def beside(self, warehouse: Path) -> MergingLake:
-        return type(self)(self.spark, warehouse)
+        made = type(self)(self.spark, warehouse)
+        made.formats = self.formats
+        made.use(TableRules())
+        return made
 
     def read(self, table: str = "shop_sales.orders") -> DataFrame:
         """The table as Spark reads it."""
@@ -214,3 +217,11 @@ def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orde
     if lake.tables.format(table) is Format.DELTA:
         return spark.read.format("delta").load(lake.path(table))
     return sibling(spark, settings(str(lake.warehouse))).table(quoted(table))
+
+
+def rewrite_as_others(spark: SparkSession, lake: Lake, table: str = "shop_sales.orders") -> None:
+    """Put the files of an Iceberg table together as another program does it: its snapshot tells of no marker."""
+    session = sibling(spark, settings(str(lake.warehouse)))
+    actions: Any = session._jvm.org.apache.iceberg.spark.actions.SparkActions  # type: ignore[union-attr]
+    rewrite = actions.get(session._jsparkSession).rewriteDataFiles(java_table(session, table))
+    rewrite.option("rewrite-all", "true").execute()

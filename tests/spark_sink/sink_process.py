@@ -11,16 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
+from pyiceberg.table import StaticTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from dev.broker import Broker
 from dev.small_spark import SMALL_SPARK
 from tests.spark_sink.changes import announced, record
+from tests.spark_sink.commit_markers import is_iceberg
 
 # A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
 # test with two runs took almost five minutes.
@@ -87,11 +90,20 @@ class Sink:
         return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
 
     def rows(self, table: str = "shop_sales.orders") -> list[tuple[int, str]]:
+        return sorted((row["id"], row["name"]) for row in self.present(table))
+
+    def present(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table of either format, without those that are deleted; none where there is no table."""
+        folder = Path(self.warehouse, *table.split("."))
         try:
-            found = self.table(table).to_pyarrow_table()
+            iceberg = is_iceberg(folder)
+            found = StaticTable.from_metadata(str(folder)).scan().to_arrow() if iceberg else self._delta(table)
         except TableNotFoundError:
             return []
-        return sorted((row["id"], row["name"]) for row in found.to_pylist() if row["_cdc_deleted_at"] is None)
+        return [row for row in found.to_pylist() if row["_cdc_deleted_at"] is None]
+
+    def _delta(self, table: str) -> pa.Table:
+        return self.table(table).to_pyarrow_table()
 
     def table(self, name: str) -> DeltaTable:
         return DeltaTable(f"{self.warehouse}/{name.replace('.', '/')}")

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 from confluent_kafka import Producer
-from deltalake import DeltaTable
 
 from cdc_core.table_id import TableId
 from dev.broker import Broker
 from spark_sink.commands import main
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait
@@ -73,10 +73,13 @@ FOREIGN = [None, b"", b"\x00\x00\x00\x00\x07other", b"\xc3\x01\x01\x02\x03\x04\x
 
 @pytest.mark.integration
 @pytest.mark.faults
-def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int) -> None:
+@pytest.mark.parametrize("format", Format)
+def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int, format: Format) -> None:
     """C14, C16, and what becomes of a sink that is killed, stopped, loses its checkpoint and is configured wrongly; one
     sink for all, because what costs is its start."""
-    sink = Sink(broker, tmp_path, "operator")
+    sink = Sink(broker, tmp_path, f"operator-{format}")
+    sink.settings["tables"]["formats"] = dict.fromkeys(("shop_sales.orders", ITEMS, "shop_sales.shouted"), str(format))
+    sink.write_config()
     operator = Operator(sink)
     _bytes_of_others(operator)
     _batch_again(sink)
@@ -183,8 +186,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
         for probe in ("livez", "readyz"):
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/{probe}") as answer:
                 assert b"ok\n" == answer.read()
-        items_now = DeltaTable(str(sink.folder / "warehouse" / "shop_sales" / "items")).to_pyarrow_table()
-        assert [3] == [row["id"] for row in items_now.to_pylist() if row["_cdc_deleted_at"] is None]
+        assert [3] == [row["id"] for row in sink.present(ITEMS)]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
         failed = operator.run("park", "shop_sales.item", "--wait", "240")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
 from spark_sink.model.event import Event
+from tests.spark_sink.commit_markers import commit_markers, is_iceberg
 from tests.spark_sink.oracle import table_after
 
 Rows = Mapping[Any, Mapping[str, Any]]
@@ -61,25 +61,18 @@ class Expected:
 
 
 def _commits(warehouse: Path) -> Iterator[str]:
-    """Commits that were made twice: the same marker in two versions of a Delta table. Those of an Iceberg table carry
-    all markers each time."""
-    for log in warehouse.glob("**/_delta_log"):
-        marks = Counter(
-            (mark["appId"], mark["version"])
-            for path in log.glob("*.json")
-            for line in path.read_text(encoding="utf-8").splitlines()
-            if (mark := json.loads(line).get("txn")) is not None and not mark["appId"].startswith("cdc.")
-        )
-        twice = [mark for mark, count in marks.items() if count > 1]
+    """Commits that were made twice: the same marker in two versions of a table."""
+    for table in {found.parent for folder in ("_delta_log", "metadata") for found in warehouse.glob(f"**/{folder}")}:
+        twice = [mark for mark, count in Counter(commit_markers(table)).items() if count > 1]
         if twice:
-            yield f"{log.parent.name}: committed twice {twice}"
+            yield f"{table.name}: committed twice {twice}"
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     if DeltaTable.is_deltatable(str(path)):
         rows = DeltaTable(str(path)).to_pyarrow_table().to_pylist()
-    elif (path / "metadata" / "version-hint.text").exists():
+    elif is_iceberg(path):
         rows = StaticTable.from_metadata(str(path)).scan().to_arrow().to_pylist()
     return rows
 

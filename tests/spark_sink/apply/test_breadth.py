@@ -10,49 +10,54 @@ from statistics import median
 import msgspec
 import pytest
 from deltalake.exceptions import DeltaError
+from pyiceberg.exceptions import ValidationError
 
 from cdc_core.envelope import ChangeEvent
+from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
-COUNT = int(os.environ.get("BREADTH", "25"))
+# Spark makes and writes each Iceberg table.
+COUNTS = {Format.DELTA: 25, Format.ICEBERG: 8}
 
 
-def test_many_tables_in_one_batch(lake: Lake, tmp_path: Path) -> None:
+def test_many_tables_in_one_batch(lake_of_format: Lake, tmp_path: Path) -> None:
     """Tables that nobody knew, created and fed in one batch; the next batch touches one, and opens no other.
 
     `BREADTH=1000` in the environment makes as many as the page says, and prints what that takes, and what a batch for
     one of them takes beside one in a lake that has no other.
     """
-    _announce(lake, COUNT)
+    lake = lake_of_format
+    count = int(os.environ.get("BREADTH", COUNTS[lake.tables.format(_name(0))]))
+    _announce(lake, count)
     started = time.perf_counter()
-    reports = lake.apply(0, [_event("c", number, id) for number in range(COUNT) for id in (1, 2)])
+    reports = lake.apply(0, [_event("c", number, id) for number in range(count) for id in (1, 2)])
     seconds = time.perf_counter() - started
-    assert [1] * COUNT == [report.counters.commits for report in reports]
-    for number in range(COUNT):
+    assert [1] * count == [report.counters.commits for report in reports]
+    for number in range(count):
         assert [1, 2] == [row["id"] for row in lake.rows(_name(number))]
     if "BREADTH" in os.environ:
-        print(f"\n{COUNT} tables in one batch: {seconds:.1f} s, {1000 * seconds / COUNT:.0f} ms a table; {_memory()}")
-        _idle(lake, lake.beside(tmp_path / "one table"))
-    for number in range(1, COUNT):
+        print(f"\n{count} tables in one batch: {seconds:.1f} s, {1000 * seconds / count:.0f} ms a table; {_memory()}")
+        _idle(lake, count, lake.beside(tmp_path / "one table"))
+    for number in range(1, count):
         _break(lake, number)
     (report,) = lake.apply(1000, [_event("d", 0, 1, pos=1000)])
     assert (_name(0), 1) == (report.table, report.counters.commits)
 
 
-def _idle(many: Lake, one: Lake) -> None:
+def _idle(many: Lake, of: int, one: Lake) -> None:
     """Print what a batch for one table takes in each of the two, which take turns."""
     _announce(one, 1)
     one.apply(0, [_event("c", 0, id) for id in (1, 2)])
-    seconds: dict[int, list[float]] = {COUNT: [], 1: []}
+    seconds: dict[int, list[float]] = {of: [], 1: []}
     for batch in range(1, 31):
-        for count, lake in ((COUNT, many), (1, one)):
+        for count, lake in ((of, many), (1, one)):
             started = time.perf_counter()
             lake.apply(batch, [_event("c", 0, 10 + batch)])
             seconds[count].append(time.perf_counter() - started)
     for count, taken in seconds.items():
         print(f"a batch for one of {count} tables: median {1000 * median(taken):.0f} ms, least {1000 * min(taken):.0f}")
-    print(f"least and greatest ratio of two in a row: {_ratios(seconds[COUNT], seconds[1])}")
+    print(f"least and greatest ratio of two in a row: {_ratios(seconds[of], seconds[1])}")
 
 
 def _ratios(first: list[float], second: list[float]) -> str:
@@ -62,9 +67,11 @@ def _ratios(first: list[float], second: list[float]) -> str:
 
 def _break(lake: Lake, number: int) -> None:
     """Whoever opens the table from now on fails."""
-    (newest,) = Path(lake.path(_name(number)), "_delta_log").glob("*1.json")
+    delta = lake.tables.format(_name(number)) is Format.DELTA
+    pattern, error = ("_delta_log/*1.json", DeltaError) if delta else ("metadata/v2.metadata.json", ValidationError)
+    (newest,) = Path(lake.path(_name(number))).glob(pattern)
     newest.write_text("no log")
-    with pytest.raises(DeltaError):
+    with pytest.raises(error):
         lake.tables.open(_name(number))
 
 

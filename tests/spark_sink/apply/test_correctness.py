@@ -25,8 +25,10 @@ from cdc_core.envelope import ChangeEvent, position
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from spark_sink.schema.table_spec import Format
+from spark_sink.tables.formats import FormatMaintenance
 from tests.spark_sink.changes import change, schema_of
-from tests.spark_sink.lake import Lake, MergingLake
+from tests.spark_sink.commit_markers import commit_markers
+from tests.spark_sink.lake import Lake, MergingLake, rewrite_as_others
 
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 NATIVE = "native:shop/task"
@@ -42,7 +44,7 @@ BY_SUBJECT = {
     "C15": "tests/spark_sink/apply/test_correctness.py::test_two_drivers_at_once",
     "C16": "tests/spark_sink/test_operator.py::test_an_operators_day",
     "C17": "tests/spark_sink/operations/test_resume.py::test_sweep_after_a_reload",
-    "C18": "tests/spark_sink/apply/test_two_sources_one_table.py::test_in_delta_lake",
+    "C18": "tests/spark_sink/apply/test_two_sources_one_table.py::test_in_a_lake",
     "C19": "tests/spark_sink/apply/test_correctness.py::test_maintenance_between_batches",
     "C20": "tests/spark_sink/operations/test_resume.py::test_a_table_is_broken_for_long",
     "C21": "tests/spark_sink/apply/test_breadth.py::test_many_tables_in_one_batch",
@@ -179,12 +181,12 @@ def test_case(name: str, delivered: Lake) -> None:
     assert [] == delivered.parked()
 
 
-def test_two_drivers_at_once(lake: Lake) -> None:
+def test_two_drivers_at_once(lake_of_format: Lake) -> None:
     """Two jobs of one checkpoint apply the same batches at the same time: one of them may fail, as a job that is
     started again does, and what is in the table is there once."""
+    lake = lake_of_format
     lake.announce(schema_of(COLUMNS))
     lake.apply(0, [c(0, 0)])
-    before = lake.version()
     appliers = [lake.new_applier("checkpoint-1") for _ in range(2)]
     histories = [[c(10 * n + i, 100 * n + i, a=str(i)) for i in range(1, 9)] + [t(100 * n + 9)] for n in range(1, 4)]
     histories[-1] = histories[-1][:-1]
@@ -198,26 +200,14 @@ def test_two_drivers_at_once(lake: Lake) -> None:
             if failure is not None:
                 applier(records, batch)  # started again
     assert oracle([c(0, 0), *(event for events in histories for event in events)]) == {r["id"]: r for r in lake.rows()}
-    markers = _markers(lake, before)
-    assert len(set(markers)) == len(markers), "a segment was committed twice"
+    markers = commit_markers(Path(lake.path()))
+    assert len(set(markers)) == len(markers) > len(histories), "a segment was committed twice"
 
 
-def _markers(lake: Lake, since: int) -> list[tuple[str, int]]:
-    """The markers of all commits to the table after a version."""
-    found = []
-    log = Path(lake.path()) / "_delta_log"
-    for path in sorted(log.glob("*.json")):
-        if int(path.stem) > since:
-            for line in path.read_text().splitlines():
-                mark = json.loads(line).get("txn")
-                if mark is not None and not mark["appId"].startswith("cdc."):
-                    found.append((mark["appId"], mark["version"]))
-    return found
-
-
-def test_maintenance_between_batches(lake: Lake, spark: SparkSession) -> None:
-    """Files are put together and old ones removed between batches, by deltalake and by Spark; markers and positions
-    survive, and the next batches find what they need."""
+def test_maintenance_between_batches(lake_of_format: Lake, spark: SparkSession) -> None:
+    """Files are put together and old ones removed between batches, by the sink's own libraries and by a program beside
+    it; markers and positions survive, and the next batches find what they need."""
+    lake = lake_of_format
     lake.announce(schema_of(COLUMNS))
     history = [
         event for n in range(5) for event in (c(n, 10 * n, a="1"), c(n + 100, 10 * n + 1), u(n, 10 * n + 2, b="2"))
@@ -225,20 +215,35 @@ def test_maintenance_between_batches(lake: Lake, spark: SparkSession) -> None:
     history += [d(100, 60), u(1, 61, c="3")]
     for batch, start in enumerate(range(0, len(history), 3)):
         lake.apply(batch, history[start : start + 3])
-        table = DeltaTable(lake.path())
-        if batch % 2:
-            table.optimize.compact()
-            table.vacuum(0, dry_run=False, enforce_retention_duration=False)
-        elif batch:  # then there is something to put together
-            spark.sql(f"OPTIMIZE delta.`{lake.path()}`")
+        if batch:  # then there is something to put together
+            _maintain(lake, spark, by_others=batch % 2 == 0)
         again = lake.apply(batch, history[start : start + 3])
         assert [0] == [report.counters.commits for report in again]
     assert oracle(history) == {row["id"]: row for row in lake.rows()}
 
 
-def test_a_cut_across_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def _maintain(lake: Lake, spark: SparkSession, *, by_others: bool) -> None:
+    name = "shop_sales.orders"
+    if lake.tables.format(name) is Format.DELTA:
+        if by_others:
+            spark.sql(f"OPTIMIZE delta.`{lake.path()}`")
+            return
+        table = DeltaTable(lake.path())
+        table.optimize.compact()
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False)
+        return
+    if by_others:
+        rewrite_as_others(spark, lake, name)
+        return
+    files = FormatMaintenance(lake.tables, spark)
+    assert files.compact(name, 1 << 20).removed > 0
+    assert files.vacuum(name, 0) > 0
+
+
+def test_a_cut_across_tables(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Money moves between the rows of two tables, and the job dies in every batch between the commits of the two. At
     the versions that the manifest names for a batch, the sum is what it always was."""
+    lake = lake_of_format
     lake.use(TableRules())
     tables = ("left", "right")
     for table in tables:
@@ -278,8 +283,7 @@ def _sum(lake: Lake, cut: dict[str, int]) -> int:
     """Of both tables at these versions, or now."""
     total = 0
     for table in ("shop_sales.left", "shop_sales.right"):
-        opened = DeltaTable(lake.path(table), version=cut.get(table))
-        total += sum(opened.to_pyarrow_table().column("amount").to_pylist())
+        total += sum(lake.stored(table, cut.get(table)).column("amount").to_pylist())
     return total
 
 

@@ -103,15 +103,15 @@ def test_declared_keys() -> None:
     assert ({}, ROWS) == (report.counters.rejected, _found(list(table.visible().values())))
 
 
-def test_in_delta_lake(lake: Lake) -> None:
-    """Through Spark and Delta Lake, with the schemas of both sources known from the start and a broken event of one."""
+def test_in_a_lake(lake_of_format: Lake) -> None:
+    """In tables of both formats, with the schemas of both sources known from the start and a broken event of one."""
+    lake = lake_of_format
     lake.announce(HERE)
     lake.announce(THERE)
     lake.use(TableRules(shared=SHARED))
     broken = _there(change("c", {"id": 7}, {"b": 2**40}, pos=8, schema=HERE))
     lake.apply(0, EVENTS[:3])
     lake.apply(1, [*EVENTS, broken])
-    rows = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
-    assert ROWS == _found([row for row in rows if row["_cdc_deleted_at"] is None])
+    assert ROWS == _found([row for row in lake.stored().to_pylist() if row["_cdc_deleted_at"] is None])
     (quarantined,) = DeltaTable(lake.path("_cdc.quarantine")).to_pyarrow_table().to_pylist()
     assert ("shop_sales", None, "VALUE_INVALID") == tuple(quarantined[name] for name in ("source", "db", "reason"))

@@ -15,10 +15,8 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Format, Mode
-from spark_sink.spark_session import sibling
 from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.iceberg.open_table import within
-from spark_sink.tables.iceberg.spark_catalog import java_table, settings
 from spark_sink.tables.meta_columns import POS
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import change, schema_of
@@ -132,24 +130,6 @@ def test_killed_between_a_commit_and_its_hint(lake: MergingLake) -> None:
     assert version == lake.version()
     lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2)])
     assert [{"id": 1, "a": "y"}] == lake.rows()
-
-
-def test_files_that_somebody_puts_together(lake: MergingLake) -> None:
-    """C19: markers and positions are there when the newest snapshot is another program's, and tells of no marker."""
-    lake.announce(schema_of({"id": "int64", "a": "string"}))
-    batches = [[change("c", {"id": id}, {"a": "x"}, pos=id)] for id in range(1, 7)]
-    for number, batch in enumerate(batches):
-        lake.apply(number, batch)
-    session = sibling(lake.spark, settings(str(lake.warehouse)))
-    java: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr]
-    table = java_table(session, NAME)
-    rewrite = java.actions.SparkActions.get(session._jsparkSession).rewriteDataFiles(table)
-    rewrite.option("rewrite-all", "true").execute()
-    version = lake.version()
-    (report,) = lake.apply(5, batches[5])
-    assert (1, version) == (report.counters.skipped, lake.version())
-    lake.apply(6, [change("d", {"id": 1}, pos=9), change("u", {"id": 2}, {"a": "y"}, pos=2)])
-    assert [{"id": id, "a": "x"} for id in range(2, 7)] == lake.rows()
 
 
 def test_as_of(lake: MergingLake) -> None:
