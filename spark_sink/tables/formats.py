@@ -171,7 +171,7 @@ class FormatMaintenance:
     def remember(self, name: str, days: int) -> None:
         self._of(name).remember(name, days)
 
-    def vacuum(self, name: str, days: int) -> int:
+    def vacuum(self, name: str, days: float) -> int:
         return self._of(name).vacuum(name, days)
 
     def _of(self, name: str) -> TableMaintenance:

@@ -54,6 +54,6 @@ class TableMaintenance(Protocol):
     def remember(self, name: str, days: int) -> None:
         """Let the log know a removed file for so long: what it no longer knows, no vacuum finds."""
 
-    def vacuum(self, name: str, days: int) -> int:
-        """Remove the files that were removed from the table longer ago; how many. Whatever else lies in the folder
-        stays."""
+    def vacuum(self, name: str, days: float) -> int:
+        """Remove the files that were removed from the table longer ago; how many. Of what else lies in the folder go at
+        most files that died writers of this table have left, when they are as old."""

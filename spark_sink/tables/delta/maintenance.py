@@ -69,7 +69,7 @@ class DeltaMaintenance:
         with maintaining(name):
             self._open(name).alter.set_table_properties({REMEMBERED_PROPERTY: f"interval {days} days"})
 
-    def vacuum(self, name: str, days: int) -> int:
+    def vacuum(self, name: str, days: float) -> int:
         with maintaining(name):
             # Not enforced: the property is longer on purpose, so that a vacuum finds what may go.
             hours = int(timedelta(days=days) / timedelta(hours=1))

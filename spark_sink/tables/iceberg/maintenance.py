@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import SparkSession
@@ -62,13 +65,31 @@ class IcebergMaintenance:
     def remember(self, name: str, days: int) -> None:
         """It knows the files of all of its snapshots."""
 
-    def vacuum(self, name: str, days: int) -> int:
+    def vacuum(self, name: str, days: float) -> int:
+        """Expire old snapshots, and remove the files of writers that died before their commit, when they are as old: a
+        writer that is at work has younger ones, and no snapshot that is kept knows them."""
+        limit = int(time.time() * 1000 - days * _DAY_MS)
         with _maintaining(name):
-            before = _first_to_keep(self._metadata(name), int(time.time() * 1000) - days * _DAY_MS)
-            if before is None:
-                return 0
-            done = self._actions.expireSnapshots(self._table(name)).expireOlderThan(before).retainLast(1).execute()
-            return int(done.deletedDataFilesCount() + done.deletedPositionDeleteFilesCount())
+            return self._expire(name, limit) + self._remove_unknown(name, limit)
+
+    def _expire(self, name: str, limit: int) -> int:
+        before = _first_to_keep(self._metadata(name), limit)
+        if before is None:
+            return 0
+        done = self._actions.expireSnapshots(self._table(name)).expireOlderThan(before).retainLast(1).execute()
+        return int(done.deletedDataFilesCount() + done.deletedPositionDeleteFilesCount())
+
+    def _remove_unknown(self, name: str, limit: int) -> int:
+        table = self._table(name)
+        folder = _local_folder(table.location())
+        if folder is None:
+            return 0
+        removed = 0
+        for part in (folder / "data", folder / "metadata"):
+            if part.is_dir() and not _may_hold_tables(part):
+                found = self._actions.deleteOrphanFiles(table).location(str(part)).olderThan(limit).execute()
+                removed += len(list(found.orphanFileLocations()))
+        return removed
 
     @cached_property
     def _session(self) -> SparkSession:
@@ -102,6 +123,19 @@ def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
     if then is None:
         return None
     return then if marked is None else min(then, marked.timestamp_ms)
+
+
+def _local_folder(location: str) -> Path | None:
+    """The folder of a table; None where it lies in an object store."""
+    if urlsplit(location).scheme not in ("", "file"):
+        return None
+    return Path("/" + location.removeprefix("file:").lstrip("/"))
+
+
+def _may_hold_tables(folder: Path) -> bool:
+    """Tell whether there may be tables below a folder of a table's files, whose names are longer than its name: all of
+    their files are unknown to it. Partitions of its own have names with an equals sign."""
+    return any(entry.is_dir() and "=" not in entry.name for entry in os.scandir(folder))
 
 
 @contextmanager

@@ -1,16 +1,26 @@
-"""Five hundred batches in a row with maintenance between them, readers and cuts held: an hour's, without its pauses."""
+"""Hundreds of batches in a row with maintenance between them, readers and cuts held: an hour's, without its pauses."""
 
 from __future__ import annotations
 
+import os
+import time
+from pathlib import Path
+from statistics import median
+
 import pytest
 from deltalake import DeltaTable
+from pyiceberg.table import StaticTable
 
+from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.control_tables.batches import BATCHES as BATCH_BOOK
 from spark_sink.control_tables.cut import fold
 from spark_sink.operations.maintenance import UNSAVED
+from spark_sink.table_report import TableReport
+from spark_sink.tables.formats import FormatMaintenance
 from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.conftest import ICEBERG
 from tests.spark_sink.lake import Lake
 
 BATCHES = 500
@@ -30,9 +40,7 @@ def test_files_and_log_stay_small(lake: Lake) -> None:
     held: dict[int, DeltaTable] = {}
     most = 0
     for batch in range(BATCHES):
-        key = batch if batch % 2 else batch % ROWS
-        (report,) = lake.apply(batch, [change("u", {"id": key}, {"n": batch}, pos=batch + 1, schema=schema)])
-        assert 1 == report.counters.commits
+        report = _apply(lake, schema, batch)
         maintenance.applied([report])
         if maintenance.is_due():
             maintenance.turn()
@@ -41,16 +49,97 @@ def test_files_and_log_stay_small(lake: Lake) -> None:
             most = max(most, *(len(DeltaTable(lake.path(name)).file_uris()) for name in (TABLE, BATCH_BOOK)))
     assert most < 2 * RULES.small_files
 
-    def rows(batch: int) -> int:
-        return len({number if number % 2 else number % ROWS for number in range(batch + 1)})
-
     for batch, reader in held.items():
-        assert rows(batch) == reader.to_pyarrow_table().num_rows
+        assert _rows_after(batch) == reader.to_pyarrow_table().num_rows
     manifest = lake.books.batches.rows()
     for batch in (0, 99, 250, BATCHES - 1):
         version = fold(manifest, "canonical", batch).versions[TABLE]
-        assert rows(batch) == DeltaTable(lake.path(), version=version).to_pyarrow_table().num_rows
+        assert _rows_after(batch) == DeltaTable(lake.path(), version=version).to_pyarrow_table().num_rows
     newest = DeltaTable(lake.path())
     assert BATCHES - 1 == (newest.transaction_version(f"test/checkpoint-1/{TABLE}") or 0) // MAX_SEGMENTS
     checkpoints = sorted((lake.warehouse / "shop_sales" / "orders" / "_delta_log").glob("*.checkpoint.parquet"))
     assert newest.version() - int(checkpoints[-1].name.split(".")[0]) <= 2 * UNSAVED
+
+
+def _apply(lake: Lake, schema: TableSchema, batch: int) -> TableReport:
+    (report,) = lake.apply(batch, [_event(schema, batch)])
+    assert 1 == report.counters.commits
+    return report
+
+
+def _event(schema: TableSchema, batch: int) -> ChangeEvent:
+    key = batch if batch % 2 else batch % ROWS
+    return change("u", {"id": key}, {"n": batch}, pos=batch + 1, schema=schema)
+
+
+def _rows_after(batch: int) -> int:
+    return len({number if number % 2 else number % ROWS for number in range(batch + 1)})
+
+
+# An hour has 360 batches; so many are a part of it, which is done in the time of a test.
+ICEBERG_BATCHES = int(os.environ.get("LONG_RUN", "60"))
+
+# In place of the days for which snapshots are kept, and of the day between two expiries.
+KEPT_SECONDS, EXPIRED_EVERY = 5.0, 20
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("lake_of_format", [pytest.param(ICEBERG, id="Iceberg")], indirect=True)
+def test_snapshots_and_files_stay_few(lake_of_format: Lake) -> None:
+    """Files of an Iceberg table, its snapshots and what lies in its folder are bounded by the time for which snapshots
+    are kept, not by the batches; every snapshot of that time can be read, and the marker of the last batch is told.
+
+    `LONG_RUN=360` in the environment: as many batches as an hour has. It prints what they come to.
+    """
+    lake = lake_of_format
+    schema = lake.announce(schema_of({"id": "int64", "n": "int32"}))
+    maintenance, files = lake.maintenance(RULES), FormatMaintenance(lake.tables, lake.session)
+    ended: dict[int, float] = {}
+    seconds: list[float] = []
+    for batch in range(ICEBERG_BATCHES):
+        started = time.perf_counter()
+        report = _apply(lake, schema, batch)
+        seconds.append(time.perf_counter() - started)
+        ended[batch] = time.time()
+        maintenance.applied([report])
+        if maintenance.is_due():
+            maintenance.turn()
+        if batch % EXPIRED_EVERY == EXPIRED_EVERY - 1:
+            began = time.time()
+            files.vacuum(TABLE, KEPT_SECONDS / 86_400)
+            kept = [number for number, at in ended.items() if at >= began - KEPT_SECONDS]
+            _check_iceberg(lake, files, batch, kept)
+            if "LONG_RUN" in os.environ:
+                _print_state(lake, files, batch, seconds, time.time() - began)
+            seconds = []
+    last = ICEBERG_BATCHES - 1
+    again = lake.new_applier("checkpoint-1")(lake.records([_event(schema, last)]), last)
+    assert [1] == [report.counters.skipped for report in again]
+
+
+def _check_iceberg(lake: Lake, files: FormatMaintenance, batch: int, kept: list[int]) -> None:
+    found = files.files(TABLE)
+    assert found is not None
+    assert len(found.sizes) < 2 * RULES.small_files
+    snapshots = StaticTable.from_metadata(lake.path()).metadata.snapshots
+    # The one before the kept time is the newest at its beginning; a compaction is one, too.
+    assert len(snapshots) <= 2 * len(kept) + 2 * EXPIRED_EVERY
+    manifest = lake.books.batches.rows()
+    for number in kept:
+        version = fold(manifest, "canonical", number).versions[TABLE]
+        assert _rows_after(number) == lake.stored(version=version).num_rows
+    opened = lake.tables.open(TABLE)
+    assert opened is not None
+    assert batch == (opened.applied(f"test/checkpoint-1/{TABLE}") or 0) // MAX_SEGMENTS
+
+
+def _print_state(lake: Lake, files: FormatMaintenance, batch: int, seconds: list[float], expiry: float) -> None:
+    found = files.files(TABLE)
+    assert found is not None
+    started = time.perf_counter()
+    lake.stored()
+    read = time.perf_counter() - started
+    lying = sum(file.is_file() and not file.name.startswith(".") for file in Path(lake.path()).rglob("*"))
+    snapshots = len(StaticTable.from_metadata(lake.path()).metadata.snapshots)
+    cells = (batch + 1, len(found.sizes), snapshots, lying, f"{1000 * read:.0f} ms", f"{1000 * median(seconds):.0f} ms")
+    print("|", " | ".join(map(str, (*cells, f"{expiry:.1f} s"))), "|")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -204,6 +207,48 @@ def test_maintained(lake: MergingLake) -> None:
     assert (1, [{"id": 5, "a": "x"}]) == (report.counters.skipped, lake.rows())
     lake.apply(5, [change("u", {"id": 5}, {"a": "y"}, pos=9)])
     assert [{"id": 5, "a": "y"}] == lake.rows()
+
+
+def test_files_of_writers_that_died(lake: MergingLake) -> None:
+    """What no snapshot knows goes when it is as old as what no snapshot needs any more; not what is younger, nor the
+    files of a table whose name goes on behind this one's. Snapshots that are kept have all of theirs."""
+    inner = f"{NAME}.data.more"
+    for name in ("orders", "more"):
+        lake.announce(schema_of({"id": "int64", "a": "string"}, table=name))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    held = lake.version()
+    lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2)])
+    files = FormatMaintenance(lake.tables, lake.spark)
+    left = [_left_behind(lake, pattern) for pattern in ("data/*.parquet", "data/*.puffin", "metadata/*-m0.avro")]
+    assert 0 == files.vacuum(NAME, 7)
+    for one in left:
+        _age(one)
+    lake.use(ICEBERG, {"shop/sales//more": inner})
+    lake.apply(2, [change("c", {"id": 1}, {"a": "inner"}, pos=1, table="more")])
+    inside = [file for file in Path(lake.path(inner)).rglob("*") if file.is_file()]
+    for one in inside:
+        _age(one)
+    assert 1 == files.vacuum(NAME, 7)  # where no other table can be
+    assert [True, True, False] == [one.exists() for one in left]
+    assert all(one.exists() for one in inside)
+    shutil.rmtree(lake.path(f"{NAME}.data.more"))
+    assert 2 == files.vacuum(NAME, 7)
+    assert not any(one.exists() for one in left)
+    assert [["x"], ["y"]] == [lake.stored(version=version).column("a").to_pylist() for version in (held, None)]
+    lake.apply(3, [change("u", {"id": 1}, {"a": "z"}, pos=3)])
+    assert [{"id": 1, "a": "z"}] == lake.rows()
+
+
+def _left_behind(lake: MergingLake, pattern: str) -> Path:
+    """A file as a writer leaves it that dies before its commit."""
+    made = next(Path(lake.path()).glob(pattern))
+    return Path(shutil.copy(made, made.with_name(f"died-{made.name}")))
+
+
+def _age(file: Path) -> None:
+    """As if it had been written eight days ago."""
+    then = time.time() - 8 * 86_400
+    os.utime(file, (then, then))
 
 
 def test_another_engine(lake: MergingLake) -> None:
