@@ -1,5 +1,6 @@
-"""A gate at the commits of mirrors, in the Python processes of Spark's workers wherever they run: it holds one process
-in the middle of a batch, so that a test can kill what it likes at a moment that it knows.
+"""A gate at the commits of mirrors, in the Python processes of Spark's workers wherever they run, and one before the
+driver merges what they staged: it holds one process in the middle of a batch, so that a test can kill what it likes at
+a moment that it knows.
 
 The gate is a folder. Every pass before and after a commit takes one of the files `pass-*` from it; who takes the last
 one leaves the file `held`, and waits for the file `released`.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
 from pathlib import Path
@@ -16,6 +18,9 @@ from typing import Any
 
 FOLDER = "CHAOS_SINK_GATE"
 """Environment variable of the workers: the folder."""
+
+MERGES_FOLDER = "CHAOS_SINK_MERGES_GATE"
+"""Environment variable of the driver: the folder."""
 
 _PATIENCE_SECONDS = 600.0
 
@@ -45,11 +50,16 @@ class CommitGate:
 
 
 def arm() -> None:
-    """Put the gate around the commits of mirrors in this process."""
+    """Put the gate around the commits of mirrors in this process, and around the staging of what Spark commits."""
     from spark_sink.tables.delta.mirror import DeltaMirror
+    from spark_sink.tables.staging import OrderingMirror
 
-    folder, commit = Path(os.environ[FOLDER]), DeltaMirror.write
+    folder = Path(os.environ[FOLDER])
+    for writer in (DeltaMirror, OrderingMirror):
+        writer.write = _guarded(writer.write, folder)  # type: ignore[method-assign]
 
+
+def _guarded(commit: Callable[..., Any], folder: Path) -> Callable[..., Any]:
     @wraps(commit)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         _pass(folder)
@@ -57,7 +67,21 @@ def arm() -> None:
         _pass(folder)
         return result
 
-    DeltaMirror.write = guarded  # type: ignore[method-assign]
+    return guarded
+
+
+def arm_merges() -> None:
+    """Put the gate before the merges of this process, the driver."""
+    from spark_sink.tables.spark_writer import SparkWriter
+
+    folder, merge = Path(os.environ[MERGES_FOLDER]), SparkWriter.carry_out
+
+    @wraps(merge)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        _pass(folder)
+        return merge(*args, **kwargs)
+
+    SparkWriter.carry_out = guarded  # type: ignore[method-assign]
 
 
 def _pass(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""The sink on a standalone cluster, on which machines, executors and drivers die in mid-batch.
+"""The sink on a standalone cluster, on which machines, executors and drivers die in mid-batch. Every second history is
+in an Iceberg table, which Spark merges.
 
 `python -m tests.chaos.sink.on_cluster` makes a run for each of ten seeds, with every death in each, in any order.
 """
@@ -24,15 +25,21 @@ from dev.broker import Broker
 from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
 from dev.spark_cluster import SparkCluster, Worker
-from tests.chaos.sink.gate import FOLDER, CommitGate
+from tests.chaos.sink.gate import FOLDER, MERGES_FOLDER, CommitGate
 from tests.chaos.sink.run import Verdict, feed
 from tests.chaos.sink.workload import Workload
 from tests.chaos.worker import ROOT
 
 _PATIENCE_SECONDS = 600.0
 
-# A batch has some dozens of passes of the gate; with so many tickets one is held well inside it.
+# A batch has some dozens of passes of the gate; with so many tickets one is held well inside it. Merges begin once.
 _MOST_PASSES = 8
+_MOST_MERGES = 2
+
+# The merges of a batch take about so long.
+_MERGE_SECONDS = 1.5
+
+_BATCHES = 12
 
 
 class ClusterRun:
@@ -49,7 +56,8 @@ class ClusterRun:
         self.workload = Workload(seed, histories)
         topic = f"cluster-{seed}-{os.urandom(3).hex()}"
         self.events = feed(bootstrap, topic, self.workload)
-        self.gate = CommitGate(folder / "gate")
+        self.commits = CommitGate(folder / "commits")
+        self.merges = CommitGate(folder / "merges")
         self._configure(bootstrap, topic)
         self.sink = self.start()
 
@@ -58,9 +66,13 @@ class ClusterRun:
             "pipeline": "cluster",
             "kafka": {"bootstrap_servers": bootstrap},
             "input": {"topic": topic},
-            "tables": {"warehouse": str(self.folder / "warehouse"), "truncate": "all_scopes"},
+            "tables": {
+                "warehouse": str(self.folder / "warehouse"),
+                "truncate": "all_scopes",
+                "formats": dict.fromkeys(self.workload.iceberg(), "iceberg"),
+            },
             "checkpoint": str(self.folder / "checkpoint"),
-            "batches": {"trigger_seconds": 0, "max_offsets": self.events // 6},
+            "batches": {"trigger_seconds": 0, "max_offsets": self.events // _BATCHES},
             "spark": {
                 "master": self.cluster.url,
                 "memory": "1g",
@@ -77,25 +89,40 @@ class ClusterRun:
         (self.folder / "sink.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
 
     def add_worker(self) -> Worker:
-        environment = {"PYTHONPATH": str(ROOT), FOLDER: str(self.gate.folder)}
+        environment = {"PYTHONPATH": str(ROOT), FOLDER: str(self.commits.folder)}
         return self.cluster.add_worker(environment=environment)
 
     def start(self) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "spark_sink", "run", "-c", str(self.folder / "sink.yaml"), "--available-now"]
+        launcher = [sys.executable, "-m", "tests.chaos.sink.gate_launcher"]
+        command = [*launcher, "run", "-c", str(self.folder / "sink.yaml"), "--available-now"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), MERGES_FOLDER: str(self.merges.folder)}
         while len(self.cluster.workers) < 2:
             self.add_worker()
         with (self.folder / "log").open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+            )
 
-    def held(self) -> int | None:
+    def held(self, death: str) -> int | None:
         """Wait for a process in mid-batch; None when the sink came to the end of the topic before."""
-        self.gate.shut(self.random.randint(1, _MOST_PASSES))
-        self._wait(lambda: self.gate.holds() is not None or self.sink.poll() is not None)
-        return self.gate.holds()
+        in_a_merge = death in IN_A_MERGE
+        gate = self.merges if in_a_merge else self.commits
+        gate.shut(self.random.randint(1, _MOST_MERGES if in_a_merge else _MOST_PASSES))
+        self._wait(lambda: gate.holds() is not None or self.sink.poll() is not None)
+        return gate.holds()
+
+    def release(self) -> None:
+        self.commits.release()
+        self.merges.release()
+
+    def merge_for_a_while(self) -> None:
+        """Let the merges begin, and come to somewhere in them."""
+        self.release()
+        time.sleep(self.random.uniform(0.05, _MERGE_SECONDS))
 
     def end(self) -> None:
         """Let the sink come to the end of the topic."""
-        self.gate.release()
+        self.release()
         code = self.sink.wait(_PATIENCE_SECONDS)
         assert code == 0, f"the sink ended with {code}\n{self.log()[-3000:]}"
 
@@ -115,7 +142,7 @@ def _worker_dies(run: ClusterRun, held: int) -> None:
     worker.kill()
     for pid in worker.executors():
         _kill(pid)
-    run.gate.release()
+    run.release()
     run.cluster.workers.remove(worker)
     worker.close()
     run.add_worker()
@@ -125,14 +152,14 @@ def _executor_dies(run: ClusterRun, held: int) -> None:
     """The Java process above the held one is gone; its worker starts another. The held one may wake up and go on."""
     for pid in _of(run.cluster, held).executors():
         _kill(pid)
-    run.gate.release()
+    run.release()
 
 
 def _driver_dies(run: ClusterRun, _held: int) -> None:
     """The driver is gone; what is held goes on, until it finds that nobody waits for it."""
     run.sink.kill()
     run.sink.wait()
-    run.gate.release()
+    run.release()
     run.sink = run.start()
 
 
@@ -143,12 +170,29 @@ def _driver_is_stopped(run: ClusterRun, _held: int) -> None:
     run.sink = run.start()
 
 
+def _executor_dies_in_a_merge(run: ClusterRun, _held: int) -> None:
+    """Half of the executors are gone while Spark merges; their tasks run again elsewhere."""
+    run.merge_for_a_while()
+    for pid in run.random.choice(run.cluster.workers).executors():
+        _kill(pid)
+
+
+def _driver_dies_in_a_merge(run: ClusterRun, held: int) -> None:
+    """Some tables of the batch are merged, some are not, and one is in between."""
+    run.merge_for_a_while()
+    _driver_dies(run, held)
+
+
 DEATHS: Mapping[str, Callable[[ClusterRun, int], None]] = {
     "worker killed": _worker_dies,
     "executor killed": _executor_dies,
     "driver killed": _driver_dies,
     "driver stopped": _driver_is_stopped,
+    "executor killed in a merge": _executor_dies_in_a_merge,
+    "driver killed in a merge": _driver_dies_in_a_merge,
 }
+
+IN_A_MERGE = frozenset({"executor killed in a merge", "driver killed in a merge"})
 
 
 def run(bootstrap: str, seed: int, deaths: Sequence[str], histories: int = 12) -> Verdict:
@@ -162,7 +206,7 @@ def run(bootstrap: str, seed: int, deaths: Sequence[str], histories: int = 12) -
         verdict = Verdict(seed, one.events)
         try:
             for number, death in enumerate(deaths, 1):
-                held = one.held()
+                held = one.held(death)
                 if held is None:
                     verdict.missed += [(late, 1) for late in deaths[number - 1 :]]
                     break
@@ -170,7 +214,7 @@ def run(bootstrap: str, seed: int, deaths: Sequence[str], histories: int = 12) -
                 verdict.killed.append((death, 1))
             one.end()
         finally:
-            one.gate.release()
+            one.release()
             one.sink.kill()
             one.sink.wait()
         verdict.wrong = one.workload.expected().wrong(one.folder / "warehouse")
