@@ -49,7 +49,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     try:
         checkpoint = checkpoint_id(spark, settings.checkpoint)
         app = f"{settings.pipeline}/{checkpoint}"
-        tables = FormatTables(settings.tables.warehouse, app, rules.engines, rules.formats)
+        tables = FormatTables(settings.tables.warehouse, app, rules.engines, rules.formats, rules.buckets)
         ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)

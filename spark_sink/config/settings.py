@@ -128,6 +128,10 @@ class TablesSettings(_Section):
     formats: dict[str, Format] = Field(
         default_factory=dict, description="The format of tables, by name or pattern; the others are Delta Lake tables."
     )
+    buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
+        default_factory=dict,
+        description="Parts of new Iceberg tables, by hash of the key; by name or pattern.",
+    )
     engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
     fused_megabytes: int = Field(
         default=1000, ge=0, description="A table of more data in its files is written by Spark, not by deltalake."
@@ -154,6 +158,7 @@ class TablesSettings(_Section):
             exclude=self.exclude,
             engines=EngineRules(self.engines, self.fused_megabytes),
             formats=self.formats,
+            buckets=self.buckets,
         )
 
 

@@ -27,6 +27,7 @@ class TableRules:
         exclude: patterns of source tables that are left out.
         engines: who writes which table.
         formats: of tables, by name or pattern.
+        buckets: of new Iceberg tables, by name or pattern.
     """
 
     all_scopes: bool = False
@@ -40,6 +41,7 @@ class TableRules:
     exclude: Sequence[str] = ()
     engines: EngineRules = field(default_factory=EngineRules)
     formats: Formats = field(default_factory=dict)
+    buckets: Mapping[str, int] = field(default_factory=dict)
 
     def form(self, target: str) -> TableSpec:
         """Return the specification of the table of this name."""

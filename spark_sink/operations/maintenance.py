@@ -89,7 +89,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     found: list[DueStep] = []
     for target in TARGETS:
         small = [size for size in files.sizes if size < target // _SMALL]
-        if len(small) >= rules.small_files:
+        if len(small) >= rules.small_files * files.parts:
             why = f"{len(small)} of {len(files.sizes)} files are smaller than {target // _SMALL >> 20} MiB"
             found.append(DueStep(Step.COMPACT, why, target))
             break

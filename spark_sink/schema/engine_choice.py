@@ -127,15 +127,23 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
     )
 
 
-def choose_for_iceberg(name: str, rules: EngineRules) -> Choice:
+def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: int | None = None) -> Choice:
     """The engine of an Iceberg table.
+
+    Args:
+        buckets: that it has.
+        wanted: buckets that the configuration gives to new tables of its name.
 
     Raises:
         Refused: the configuration names another one.
     """
     if match_rule(name, rules.named) is Engine.FUSED:
         raise Refused(Reason.TABLE_REFUSED, "tables.engines says fused, and Iceberg tables are written by Spark")
-    return Choice(Engine.SPARK, "Iceberg tables are written by Spark")
+    reason = "Iceberg tables are written by Spark"
+    if wanted is not None and wanted != buckets:
+        stays = "no buckets" if buckets == 1 else f"{buckets} buckets"
+        reason += f"; this one has {stays} and keeps them as they are: tables.buckets ({wanted}) is for new tables"
+    return Choice(Engine.SPARK, reason)
 
 
 def _listed(names: frozenset[str]) -> str:

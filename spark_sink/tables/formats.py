@@ -34,12 +34,14 @@ class FormatTables:
 
     Args:
         app: pipeline and checkpoint: whose staged files they are.
+        buckets: of new Iceberg tables, by name or pattern.
     """
 
     warehouse: str
     app: str = ""
     engines: EngineRules = field(default_factory=EngineRules)
     formats: Formats = field(default_factory=dict)
+    buckets: Mapping[str, int] = field(default_factory=dict)
 
     def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         return self._of(self.format(name)).open(name)
@@ -108,7 +110,7 @@ class FormatTables:
             # Here, not above: it takes a worker 20 MiB and a quarter of a second.
             from spark_sink.tables.iceberg.tables import IcebergTables
 
-            return IcebergTables(self.warehouse, self.app, self.engines)
+            return IcebergTables(self.warehouse, self.app, self.engines, self.buckets)
         return self._delta
 
 
@@ -144,7 +146,9 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
     from spark_sink.tables.iceberg.ddl import IcebergDdl
 
     warehouse = tables.warehouse
-    return FormatDdl(tables, DeltaDdl(warehouse, SparkDdl(spark, warehouse)), IcebergDdl(spark, warehouse))
+    return FormatDdl(
+        tables, DeltaDdl(warehouse, SparkDdl(spark, warehouse)), IcebergDdl(spark, warehouse, tables.buckets)
+    )
 
 
 class FormatMaintenance:

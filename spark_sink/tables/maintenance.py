@@ -18,6 +18,7 @@ class TableFiles(NamedTuple):
         sizes: of the files of that version, in bytes.
         unsaved: commits since the last checkpoint of the log, which everyone reads who opens the table.
         remembered_days: for so long the log knows a file that was removed.
+        parts: of which each has files of its own, that are put together with no others.
         foreign: features of the table that its format's maintenance does not know; nothing is done then.
     """
 
@@ -26,6 +27,7 @@ class TableFiles(NamedTuple):
     unsaved: int
     remembered_days: float
     foreign: Sequence[str] = ()
+    parts: int = 1
 
 
 class Compacted(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -28,8 +28,20 @@ from spark_sink.tables.meta_columns import (
 
 _MEMORY = msgspec.json.Decoder(Memory)
 
-# The least and the greatest value of each key column.
-Reach = Mapping[str, tuple[Any, Any]]
+# So many values at most a reader looks for one by one in the statistics of a file: Iceberg's compares no more.
+FEW = 200
+
+
+class KeyRange(NamedTuple):
+    """The values that a key column has in some rows: `values` are all of them where they are few."""
+
+    least: Any
+    greatest: Any
+    values: frozenset[Any] | None = None
+
+
+# By key column.
+Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
@@ -54,8 +66,8 @@ class MirrorReader:
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
         names = [*self.shape.key, *MARK_COLUMNS]
-        reach = {name: tuple(pc.min_max(keys.column(name)).as_py().values()) for name in self.shape.key}
         wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
+        reach = {name: _range_of(values) for name, values in wanted.items()}
         found = []
         for batch in self._scan(names, reach):
             for name, values in wanted.items():
@@ -127,7 +139,16 @@ class MirrorReader:
 def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
     """The reach of some keys, whose columns have these names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
-    return {name: (min(found), max(found)) for name, found in values.items()}
+    return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
+
+
+def _range_of(values: pa.Array) -> KeyRange:
+    found = pc.min_max(values).as_py()
+    return KeyRange(found["min"], found["max"], _few(values.drop_null().to_pylist()) if len(values) <= FEW else None)
+
+
+def _few(values: Collection[Any]) -> frozenset[Any] | None:
+    return frozenset(values) if len(values) <= FEW else None
 
 
 def _memory(state: object) -> Memory:

@@ -18,6 +18,7 @@ class Merge(Struct, frozen=True, tag=True):
         columns: Spark SQL type by column to write, in the order of the file.
         kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
+        values: for key columns of few values, all of them.
         inserts_only: no row is stored.
         at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
         summary: what the commit tells beside its marker, where the format has a place for it.
@@ -32,6 +33,7 @@ class Merge(Struct, frozen=True, tag=True):
     marker: Marker | None
     at: int | None = None
     summary: dict[str, str] = {}
+    values: dict[str, tuple[str | int, ...]] = {}
 
 
 class WriteMarker(Struct, frozen=True, tag=True):

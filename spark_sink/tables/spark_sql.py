@@ -32,6 +32,7 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     staged.createOrReplaceTempView(_STAGED)
     same = [f"t.`{name}` = s.`{name}`" for name in order.key]
     same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
+    same += [f"t.`{name}` IN ({', '.join(map(_value, values))})" for name, values in order.values.items()]
     columns = [*order.columns, *([] if order.at is None else [UPDATED_AT])]
     updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
     names = ", ".join(f"`{name}`" for name in columns)

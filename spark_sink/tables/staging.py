@@ -37,6 +37,9 @@ from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Or
 # For key columns, the least and the greatest value that is looked for.
 Bounds = Mapping[str, tuple[str | int, str | int]]
 
+# For key columns of which few values are looked for, all of these.
+Values = dict[str, tuple[str | int, ...]]
+
 
 @dataclass(frozen=True)
 class Staging:
@@ -105,13 +108,15 @@ class OrderingMirror(MirrorReader):
             staged = staged.append_column(WRITTEN + name, flags)
         types = {**self.shape.types, **META_COLUMNS}
         keys = set(zip(*(staged.column(name).to_pylist() for name in self.shape.key), strict=True))
+        reach = reach_of(keys, self.shape.key)
         self._ordered.append(
             Merge(
                 path=self._staging.put(self._name, staged),
                 columns={name: types[name] for name in rows.column_names},
                 kept=tuple(changes.kept),
                 key=self.shape.key,
-                bounds=dict(self._bounds(reach_of(keys, self.shape.key))),
+                bounds=dict(self._bounds(reach)),
+                values=self._values(reach),
                 inserts_only=changes.inserts_only,
                 marker=markers[0] if markers else None,
                 at=None if UPDATED_AT in lacking else changes.at,
@@ -143,10 +148,20 @@ class OrderingMirror(MirrorReader):
     def _bounds(self, reach: Reach) -> Bounds:
         return bounds_of(reach, self.shape.types)
 
+    def _values(self, _reach: Reach) -> Values:
+        """The values by which Spark may skip files beside the bounds, where the format has a use for them."""
+        return {}
+
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
     """Return the reach of those columns that are numbers or texts."""
-    return {name: values for name, values in reach.items() if types[name] in _BOUNDED}
+    return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
+
+
+def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
+    """Return the values of those columns that are numbers or texts, where they are few."""
+    found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
+    return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
@@ -157,4 +172,4 @@ def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
 
 
 # What is written as a literal alike for both readers, and has exact statistics.
-_BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})
+BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -69,7 +69,7 @@ class Lake:
     def new_applier(self, checkpoint: str) -> Applier[Any]:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
-        self.tables = FormatTables(str(self.warehouse), app, self.rules.engines, self.rules.formats)
+        self.tables = FormatTables(str(self.warehouse), app, self.rules.engines, self.rules.formats, self.rules.buckets)
         self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
         return Applier(
             self.schemas,
@@ -186,7 +186,9 @@ class MergingLake(Lake):
         super().__init__(warehouse)
 
     def _ddl(self) -> TableDdl:
-        return spark_ddl(self.spark, FormatTables(str(self.warehouse), formats=self.rules.formats))
+        return spark_ddl(
+            self.spark, FormatTables(str(self.warehouse), formats=self.rules.formats, buckets=self.rules.buckets)
+        )
 
     def _writer(self) -> OrderRunner:
         return spark_writer(self.spark, self.tables)

@@ -52,7 +52,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
     """
     files = table.to_pyarrow_dataset()
     condition = ds.scalar(True)
-    for name, (least, greatest) in reach.items():
+    for name, (least, greatest, _) in reach.items():
         if has_statistics(shape.types[name]):
             condition &= (ds.field(name) >= least) & (ds.field(name) <= greatest)
     chosen = list(files.get_fragments(filter=condition))

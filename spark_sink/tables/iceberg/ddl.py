@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn, TableShape
-from spark_sink.schema.table_spec import Mode
+from spark_sink.schema.table_spec import SOURCE, Mode, match_rule
 from spark_sink.spark_session import sibling
 from spark_sink.tables.iceberg.open_table import is_iceberg, load, types_of
 from spark_sink.tables.iceberg.spark_catalog import quoted, settings
 from spark_sink.tables.locations import spelled
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
 from spark_sink.tables.spark_sql import listed
+from spark_sink.tables.staging import BOUNDED
 from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
 
 # Row changes are deletion vectors beside the files, which only the third version of the format has. The metadata of
@@ -33,9 +34,14 @@ _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 class IcebergDdl:
     """Creates and changes the Iceberg tables of a warehouse."""
 
-    def __init__(self, spark: SparkSession, warehouse: str) -> None:
+    def __init__(self, spark: SparkSession, warehouse: str, buckets: Mapping[str, int]) -> None:
+        """
+        Args:
+            buckets: of new tables, by name or pattern.
+        """
         self._spark = sibling(spark, settings(warehouse))
         self._warehouse = warehouse
+        self._buckets = buckets
 
     def create(self, name: str, shape: TableShape) -> str:
         present = spelled(self._warehouse, name, is_iceberg)
@@ -43,8 +49,10 @@ class IcebergDdl:
             return present
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
         properties = {**shape_properties(shape), **_FIXED, **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {})}
+        parted = _parted(shape, match_rule(name, self._buckets))
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({declared}) USING iceberg TBLPROPERTIES ({listed(properties)})"
+            f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({declared}) USING iceberg {parted}"
+            f"TBLPROPERTIES ({listed(properties)})"
         )
         return name
 
@@ -63,6 +71,17 @@ class IcebergDdl:
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         for column in columns:
             self._spark.sql(f"ALTER TABLE {quoted(name)} ALTER COLUMN `{column.name}` TYPE {column.type}")
+
+
+def _parted(shape: TableShape, buckets: int | None) -> str:
+    """The clause for buckets by the first key column that says for a row where it is: a number or a text, and not the
+    source, which is the same in many rows."""
+    if buckets is None or shape.mode == Mode.CHANGELOG:
+        return ""
+    # Iceberg names the bucket after the column, and no column may have that name.
+    fit = (n for n in shape.key if n != SOURCE and shape.types[n] in BOUNDED and f"{n}_bucket" not in shape.types)
+    column = next(fit, None)
+    return "" if column is None else f"PARTITIONED BY (bucket({buckets}, `{column}`)) "
 
 
 def _declared(columns: Iterable[tuple[str, str]]) -> str:

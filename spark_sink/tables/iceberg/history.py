@@ -12,12 +12,12 @@ from spark_sink.model.version_timeline import Truncate
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.history_reader import HistoryReader, covered, stored_truncates, truncates_property
-from spark_sink.tables.iceberg.open_table import IcebergOpened, within
+from spark_sink.tables.iceberg.open_table import IcebergOpened, near
 from spark_sink.tables.meta_columns import CURRENT, HISTORY_COLUMNS, POS, SCOPE
 from spark_sink.tables.mirror_reader import Reach, reach_of
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import CloseVersions, Merge, Order, SetProperties
-from spark_sink.tables.staging import Staging, bounds_of
+from spark_sink.tables.staging import Staging, bounds_of, values_of
 
 
 class IcebergHistory(HistoryReader, IcebergOpened):
@@ -36,18 +36,20 @@ class IcebergHistory(HistoryReader, IcebergOpened):
         return self._truncates
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        return self._read(names, within({} if reach is None else bounds_of(reach, self.shape.types)))
+        return self._read(names, near(reach or {}, self.shape.types))
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         types = {**self.shape.types, **HISTORY_COLUMNS}
         keys = set(zip(*(rows.column(name).to_pylist() for name in self.shape.key), strict=True))
+        reach = reach_of(keys, self.shape.key)
         self._ordered.append(
             Merge(
                 path=self._staging.put(self._name, rows),
                 columns={name: types[name] for name in rows.column_names},
                 kept=(),
                 key=(*self.shape.key, SCOPE, POS),
-                bounds=dict(bounds_of(reach_of(keys, self.shape.key), self.shape.types)),
+                bounds=dict(bounds_of(reach, self.shape.types)),
+                values=values_of(reach, self.shape.types),
                 inserts_only=adds_only,
                 marker=markers[0] if markers else None,
             )

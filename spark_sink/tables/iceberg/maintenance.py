@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from spark_sink.foreign_errors import reason
 from spark_sink.job_failures import SPARK_ERRORS, cause
 from spark_sink.spark_session import sibling
-from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, load, markers_of, version_of
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, buckets_of, load, markers_of, version_of
 from spark_sink.tables.iceberg.spark_catalog import java_table, settings
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
 
@@ -47,7 +47,8 @@ class IcebergMaintenance:
                 return None
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
             # Its metadata say all at once, and a file that was removed is known as long as its snapshot.
-            return TableFiles(version_of(table.metadata), sizes, unsaved=0, remembered_days=math.inf)
+            version, parts = version_of(table.metadata), buckets_of(table.metadata)
+            return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts)
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
         with _maintaining(name):

@@ -10,9 +10,9 @@ from pyiceberg.table import StaticTable
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.iceberg.open_table import IcebergOpened, within
+from spark_sink.tables.iceberg.open_table import IcebergOpened, near
 from spark_sink.tables.mirror_reader import Reach
-from spark_sink.tables.staging import OrderingMirror, Staging
+from spark_sink.tables.staging import OrderingMirror, Staging, Values, values_of
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 
@@ -39,4 +39,7 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
         return stored
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        return self._read(names, within({} if reach is None else self._bounds(reach)))
+        return self._read(names, near(reach or {}, self.shape.types))
+
+    def _values(self, reach: Reach) -> Values:
+        return values_of(reach, self.shape.types)

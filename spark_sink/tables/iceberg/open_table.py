@@ -7,11 +7,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, LessThanOrEqual, Reference
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual, Reference
 from pyiceberg.io import load_file_io
 from pyiceberg.table import StaticTable
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -32,8 +33,9 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import OWN_COLUMNS
+from spark_sink.tables.mirror_reader import Reach
 from spark_sink.tables.spark_operations import Order
-from spark_sink.tables.staging import Bounds
+from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
 # The markers of all works, as JSON, in the summary of every snapshot that the sink makes.
@@ -161,6 +163,21 @@ def version_of(metadata: TableMetadata) -> int:
     """The version of a table, by which readers can see it as it is now: the id of its snapshot."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
+
+
+def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
+    """The condition that key columns lie in a reach; where it has few values, that they are among them, by which also
+    buckets are left out."""
+    found = within(bounds_of(reach, types))
+    for name, values in values_of(reach, types).items():
+        found = And(found, In(Reference(name), values))  # type: ignore[call-arg, arg-type]  # as below
+    return found
+
+
+def buckets_of(metadata: TableMetadata) -> int:
+    """The number of buckets that new files are parted into; 1 where there are none."""
+    transforms = (field.transform for field in metadata.spec().fields)
+    return next((one.num_buckets for one in transforms if isinstance(one, BucketTransform)), 1)
 
 
 def within(bounds: Bounds) -> BooleanExpression:

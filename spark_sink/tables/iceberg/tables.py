@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from spark_sink.errors import FatalError
 from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
 from spark_sink.schema.evolution import TableShape
-from spark_sink.schema.table_spec import Mode
+from spark_sink.schema.table_spec import Mode, match_rule
 from spark_sink.tables.iceberg.history import IcebergHistory
 from spark_sink.tables.iceberg.log import IcebergLog
 from spark_sink.tables.iceberg.mirror import IcebergMirror
-from spark_sink.tables.iceberg.open_table import ancestors, is_iceberg, load, shape_of
+from spark_sink.tables.iceberg.open_table import ancestors, buckets_of, is_iceberg, load, shape_of
 from spark_sink.tables.locations import location
 from spark_sink.tables.staging import Staging
 
@@ -23,17 +24,21 @@ class IcebergTables:
 
     Args:
         app: pipeline and checkpoint: whose staged files they are.
+        buckets: of new tables, by name or pattern.
     """
 
     warehouse: str
     app: str = ""
     engines: EngineRules = field(default_factory=EngineRules)
+    buckets: Mapping[str, int] = field(default_factory=dict)
 
     def open(self, name: str) -> IcebergMirror | IcebergLog | IcebergHistory | None:
         table = load(self.warehouse, name)
         if table is None:
             return None
-        shape, choice = shape_of(table.metadata), choose_for_iceberg(name, self.engines)
+        shape = shape_of(table.metadata)
+        wanted = None if shape.mode == Mode.CHANGELOG else match_rule(name, self.buckets)
+        choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata), wanted)
         if shape.mode == Mode.CHANGELOG:
             return IcebergLog(table, shape, choice, name, self.staging)
         if shape.mode == Mode.HISTORY:
@@ -59,7 +64,8 @@ class IcebergTables:
             if kept and kept[-1].parent_snapshot_id is not None:
                 raise FatalError(f"the snapshots of {name} do not reach back to {moment.isoformat()}")
             return None
-        shape, choice = shape_of(table.metadata), choose_for_iceberg(name, self.engines)
+        shape = shape_of(table.metadata)
+        choice = choose_for_iceberg(name, self.engines, buckets_of(table.metadata))
         if shape.mode != Mode.MIRROR:
             return None
         return IcebergMirror(table, shape, choice, name, self.staging, then.snapshot_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,15 +13,19 @@ from typing import Any
 
 import pytest
 from pyiceberg.table import StaticTable
+from structlog.testing import capture_logs
 
 from spark_sink.apply.existing_tables import check_tables
+from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, FatalError
+from spark_sink.operations.maintenance import due
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import FormatMaintenance
-from spark_sink.tables.iceberg.open_table import within
+from spark_sink.tables.iceberg.open_table import near, within
 from spark_sink.tables.meta_columns import POS
+from spark_sink.tables.mirror_reader import reach_of
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import MergingLake
@@ -237,6 +242,42 @@ def test_files_of_writers_that_died(lake: MergingLake) -> None:
     assert [["x"], ["y"]] == [lake.stored(version=version).column("a").to_pylist() for version in (held, None)]
     lake.apply(3, [change("u", {"id": 1}, {"a": "z"}, pos=3)])
     assert [{"id": 1, "a": "z"}] == lake.rows()
+
+
+def test_buckets(lake: MergingLake) -> None:
+    """Files are parted by hash of the key; who looks for few keys opens those of their buckets. They are put together
+    in each bucket, and not before there are as many small ones as that is worth in all of them. A table that is there
+    keeps what it has, and the sink says so."""
+    lake.use(replace(ICEBERG, buckets={"*.orders": 4}))
+    for table in ("orders", "customers"):
+        lake.announce(schema_of({"id": "string", "a": "string"}, table=table))
+    lake.apply(0, [change("c", {"id": f"key {id}"}, {"a": "x"}, pos=id) for id in range(40)])
+    lake.apply(1, [change("c", {"id": "1"}, {"a": "x"}, pos=1, table="customers")])
+    moved = change("u", {"id": "key 99"}, {"a": "y"}, pos=50, full=False, key_old={"id": "key 7"})
+    lake.apply(2, [moved, change("d", {"id": "key 8"}, pos=51)])
+    kept = {*range(40), 99} - {7, 8}
+    assert kept == {int(row["id"].split()[1]) for row in lake.rows()}
+    one = near(reach_of([("key 3",)], ["id"]), {"id": "string"})
+    opened = StaticTable.from_metadata(lake.path()).scan(one).plan_files()
+    assert 1 == len({Path(task.file.file_path).parent for task in opened})
+    files = FormatMaintenance(lake.tables, lake.spark)
+    found = files.files(NAME)
+    assert found is not None
+    few = MaintenanceRules(small_files=len(found.sizes) // 4 + 1)
+    assert (4, []) == (found.parts, due(found, few, vacuumed=0.0, now=0.0))
+    files.compact(NAME, 1 << 20)
+    compacted = files.files(NAME)
+    assert compacted is not None
+    assert len(found.sizes) > len(compacted.sizes) == 4
+    lake.use(replace(ICEBERG, buckets={"*": 8}))
+    with capture_logs() as logs:
+        again = change("u", {"id": "1"}, {"a": "z"}, pos=2, table="customers")
+        lake.apply(3, [again, change("d", {"id": "key 1"}, pos=60)])
+    said = {line["table"]: line["reason"] for line in logs if line["event"] == "engine chosen"}
+    assert "has 4 buckets and keeps them as they are: tables.buckets (8) is for new tables" in said[NAME]
+    assert "has no buckets" in said["shop_sales.customers"]
+    assert kept - {1} == {int(row["id"].split()[1]) for row in lake.rows()}
+    assert [{"id": "1", "a": "z"}] == lake.rows("shop_sales.customers")
 
 
 def _left_behind(lake: MergingLake, pattern: str) -> Path:
