@@ -24,6 +24,11 @@ class CommandGroup(click.Group):
             formatter.write_dl(rows)
 
 
+json_option: Callable[[Command], Command] = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object, for programs."
+)
+
+
 def config_option(file: str, variable: str) -> Callable[[Command], Command]:
     """The option `-c`.
 

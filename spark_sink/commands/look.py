@@ -1,4 +1,4 @@
-"""`spark-sink status`, `cut`, `view` and `quarantine ls`: what the tables tell."""
+"""`spark-sink status`, `batches`, `cut`, `view` and `quarantine ls`: what the tables tell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cdc_core.command_line import CommandGroup
+from cdc_core.command_line import CommandGroup, json_option
 from spark_sink.commands.configuration import config_option, configured, opened
 from spark_sink.schema.business_view import ReaderEngine, create_view
 from spark_sink.schema.table_spec import Format
@@ -17,7 +17,7 @@ from spark_sink.schema.table_spec import Format
 
 @click.command()
 @config_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@json_option
 def status(config: Path, as_json: bool) -> None:
     """Show the tables, which of them are parked and why, and the newest batch."""
     loaded = configured(config)
@@ -58,6 +58,28 @@ def _line(table: dict[str, Any]) -> str:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in counts.items())
+
+
+@click.command()
+@config_option
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="So many, the newest first.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each batch, for programs.")
+def batches(config: Path, limit: int, as_json: bool) -> None:
+    """List the newest batches: when each ended, the offsets of the topic that it applied, and the tables it changed.
+
+    What changes tables between batches (a resume, a sweep) is a line without a number and without offsets.
+    """
+    loaded = configured(config)
+    from spark_sink.operations import status
+
+    for found in status.newest_batches(loaded.tables.warehouse, loaded.pipeline, limit):
+        if as_json:
+            click.echo(json.dumps(found, default=str))
+            continue
+        number = "between" if found["batch"] is None else f"batch {found['batch']}"
+        offsets = ", ".join(f"{partition}: {begin} to {end}" for partition, (begin, end) in found["offsets"].items())
+        tables = ", ".join(found["tables"]) or "no table"
+        click.echo(f"{number}  {found['ended_at']:%Y-%m-%d %H:%M:%S} UTC  offsets {offsets or 'none'}  {tables}")
 
 
 @click.command()
@@ -118,7 +140,8 @@ def quarantine() -> None:
 @click.option("--table", help="Only events of this table, by its name in the lakehouse.")
 @click.option("--reason", help="Only events with this reason.")
 @click.option("--limit", default=100, show_default=True, help="At most so many.")
-def ls(config: Path, table: str | None, reason: str | None, limit: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each event, for programs.")
+def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
     """List events in quarantine: reason, table, place in the topic, id, detail. No row data."""
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Reason, unknown
@@ -133,6 +156,9 @@ def ls(config: Path, table: str | None, reason: str | None, limit: int) -> None:
     ]
     found.sort(key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
     for row in found[:limit]:
+        if as_json:
+            click.echo(json.dumps(row, default=str))
+            continue
         place = f"{row['kafka_partition']}@{row['kafka_offset']}"
         click.echo("\t".join((row["reason"], row["target"] or "-", place, row["event_id"] or "-", row["detail"])))
     if len(found) > limit:

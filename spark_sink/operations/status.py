@@ -105,6 +105,24 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
     }
 
 
+def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
+    """Return the last batches, newest first: when each ended, the offsets that it applied, and the tables' versions."""
+    columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
+    written = BatchBook(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
+    return [
+        {
+            "batch": row["batch"],
+            "checkpoint": row["checkpoint"],
+            "ended_at": row["ended_at"],
+            "offsets": {
+                str(partition): [dict(row["from_offsets"]).get(partition), end] for partition, end in row["to_offsets"]
+            },
+            "tables": {name: version for name, version in sorted(row["versions"]) if name != parking.NAME},
+        }
+        for row in written.slice(0, most).to_pylist()
+    ]
+
+
 def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
     """By table the columns that hold what another column of the same source does not, each with the source's name."""
 

@@ -130,6 +130,20 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
     assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
 
 
+def test_batches(after_a_run: Prompt) -> None:
+    """The newest first: offsets, and the tables with their versions; what came between two has no number."""
+    newer = [msgspec.structs.replace(report("shop_sales.items"), version=1)]
+    after_a_run.books.batches.write(None, newer)
+    code, text = after_a_run("batches")
+    assert (0, ["between", "batch 0"]) == (code, [line.partition("  ")[0] for line in text.splitlines()])
+    assert text.splitlines()[0].endswith("  offsets none  shop_sales.items")
+    told = [json.loads(line) for line in after_a_run("batches", "--json")[1].splitlines()]
+    assert [(None, {"shop_sales.items": 1}), (0, {"shop_sales.orders": 3})] == [
+        (batch["batch"], batch["tables"]) for batch in told
+    ]
+    assert 1 == len(after_a_run("batches", "--limit", "1")[1].splitlines())
+
+
 def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
     """A configuration that cannot be used ends with one message and exit code 2, before Spark starts."""
     config = tmp_path / "sink.yaml"

@@ -11,6 +11,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Column, Table
 
+from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import ConfigError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     "--to", "end", type=click.IntRange(0), help="Offset to end before; default: what the group has committed."
 )
 @click.option("--strict", is_flag=True, help="Exit with 1 also for events that are not what translating gives now.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@json_option
 def audit(
     config: Path,
     topic: str | None,

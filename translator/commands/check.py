@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import click
+import msgspec
 
+from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import FatalError
 from translator.setting_types import is_pattern
 from translator.settings import Settings
 from translator.translation.metadata_catalog import MetadataCatalog
+
+if TYPE_CHECKING:
+    from translator.operations.connection_checks import Check
 
 
 @runtime_checkable
@@ -34,7 +41,8 @@ class Hinting(Protocol):
     show_default=True,
     help="With --connect: records to translate of each topic, the oldest and the newest.",
 )
-def check(config: Path, connect: bool, count: int) -> None:
+@json_option
+def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, declared tables.
 
     What is valid but leaves something out is a warning, and the exit code stays 0. With --connect each question to the
@@ -48,28 +56,41 @@ def check(config: Path, connect: bool, count: int) -> None:
     warnings: list[str] = []
     translators = build_translators(settings, MetadataCatalog(), warnings.append)
     codecs = build_codecs(settings)
-    click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
-    for topic, codec in codecs.items():
-        click.echo(f"  writes {topic} as {codec.name}")
     for name, translator in translators.items():
-        if translator.masks is not None:
-            click.echo(f"  masks columns of {name}")
         hints = translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ()
         warnings += [f"source {name}: {hint}" for hint in hints]
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
     warnings += [f"{claim}; `translator run` refuses that" for claim in claimed_twice]
-    for warning in warnings:
-        click.echo(f"translator: warning: {warning}", err=True)
-    if connect:
-        _connect(settings, count)
-
-
-def _connect(settings: Settings, count: int) -> None:
-    from translator.operations.connection_checks import checks
-
-    wrong = 0
-    for found in checks(settings, count, lambda text: click.echo(f"translator: {text}", err=True)):
-        wrong += found.state == "WRONG"
-        click.echo(f"{found.state:<5}  {found.subject}: {found.text}")
+    masked = [name for name, translator in translators.items() if translator.masks is not None]
+    answers = _asked(settings, count) if connect else iter(())
+    if as_json:
+        told = list(answers)
+        facts = {
+            "sources": list(translators),
+            "writes": {topic: codec.name for topic, codec in codecs.items()},
+            "masked": masked,
+            "warnings": warnings,
+            "answers": msgspec.to_builtins(told),
+        }
+        click.echo(json.dumps(facts))
+        wrong = sum(found.state == "WRONG" for found in told)
+    else:
+        click.echo(f"{config}: ok, {len(settings.sources)} source(s)")
+        for topic, codec in codecs.items():
+            click.echo(f"  writes {topic} as {codec.name}")
+        for name in masked:
+            click.echo(f"  masks columns of {name}")
+        for warning in warnings:
+            click.echo(f"translator: warning: {warning}", err=True)
+        wrong = 0
+        for found in answers:
+            wrong += found.state == "WRONG"
+            click.echo(f"{found.state:<5}  {found.subject}: {found.text}")
     if wrong:
         raise FatalError(f"{wrong} answers are WRONG; `translator run` needs all of them right")
+
+
+def _asked(settings: Settings, count: int) -> Iterator[Check]:
+    from translator.operations.connection_checks import checks
+
+    return checks(settings, count, lambda text: click.echo(f"translator: {text}", err=True))

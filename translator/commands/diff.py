@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
+from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 @click.option("--values", is_flag=True, help="Print the values of the examples: row data.")
+@json_option
 @click.argument("topic_a")
 @click.argument("topic_b")
-def diff(config: Path, values: bool, topic_a: str, topic_b: str) -> None:
+def diff(config: Path, values: bool, as_json: bool, topic_a: str, topic_b: str) -> None:
     """Pair the events of two topics by id and say in which fields they differ. Exit code 1 where they do."""
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
@@ -30,6 +33,9 @@ def diff(config: Path, values: bool, topic_a: str, topic_b: str) -> None:
         click.echo(f"translator: {text}", err=True)
 
     found = compare(settings, topic_a, topic_b, say, values=values)
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+        sys.exit(0 if found.same else 1)
     for name, difference in sorted(found.fields.items(), key=lambda item: -item[1].count):
         _print(name, difference)
     _print(f"only in {topic_a}", found.only_a)

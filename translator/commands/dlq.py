@@ -11,16 +11,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cdc_core.command_line import CommandGroup
+from cdc_core.command_line import CommandGroup, json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.dlq_output import (
     facts,
+    held_facts,
+    letter_facts,
     print_groups,
     print_held,
     print_letter,
     print_report,
     print_total,
+    report_facts,
     still_held,
 )
 from translator.commands.record_file import record_line
@@ -115,9 +118,10 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     metavar="FILE",
     help="Write the message, values and all, as a line of a record file for `translator translate`.",
 )
+@json_option
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
-def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
+def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
     """Show one dead letter by its place in the dead-letter topic: why, from where, and what form it has.
 
     Values of the message are never shown; key, value and its own headers are given as structure and lengths.
@@ -131,7 +135,10 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
         topic = settings.output.dead_letter_topic
         raise ConfigError(f"no dead letter at partition {partition}, offset {offset} of {topic}")
     masked = found.letter.source in settings.masked_sources
-    print_letter(found, masked=masked)
+    if as_json:
+        click.echo(json.dumps(letter_facts(found, masked=masked)))
+    else:
+        print_letter(found, masked=masked)
     if raw is not None and masked:
         raise ConfigError(f"source {found.letter.source} has masks, and masks.messages says leave_out: no --raw")
     if raw is not None:
@@ -142,7 +149,8 @@ def show(config: Path, raw: Path | None, partition: int, offset: int) -> None:
 @config_option
 @_filters
 @click.option("--execute", is_flag=True, help="Write the events. Without it nothing is written.")
-def replay(config: Path, execute: bool, **filters: Any) -> None:
+@json_option
+def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     """Translate dead letters again, with the configuration as it is now and their original coordinates.
 
     Without --execute it only says what would become of them. Letters that were replayed before are left out. With
@@ -154,7 +162,10 @@ def replay(config: Path, execute: bool, **filters: Any) -> None:
 
     log_setup.configure(settings.log_format, settings.log_level)
     report = replay_letters(settings, _wanted(**filters), _say, execute=execute)
-    print_report(report, execute=execute)
+    if as_json:
+        click.echo(json.dumps(report_facts(report, execute=execute)))
+    else:
+        print_report(report, execute=execute)
     if execute and report.blocked:
         _say(still_held(report.blocked))
         sys.exit(1)
@@ -165,7 +176,8 @@ def replay(config: Path, execute: bool, **filters: Any) -> None:
 @_filters
 @click.option("--reason", required=True, help="Why they are given up; it stands in the list beside them.")
 @click.option("--execute", is_flag=True, help="Mark them. Without it nothing is written.")
-def discard(config: Path, reason: str, execute: bool, **filters: Any) -> None:
+@json_option
+def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
     """Give dead letters up, for a reason: they stay in their topic, and are not replayed any more.
 
     Without --execute it only says which. A hold whose letters are all replayed or discarded ends with the next
@@ -175,6 +187,11 @@ def discard(config: Path, reason: str, execute: bool, **filters: Any) -> None:
     from translator.operations.dlq.discard import discard as discard_letters
 
     dead = discard_letters(settings, _wanted(**filters), reason, _say, execute=execute)
+    if as_json:
+        letters = [facts(found, masked=found.letter.source in settings.masked_sources) for found in dead.letters]
+        counts = {"executed": execute, "before": dead.replayed}
+        click.echo(json.dumps({**counts, "letters": letters, "held": held_facts(dead.held)}))
+        return
     print_groups(dead.letters, settings.masked_sources)
     print_held(dead.held)
     click.echo(f"{'discarded' if execute else 'dry run'}: letters={len(dead.letters)} before={dead.replayed}")

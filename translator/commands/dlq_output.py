@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -105,6 +106,49 @@ def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
         f"still held: {'; '.join(named[:_NAMED])}{others}. Correct what keeps these messages dead and replay again, "
         "without filters; or give them up: replay with on_error: {CODE: dead_letter} for their codes"
     )
+
+
+def letter_facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
+    """Return the letter whole, but for the message, of which the layout is there alone."""
+    message = found.letter.message
+    layout = [size_alone(message.value)] if masked else preview(message.value)
+    headers = {name: None if value is None else len(value) for name, value in message.headers}
+    key_bytes = None if message.key is None else len(message.key)
+    return {**facts(found, masked=masked), "key_bytes": key_bytes, "header_bytes": headers, "layout": layout}
+
+
+def report_facts(report: ReplayReport, *, execute: bool) -> dict[str, Any]:
+    """Return a replay in counts, by source and code, and the tables that are held still."""
+    return {
+        "executed": execute,
+        "before": report.before,
+        "groups": [
+            {"source": source, "code": code, **msgspec.to_builtins(group)}
+            for (source, code), group in sorted(report.groups.items())
+        ],
+        "still_dead": [
+            {"source": source, "code": code, "now": now, "letters": count}
+            for (source, code, now), count in sorted(report.still.items())
+        ],
+        "refused": [
+            {"output": output, "code": code, "events": count}
+            for (output, code), count in sorted(report.refused.items())
+        ],
+        "impossible": [
+            {"partition": found.partition, "offset": found.offset, "reason": reason}
+            for found, reason in report.impossible
+        ],
+        "held": held_facts(report.blocked),
+        "caught_up": sorted(str(of) for of in report.caught_up),
+    }
+
+
+def held_facts(held: Mapping[HeldTable, HoldMark]) -> list[dict[str, Any]]:
+    """Return the tables that are held, and since which raw offset."""
+    return [
+        {"table": str(of), "since": mark.since, "code": mark.code}
+        for of, mark in sorted(held.items(), key=lambda item: item[0].name)
+    ]
 
 
 def print_letter(found: StoredLetter, *, masked: bool) -> None:

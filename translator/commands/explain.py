@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
+from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import ConfigError
@@ -18,10 +21,11 @@ from translator.translation.translate import Translator
 @click.command()
 @config_option
 @click.option("--values", is_flag=True, help="Print the events whole, as JSON; they hold row data.")
+@json_option
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
-def explain(config: Path, values: bool, topic: str, partition: int, offset: int) -> None:
+def explain(config: Path, values: bool, as_json: bool, topic: str, partition: int, offset: int) -> None:
     """Say how one raw record is read: its form, its events with the decisions in them, or why there are none.
 
     It is translated now, with this configuration and what the service has learned; the topics written are not asked
@@ -29,7 +33,7 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
     """
     settings = settings_module.load(config)
     from translator.kafka.offset_ranges import records_of
-    from translator.operations.explanation import outcome_lines
+    from translator.operations.explanation import outcome_facts, outcome_lines
     from translator.operations.offline_translator import OfflineTranslator
 
     def say(text: str) -> None:
@@ -44,10 +48,30 @@ def explain(config: Path, values: bool, topic: str, partition: int, offset: int)
         translation = again.translate(message)
     finally:
         again.close()
+    if as_json:
+        click.echo(json.dumps({**_facts(message, source), **outcome_facts(translation, values=values)}))
+        return
     for line in _record(message, source):
         click.echo(line)
     for line in outcome_lines(translation, values=values):
         click.echo(line)
+
+
+def _facts(message: Message, translator: Translator) -> dict[str, Any]:
+    """The record in parts: nothing of its row but lengths."""
+    return {
+        "record": {
+            "topic": message.topic,
+            "partition": message.partition,
+            "offset": message.offset,
+            "timestamp": message.timestamp_ms,
+        },
+        "source": translator.source,
+        "dialect": translator.dialect.name,
+        "key_bytes": None if message.key is None else len(message.key),
+        "headers": [name for name, _ in message.headers],
+        "layout": preview(message.value) if translator.shows_messages else [size_alone(message.value)],
+    }
 
 
 def _record(message: Message, translator: Translator) -> Iterator[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 
@@ -15,7 +17,8 @@ from translator.commands.configuration import config_option
 @click.command()
 @config_option
 @click.option("--source", "sources", multiple=True, help="Only this source; repeatable. Default: all that can teach.")
-def learn(config: Path, sources: tuple[str, ...]) -> None:
+@json_option
+def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
     """Read the metadata messages out of all raw topics, from the beginning to now, into the metadata topic.
 
     Before the service reads a backlog in which rows stand before the metadata that describes them. It joins no
@@ -26,6 +29,9 @@ def learn(config: Path, sources: tuple[str, ...]) -> None:
     from translator.operations.learn import learn as learn_backlog
 
     reports = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
+    if as_json:
+        click.echo(msgspec.json.encode({"sources": reports}))
+        return
     console = Console()
     for backlog in reports:
         new = sum(not lesson.known for lesson in backlog.lessons)

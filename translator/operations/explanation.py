@@ -20,6 +20,8 @@ _EVENT_FACTS = (
 )
 """The fields of an event that are printed: nothing out of a row."""
 
+_IMAGES = ("before", "after")
+
 
 def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
     """Lines without row data, but for `values`: then each event stands whole, as JSON."""
@@ -45,6 +47,31 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
             yield f"  {(whole.value or b'').decode()}"
 
 
+def outcome_facts(translation: Translation, *, values: bool) -> dict[str, Any]:
+    """The same in parts. `event` of an event is the whole of it, where values are asked for."""
+    facts: dict[str, Any] = {"outcome": "translated", "code": None, "reason": None}
+    match translation.outcome:
+        case DeadLetter(code=code, reason=reason):
+            facts = {"outcome": "dead", "code": code, "reason": reason}
+        case Skip(reason=reason):
+            facts = {"outcome": "skipped", "code": None, "reason": reason}
+        case Learned(key=key):
+            facts = {"outcome": "learned", "code": None, "reason": None, "metadata": key}
+    events = translation.events.events if translation.events is not None else ()
+    return {**facts, "events": [_event(event, values=values) for event in events]}
+
+
+def _event(event: ChangeEvent, *, values: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": event.kind, "table": _table(event)}
+    facts |= {name: fact for name in _EVENT_FACTS if (fact := getattr(event, name)) is not None}
+    facts |= {f"{image}_columns": list(json.loads(text)) for image in _IMAGES if (text := getattr(event, image))}
+    facts["issues"] = [{"column": issue.col, "code": issue.code} for issue in event.issues or ()]
+    if values:
+        (whole,) = JsonCodec().encode(event)
+        facts["event"] = json.loads(whole.value or b"null")
+    return facts
+
+
 def _table(event: ChangeEvent) -> str:
     return joined_name(event.db, event.schema, event.table) or "of no table"
 
@@ -54,7 +81,7 @@ def _facts(event: ChangeEvent) -> Iterator[tuple[str, str]]:
         fact: Any = getattr(event, name)
         if fact is not None:
             yield name, fact if isinstance(fact, str) else json.dumps(fact, ensure_ascii=False)
-    for image in ("before", "after"):
+    for image in _IMAGES:
         text: str | None = getattr(event, image)
         if text is not None:
             yield f"{image} columns", ", ".join(json.loads(text))

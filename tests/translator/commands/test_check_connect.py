@@ -1,5 +1,6 @@
 """`translator check --connect` on a real broker: every answer a line, and nothing is written."""
 
+import json
 from pathlib import Path
 
 import yaml
@@ -35,6 +36,10 @@ def test_all_is_well(shop: Bench) -> None:
     (dead,) = [line for line in told if "dead letters" in line]
     assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")
     assert [] == shop.read(f"{shop.name}-new")
+    parts = json.loads(shop.run("check", "--connect", "--json").stdout)
+    assert ["shop"] == parts["sources"]
+    assert {f"{shop.name}-new": "avro", f"{shop.name}-t.{{table}}": "json"} == parts["writes"]
+    assert told == [f"{answer['state']:<5}  {answer['subject']}: {answer['text']}" for answer in parts["answers"]]
     assert f"{shop.name}-new.dlq" not in shop.admin.list_topics(timeout=20).topics
 
 

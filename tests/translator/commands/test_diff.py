@@ -1,5 +1,6 @@
 """`translator diff` on the real broker: which fields of which events differ."""
 
+import json
 from collections.abc import Sequence
 
 import msgspec
@@ -73,6 +74,10 @@ def test_by_field(shop: Bench) -> None:
     assert "equal=0 different=4 only_a=0 only_b=1 duplicates_a=0 duplicates_b=0" == ran.stdout.splitlines()[-1]
     assert SECRET not in ran.stdout + ran.stderr
     assert SECRET in shop.run("diff", "--values", a, b).stdout
+    told = shop.run("diff", "--json", a, b)
+    assert (1, 4, [{"id": ids[4]}]) == (
+        told.returncode, json.loads(told.stdout)["different"], json.loads(told.stdout)["only_b"]["first"]
+    )  # fmt: skip
 
 
 def test_only_in_the_first(shop: Bench) -> None:

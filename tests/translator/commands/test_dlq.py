@@ -99,6 +99,13 @@ def test_one_letter(desk: Desk, tmp_path: Path) -> None:
     assert SECRET not in ran.stdout + ran.stderr
     translated = _program.run("translate", "-d", "canal", "-o", "profile=oss", str(file))
     assert 0 == translated.returncode, translated.stderr
+    told = json.loads(desk.run("show", "--json", str(letter["partition"]), str(letter["offset"])).stdout)
+    assert (letter, {"h": 1}, 2) == (
+        {name: told[name] for name in letter},
+        told["header_bytes"],
+        told["key_bytes"],
+    )
+    assert f"      name: string of {len(SECRET)}" in told["layout"]
     event = json.loads(translated.stdout)
     assert ({"id": 1, "name": SECRET}, 1) == (event["after"], event["origin"]["partition"])
 
@@ -130,13 +137,20 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
         clear = yard.settings(CLEAR)
         ways: list[tuple[list[str], Program]] = [
             ([], _program.run),
-            (["--execute"], _program.run_process),  # with the logging that it sets up
+            (["--json"], _program.run_process),  # with the logging that it sets up
+            (["--execute"], _program.run),
             (["--execute"], _program.run),
         ]
         said = [own.run("replay", *arguments, settings=clear, program=program) for arguments, program in ways]
     finally:
         yard.close()
-    assert [0, 0, 0] == [ran.returncode for ran in said], said[1].stderr
+    assert [0, 0, 0, 0] == [ran.returncode for ran in said], said[2].stderr
+    told = json.loads(said.pop(1).stdout)
+    assert (False, 0) == (told["executed"], told["before"])
+    assert [("AMBIGUOUS_VARIANT", 1, 0), ("MALFORMED_JSON", 0, 1)] == [
+        (group["code"], group["translated"], group["dead"]) for group in told["groups"]
+    ]
+    assert [{"source": "shop", "code": "MALFORMED_JSON", "now": "MALFORMED_JSON", "letters": 1}] == told["still_dead"]
     counts = "letters=2 translated=1 events=1 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=0"
     rest = "letters=1 translated=0 events=0 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=1"
     assert [f"dry run: {counts}", f"replayed: {counts}", f"replayed: {rest}"] == [
@@ -159,12 +173,18 @@ def test_letters_that_are_given_up(broker: Broker, tmp_path: Path) -> None:
             for arguments in ([], ["--execute"], ["--execute"])
         )
         empty = own.run("discard", "--reason", " ", "--execute")
+        told = json.loads(own.run("discard", *why, "--json").stdout)
         replayed = own.run("replay", "--execute", settings=yard.settings(CLEAR))
         listed, shown = own.listed(), own.run("ls")
         malformed = next(letter for letter in listed if letter["code"] == "MALFORMED_JSON")
         one = own.run("show", str(malformed["partition"]), str(malformed["offset"]))
     finally:
         yard.close()
+    assert (False, 2, ["AMBIGUOUS_VARIANT"]) == (
+        told["executed"],
+        told["before"],
+        [letter["code"] for letter in told["letters"]],
+    )
     assert [0, 0, 0, 2] == [ran.returncode for ran in (dry, done, again, empty)], done.stderr
     assert ["dry run: letters=2 before=0", "discarded: letters=2 before=0", "discarded: letters=0 before=2"] == [
         ran.stdout.splitlines()[-1] for ran in (dry, done, again)

@@ -37,6 +37,28 @@ def test_events_with_their_decisions(shop: Bench) -> None:
     assert SECRET not in ran.stdout + ran.stderr
 
 
+def test_for_programs(shop: Bench) -> None:
+    """The same in parts; the event whole where values are asked for."""
+    shop.feed([secret_update({"id": "9"}), b"{]"])
+    ran, whole, dead = (
+        shop.run("explain", "--json", *arguments, shop.raw, "0", offset)
+        for arguments, offset in (([], "0"), (["--values"], "0"), ([], "1"))
+    )
+    told = json.loads(ran.stdout)
+    assert ("shop", "canal", 0, "translated") == (
+        told["source"], told["dialect"], told["record"]["offset"], told["outcome"]
+    )  # fmt: skip
+    (event,) = told["events"]
+    assert ("u", ["BEFORE_MERGED", "PK_CHANGED"], ["id", "name"]) == (
+        event["op"], event["notes"], event["after_columns"]
+    )  # fmt: skip
+    assert SECRET not in ran.stdout
+    assert SECRET == json.loads(whole.stdout)["events"][0]["event"]["after"]["name"]
+    assert ("dead", "MALFORMED_JSON", []) == tuple(
+        json.loads(dead.stdout)[name] for name in ("outcome", "code", "events")
+    )
+
+
 def test_values_only_when_asked_for(shop: Bench) -> None:
     """The whole event is what `translate` prints."""
     shop.feed([secret_update({"name": "x"})])

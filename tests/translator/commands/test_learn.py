@@ -111,6 +111,8 @@ def test_again(bench: Bench) -> None:
     bench.feed(data, 0, metadata("A2", "EMP", 2))
     ran = bench.run("--source", "erp")
     assert [("erp/A1", 1), ("erp/A2", 2)] == bench.learned()
+    (told,) = json.loads(bench.run("--json").stdout)["sources"]
+    assert [("A1", True), ("A2", True)] == [(lesson["key"], lesson["known"]) for lesson in told["lessons"]]
     assert ["known", "new"] == [_row_of(ran.stdout, key)[-1] for key in ("A1", "A2")]
 
 
