@@ -32,6 +32,11 @@ _TOKEN_CHARACTERS = 16
     show_envvar=True,
     help="Configuration file of a service: adds pages of its status and its dead letters.",
 )
+@click.option(
+    "--sink",
+    type=click.Path(path_type=Path),
+    help="Configuration file of a spark-sink on this machine: adds a page of its tables.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8088, show_default=True, help="0: the system chooses.")
 @click.option(
@@ -43,12 +48,14 @@ _TOKEN_CHARACTERS = 16
     help="Header that a proxy in front sets for whom it has let in: they may see values and replay. Everybody who gets "
     "past the proxy can set it.",
 )
-def desk(config: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None) -> None:
+def desk(
+    config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None
+) -> None:
     """Serve the playground: paste a message, see whose it is, what was decided, and its events.
 
     It needs no broker and no configuration, has samples of every format, and asks nothing of other machines. With -c it
-    has pages of a service, by its topics: status and dead letters, read only and without values. Who logs in with the
-    token of the environment variable CDC_DESK_TOKEN sees messages beside their events, and may replay.
+    has pages of a service, by its topics: status, dead letters and schemas, read only and without values. Who logs in
+    with the token of the environment variable CDC_DESK_TOKEN sees messages beside their events, and may replay.
     """
     token = os.environ.get(_TOKEN) or None
     if token is not None and len(token) < _TOKEN_CHARACTERS:
@@ -56,11 +63,13 @@ def desk(config: Path | None, host: str, port: int, names: tuple[str, ...], trus
     from translator.web.access import Access
     from translator.web.desk import application
     from translator.web.service_view import ServiceView
+    from translator.web.sink_view import SinkView
 
     service = None
     if config is not None:
         service = ServiceView(settings_module.load(config), lambda text: click.echo(f"translator: {text}", err=True))
-    app = application([host, *names], service, Access(token, trusted_header))
+    lakehouse = None if sink is None else SinkView(sink)
+    app = application([host, *names], service, Access(token, trusted_header), lakehouse)
     asyncio.run(_serve(app, host, port, names))
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from aiohttp import web
 
 from translator.dialects import DIALECTS
 from translator.errors import CdcError
+from translator.web import service_pages, sink_pages
 from translator.web.access import Access
 from translator.web.guarding import guarded
 from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
-from translator.web.render import page, static
-from translator.web.service_pages import NAV, ServicePages
+from translator.web.render import Nav, page, static
 from translator.web.service_view import ServiceView
+from translator.web.sink_view import SinkView
 
 # A form with two texts of the greatest size, and its own words.
 _FORM_BYTES = 2 * BYTES + 64 * 1024
@@ -28,7 +29,10 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def application(
-    hosts: Collection[str], service: ServiceView | None = None, access: Access | None = None
+    hosts: Collection[str],
+    service: ServiceView | None = None,
+    access: Access | None = None,
+    sink: SinkView | None = None,
 ) -> web.Application:
     """The application.
 
@@ -36,19 +40,24 @@ def application(
         hosts: names under which it may be asked, beside those of this machine itself.
         service: whose status and dead letters have pages, too.
         access: to values and actions; without it nobody has any.
+        sink: whose tables have a page, too.
     """
     known = _LOCAL | {host.lower() for host in hosts}
     app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
     app.add_routes([web.get("/", _form), web.post("/", _answered), web.get("/static/{name}", _static)])
+    others = (*(service_pages.NAV if service is not None else ()), *(sink_pages.NAV if sink is not None else ()))
+    nav = (("/", "Playground"), *others) if others else ()
     if service is not None:
-        app.add_routes(ServicePages(service, access or Access()).routes())
+        app.add_routes(service_pages.ServicePages(service, access or Access(), nav).routes())
+    if sink is not None:
+        app.add_routes(sink_pages.SinkPages(sink, nav).routes())
     app[_TURNS] = asyncio.Semaphore(_AT_ONCE)
-    app[_NAV] = () if service is None else NAV
+    app[_NAV] = nav
     return app
 
 
 _TURNS = web.AppKey("turns", asyncio.Semaphore)
-_NAV: web.AppKey[Sequence[tuple[str, str]]] = web.AppKey("nav")
+_NAV: web.AppKey[Nav] = web.AppKey("nav")
 
 
 async def _form(request: web.Request) -> web.Response:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from translator.errors import CdcError
+
+Nav: TypeAlias = Sequence[tuple[str, str]]
+"""Address and name of each page that there is."""
+
+Found = TypeVar("Found")
 
 # Control and format characters turn the direction of a line, hide in it, or end it.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
@@ -39,14 +47,22 @@ def _environment() -> Environment:
     return environment
 
 
-def page(template: str, *, status: int = 200, nav: Sequence[tuple[str, str]] = (), **content: Any) -> web.Response:
+def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> web.Response:
     """The page of a template.
 
     Args:
-        nav: address and name of each page that there is.
+        nav: the pages that there are.
     """
     text = _environment().get_template(template).render(content, nav=nav)
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
+
+
+async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
+    """The answer, which may take seconds, or the page that says why there is none."""
+    try:
+        return await asyncio.to_thread(ask)
+    except CdcError as error:
+        return page("refused.html", status=503, title="No answer", nav=nav, why=str(error))
 
 
 @cache

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aiohttp import web
 
-from translator.errors import CdcError
+from cdc_core.envelope import TableSchema
+from cdc_core.table_id import joined_name
 from translator.operations.dlq.reader import StoredLetter
 from translator.operations.duration import duration, moment
 from translator.web.access import Access
-from translator.web.render import page
+from translator.web.render import Nav, asked, page
 from translator.web.service_view import ServiceView
 
 Found = TypeVar("Found")
@@ -21,7 +22,7 @@ Found = TypeVar("Found")
 _MOST = 200
 """Letters that are listed of a group, the newest first."""
 
-NAV = (("/", "Playground"), ("/status", "Status"), ("/letters", "Dead letters"))
+NAV = (("/status", "Status"), ("/letters", "Dead letters"), ("/schemas", "Schemas"))
 
 
 class LetterGroup(NamedTuple):
@@ -38,8 +39,9 @@ class LetterGroup(NamedTuple):
 class ServicePages:
     """The handlers."""
 
-    def __init__(self, view: ServiceView, access: Access) -> None:
+    def __init__(self, view: ServiceView, access: Access, nav: Nav) -> None:
         self._view = view
+        self._nav = nav
         self._access = access
 
     def routes(self) -> list[web.RouteDef]:
@@ -47,6 +49,8 @@ class ServicePages:
             web.get("/status", self._status),
             web.get("/letters", self._letters),
             web.get(r"/letters/{partition:\d{1,9}}/{offset:\d{1,18}}", self._letter),
+            web.get("/schemas", self._schemas),
+            web.get("/schema", self._schema),
             web.get("/replay", self._dry_run),
             web.post("/replay", self._replay),
             web.get("/login", self._login_form),
@@ -54,29 +58,49 @@ class ServicePages:
         ]
 
     async def _status(self, request: web.Request) -> web.Response:
-        status = await _asked(self._view.status)
+        status = await self._asked(self._view.status)
         if isinstance(status, web.Response):
             return status
         template = "status_part.html" if "part" in request.query else "status.html"
-        return page(template, title="Status", nav=NAV, status_=status, time=moment, duration=duration)
+        return self._page(template, title="Status", status_=status, time=moment, duration=duration)
+
+    async def _schemas(self, request: web.Request) -> web.Response:
+        known = await self._asked(self._view.known)
+        if isinstance(known, web.Response):
+            return known
+        newest = sorted(known.schemas.items(), key=lambda item: (joined(item[1][1]), -item[1][0]))
+        documents = sorted(known.metadata.items())
+        return self._page(
+            "schemas.html", title="Schemas", schemas=newest, documents=documents, joined=joined, time=moment
+        )
+
+    async def _schema(self, request: web.Request) -> web.Response:
+        known = await self._asked(self._view.known)
+        if isinstance(known, web.Response):
+            return known
+        found = known.schemas.get(request.query.get("key", ""))
+        if found is None:
+            raise web.HTTPNotFound
+        since, schema = found
+        return self._page("schema.html", title="Schema", schema=schema, since=since, joined=joined, time=moment)
 
     async def _letters(self, request: web.Request) -> web.Response:
-        dead = await _asked(self._view.letters)
+        dead = await self._asked(self._view.letters)
         if isinstance(dead, web.Response):
             return dead
         groups = list(_grouped(dead.letters))
-        return page("letters.html", title="Dead letters", nav=NAV, groups=groups, held=dead.held, time=moment)
+        return self._page("letters.html", title="Dead letters", groups=groups, held=dead.held, time=moment)
 
     async def _letter(self, request: web.Request) -> web.Response:
         place = int(request.match_info["partition"]), int(request.match_info["offset"])
         granted = self._access.is_granted(request)
-        found = await _asked(lambda: self._view.letter(*place, reveal=granted))
+        found = await self._asked(lambda: self._view.letter(*place, reveal=granted))
         if isinstance(found, web.Response):
             return found
         if found is None:
             raise web.HTTPNotFound
         login = None if granted or not self._access.has_login else f"/login?next=/letters/{place[0]}/{place[1]}"
-        return page("letter.html", title="Dead letter", nav=NAV, found=found, time=moment, login=login)
+        return self._page("letter.html", title="Dead letter", found=found, time=moment, login=login)
 
     async def _dry_run(self, request: web.Request) -> web.Response:
         return await self._replayed(request, request.query.get("source", ""), request.query.get("code", ""), False)
@@ -88,20 +112,26 @@ class ServicePages:
     async def _replayed(self, request: web.Request, source: str, code: str, execute: bool) -> web.Response:
         if not self._access.is_granted(request):
             raise web.HTTPForbidden(reason="log in first: a replay acts")
-        report = await _asked(lambda: self._view.replay(source, code, execute=execute))
+        report = await self._asked(lambda: self._view.replay(source, code, execute=execute))
         if isinstance(report, web.Response):
             return report
         title = "Replayed" if execute else "Replay, a dry run"
         counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
         total = {name: sum(getattr(group, name) for group in report.groups.values()) for name in counts}
-        return page(
-            "replay.html", title=title, nav=NAV, source=source, code=code, total=total, report=report, execute=execute
+        return self._page(
+            "replay.html",
+            title=title,
+            source=source,
+            code=code,
+            total=total,
+            report=report,
+            execute=execute,
         )
 
     async def _login_form(self, request: web.Request) -> web.Response:
         if not self._access.has_login:
             raise web.HTTPNotFound
-        return page("login.html", title="Log in", nav=NAV, next=_inside(request.query.get("next", "")), wrong=False)
+        return self._page("login.html", title="Log in", next=_inside(request.query.get("next", "")), wrong=False)
 
     async def _login(self, request: web.Request) -> web.Response:
         given = await request.post()
@@ -110,20 +140,22 @@ class ServicePages:
         if self._access.log_in(str(given.get("token", "")), response):
             return response
         await asyncio.sleep(1)  # who tries all tokens has a long way to go
-        return page("login.html", status=403, title="Log in", nav=NAV, next=to, wrong=True)
+        return self._page("login.html", status=403, title="Log in", next=to, wrong=True)
+
+    def _page(self, template: str, *, status: int = 200, **content: Any) -> web.Response:
+        return page(template, status=status, nav=self._nav, **content)
+
+    async def _asked(self, ask: Callable[[], Found]) -> Found | web.Response:
+        return await asked(ask, self._nav)
+
+
+def joined(schema: TableSchema) -> str:
+    return joined_name(schema.db, schema.schema, schema.table)
 
 
 def _inside(path: str) -> str:
     """A path of these pages; whatever else is asked for leads to the letters."""
     return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
-
-
-async def _asked(ask: Callable[[], Found]) -> Found | web.Response:
-    """The answer, or the page that says why there is none."""
-    try:
-        return await asyncio.to_thread(ask)
-    except CdcError as error:
-        return page("refused.html", status=503, title="No answer", nav=NAV, why=str(error))
 
 
 def _grouped(letters: Sequence[StoredLetter]) -> Sequence[LetterGroup]:

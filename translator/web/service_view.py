@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
 
 from msgspec import Struct
 
@@ -17,10 +14,10 @@ from translator.operations.message_preview import preview, size_alone
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.status import Status, StatusLooker
 from translator.settings import Settings
+from translator.state.state_snapshot import StateSnapshot, read_state
 from translator.web.event_view import EventView, view
+from translator.web.kept import Kept
 from translator.web.playground import shown
-
-Found = TypeVar("Found")
 
 _STATUS_SECONDS = 2.0
 _LETTERS_SECONDS = 10.0
@@ -52,11 +49,16 @@ class ServiceView:
         self.settings = settings
         self._say = say
         self._looker: StatusLooker | None = None
-        self._status = _Kept(self._look, _STATUS_SECONDS)
-        self._letters = _Kept(lambda: look(settings, LetterFilter(), say), _LETTERS_SECONDS)
+        self._status = Kept(self._look, _STATUS_SECONDS)
+        self._known = Kept(lambda: read_state(settings, say), _LETTERS_SECONDS)
+        self._letters = Kept(lambda: look(settings, LetterFilter(), say), _LETTERS_SECONDS)
 
     def status(self) -> Status:
         return self._status.get()
+
+    def known(self) -> StateSnapshot:
+        """Return the schemas that events name, and the documents that sources have learned."""
+        return self._known.get()
 
     def letters(self) -> Dead:
         return self._letters.get()
@@ -87,6 +89,7 @@ class ServiceView:
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
         """Replay the letters of a source with a code, or say what would become of them."""
         self._letters.forget()
+        self._known.forget()
         wanted = LetterFilter(codes=(code,), sources=(source,))
         return replay(self.settings, wanted, self._say, execute=execute)
 
@@ -107,25 +110,3 @@ class ServiceView:
             again.close()
         events = translation.events.events if translation.events else ()
         return list(outcome_lines(translation, values=False)), [view(event) for event in events]
-
-
-class _Kept(Generic[Found]):
-    """An answer that is asked for once, however many want it at the same time, and kept for a while."""
-
-    def __init__(self, ask: Callable[[], Found], seconds: float) -> None:
-        self._ask = ask
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._until = 0.0
-        self._found: Found | None = None
-
-    def get(self) -> Found:
-        with self._lock:
-            if self._found is None or time.monotonic() > self._until:
-                self._found = self._ask()
-                self._until = time.monotonic() + self._seconds
-            return self._found
-
-    def forget(self) -> None:
-        with self._lock:
-            self._found = None

@@ -12,13 +12,16 @@ from aiohttp import web
 from translator.web.access import Access
 from translator.web.desk import application
 from translator.web.service_view import ServiceView
+from translator.web.sink_view import SinkView
 
 
 @contextmanager
-def served(service: ServiceView | None = None, access: Access | None = None) -> Iterator[str]:
+def served(
+    service: ServiceView | None = None, access: Access | None = None, sink: SinkView | None = None
+) -> Iterator[str]:
     """The address of a desk."""
     loop = asyncio.new_event_loop()
-    runner = web.AppRunner(application((), service, access), access_log=None)
+    runner = web.AppRunner(application((), service, access, sink), access_log=None)
 
     async def start() -> str:
         await runner.setup()

@@ -18,8 +18,10 @@ from dev.browser import MISSING, browser, is_there
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from tests.translator.web._serving import served
 from tests.translator.web.test_desk import ask
+from tests.translator.web.test_sink_page import sink
 from translator.web.access import Access
 from translator.web.service_view import ServiceView
+from translator.web.sink_view import SinkView
 
 SECRET = "hush-<b>hush</b>"
 TOKEN = "a token of the tests"
@@ -132,9 +134,10 @@ def test_brokers_that_are_away(yard: Yard, free_port: int) -> None:
 
 
 @pytest.mark.skipif(not is_there(), reason=MISSING)
-def test_in_a_browser(yard: Yard) -> None:
+def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
     """The status moves while messages come; a letter is explained, looked at after a login, and replayed."""
-    with served(desk(yard), Access(TOKEN)) as address, browser("--window-size=1280,1000") as driver:
+    lakehouse = SinkView(sink(tmp_path))
+    with served(desk(yard), Access(TOKEN), lakehouse) as address, browser("--window-size=1280,1000") as driver:
         # The page renews itself and follows links between two questions.
         wait = WebDriverWait(driver, PATIENCE_SECONDS, ignored_exceptions=(WebDriverException,))
         driver.get(f"{address}status")
@@ -152,7 +155,7 @@ def test_in_a_browser(yard: Yard) -> None:
         driver.find_element(By.CSS_SELECTOR, "form button").click()
         wait.until(lambda _: driver.find_elements(By.ID, "event-1"))
         assert SECRET in driver.find_element(By.CSS_SELECTOR, ".sides").text
-        for path in ("status", "letters", driver.current_url.removeprefix(address), "login"):
+        for path in ("status", "letters", "schemas", "sink", driver.current_url.removeprefix(address), "login"):
             driver.get(address + path)
             driver.execute_script(AXE)
             found = driver.execute_async_script("axe.run().then(arguments[0])")
@@ -165,4 +168,10 @@ def test_in_a_browser(yard: Yard) -> None:
         wait.until(lambda _: "Replayed" == driver.find_element(By.TAG_NAME, "h1").text)
         driver.find_element(By.LINK_TEXT, "All dead letters").click()
         wait.until(lambda _: "0 open, 2 replayed" in driver.find_element(By.TAG_NAME, "main").text)
+        driver.find_element(By.LINK_TEXT, "Schemas").click()
+        wait.until(lambda _: driver.find_elements(By.CSS_SELECTOR, "main table a"))
+        driver.find_element(By.CSS_SELECTOR, "main table a").click()
+        wait.until(lambda _: driver.find_elements(By.ID, "table"))
+        assert "shop.t, of source shop" == driver.find_element(By.ID, "table").text
+        assert "varchar(10)" in driver.find_element(By.CSS_SELECTOR, "main table").text
         assert [] == [entry["message"] for entry in driver.get_log("browser")]  # type: ignore[no-untyped-call]

@@ -1,0 +1,60 @@
+"""The page of the sink: what `spark-sink` tells of tables that it really wrote, and why it tells nothing."""
+
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import yaml
+
+from cdc_core.table_id import TableId
+from spark_sink.control_tables.batches import Books
+from spark_sink.errors import Reason
+from spark_sink.events.quarantine import Rejected
+from spark_sink.tables.delta.tables import DeltaTables
+from spark_sink.tables.protocols import Marker
+from tests.spark_sink.records import report
+from tests.translator.web._serving import served
+from tests.translator.web.test_desk import ask
+from translator.web.sink_view import SinkView
+
+SHOUTED = TableId("shop", "sales", None, "OR<b>\u202eDERS")
+
+
+def sink(folder: Path) -> Path:
+    """The configuration of a sink that has written one table in a batch, and parked another one."""
+    config = folder / "sink.yaml"
+    warehouse = str(folder / "warehouse")
+    tables = {"warehouse": warehouse, "exclude": ["shop/*/audit"]}
+    settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": tables, "checkpoint": "c"}
+    config.write_text(yaml.safe_dump(settings))
+    books = Books(warehouse, "p", "one", "cdc.canonical")
+    books.create()
+    books.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
+    columns = {"kind": ["row"], "value": pa.array([b"secret"]), "partition": pa.array([0]), "offset": pa.array([7])}
+    records = pa.table(columns | {part: pa.array([value], pa.string()) for part, value in SHOUTED._asdict().items()})
+    why = Rejected(0, Reason.TABLE_CLASH, "a clash")
+    rows = books.begin(1).rows(records, SHOUTED, str(SHOUTED), 1, [why])
+    DeltaTables(warehouse).park(rows, Marker(f"p/one/{SHOUTED}", 4096))
+    return config
+
+
+def test_tables_batches_and_what_is_parked(tmp_path: Path) -> None:
+    """Names of tables are text; no row data is there; the service's pages are not, where no service is named."""
+    with served(sink=SinkView(sink(tmp_path))) as address:
+        status, text, _ = ask(f"{address}sink")
+        others = [ask(address + path)[0] for path in ("status", "letters")]
+    assert (200, [404, 404]) == (status, others)
+    for part in ("shop_sales.orders</th>", "PARKED", "TABLE_CLASH: a clash", "shop/*/audit", "shop_sales.orders 3"):
+        assert part in text, part
+    assert "OR&lt;b&gt;\\u202eDERS" in text
+    assert "secret" not in text
+    assert 'aria-current="page">Lakehouse' in text
+
+
+def test_a_sink_that_cannot_be_asked(tmp_path: Path) -> None:
+    """The page says what its program says."""
+    (tmp_path / "sink.yaml").write_text("pipelin: x")
+    with served(sink=SinkView(tmp_path / "sink.yaml")) as address:
+        status, text, _ = ask(f"{address}sink")
+    assert 503 == status
+    assert "unknown setting &#39;pipelin&#39; (did you mean pipeline?)" in text

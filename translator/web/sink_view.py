@@ -1,0 +1,128 @@
+"""The sink for the pages: its tables, batches and quarantine, as `spark-sink` tells them to programs.
+
+Neither program knows the other: what is asked here are the commands of the sink, in processes of their own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from translator.errors import FatalError
+from translator.web.kept import Kept
+
+_SECONDS = 10.0
+_PATIENCE_SECONDS = 120
+_BATCHES, _EVENTS = 20, 200
+
+Answer = TypeVar("Answer")
+
+
+class SinkTable(Struct, frozen=True):
+    """A table of the lakehouse.
+
+    Args:
+        parked: why its events wait, or None.
+        beside: columns that hold what another column of the same name at the source does not.
+        quarantined: events that cannot be applied, by reason.
+    """
+
+    table: str
+    version: int | None
+    parked: str | None
+    detail: str | None
+    since: str | None
+    waiting: int
+    beside: Mapping[str, str]
+    quarantined: Mapping[str, int]
+
+
+class SinkStatus(Struct, frozen=True):
+    """The answer of `spark-sink status --json`."""
+
+    pipeline: str
+    tables: Sequence[SinkTable]
+    no_table: Mapping[str, int]
+    open_commands: Sequence[str]
+    excluded: Sequence[str]
+
+
+class SinkBatch(Struct, frozen=True):
+    """A batch; without a number what changed tables between two.
+
+    Args:
+        offsets: by partition the first that was applied, and the one behind the last.
+        tables: that it changed, with their versions.
+    """
+
+    batch: int | None
+    ended_at: datetime
+    offsets: Mapping[str, tuple[int | None, int]]
+    tables: Mapping[str, int]
+
+
+class QuarantinedEvent(Struct, frozen=True):
+    """An event that could not be applied, without its row."""
+
+    reason: str
+    target: str
+    kafka_partition: int
+    kafka_offset: int
+    event_id: str | None
+    detail: str
+
+
+class SinkState(Struct, frozen=True):
+    """Everything of the sink that a page shows."""
+
+    status: SinkStatus
+    batches: Sequence[SinkBatch]
+    quarantine: Sequence[QuarantinedEvent]
+
+
+class SinkView:
+    """The answers that the page of the sink needs. Each call may take seconds: it belongs into a thread.
+
+    Args:
+        config: file of the sink.
+    """
+
+    def __init__(self, config: Path) -> None:
+        self._config = config
+        self._state = Kept(self._look, _SECONDS)
+
+    def state(self) -> SinkState:
+        """Return the present state, no older than some seconds.
+
+        Raises:
+            FatalError: the sink's program says why there is none.
+        """
+        return self._state.get()
+
+    def _look(self) -> SinkState:
+        with ThreadPoolExecutor(3) as pool:
+            status = pool.submit(self._told, ["status"], SinkStatus)
+            batches = pool.submit(self._told, ["batches", "--limit", str(_BATCHES)], SinkBatch)
+            quarantine = pool.submit(self._told, ["quarantine", "ls", "--limit", str(_EVENTS)], QuarantinedEvent)
+            (only,) = status.result()
+            return SinkState(only, batches.result(), quarantine.result())
+
+    def _told(self, command: Sequence[str], type_: type[Answer]) -> list[Answer]:
+        """The lines of an answer."""
+        program = [sys.executable, "-m", "spark_sink", *command, "--json", "-c", str(self._config)]
+        try:
+            ran = subprocess.run(program, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise FatalError(f"spark-sink {command[0]} has not answered in {_PATIENCE_SECONDS} s") from None
+        if ran.returncode:
+            last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+            raise FatalError(last or f"spark-sink {command[0]} ended with {ran.returncode}")
+        return [msgspec.json.decode(line, type=type_) for line in ran.stdout.splitlines()]
