@@ -146,10 +146,13 @@ class Needs(Struct, frozen=True):
     """The message cannot be read before the metadata `key` is learned.
 
     With `registry_id` it is not another message that brings it: it is the text of that schema in the schema registry.
+    With `schema_text` nothing is missing in it: an output wants the id that the registry gives this schema under the
+    subject `key`.
     """
 
     key: str
     registry_id: int | None = None
+    schema_text: str | None = None
 
 
 Outcome: TypeAlias = Changes | Skip | Learned | Needs

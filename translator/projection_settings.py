@@ -38,7 +38,7 @@ class Projection(Section):
         description="A topic, made as the canonical topic is; or a template that gives each table its own: a prefix, "
         "then `{source}.{table}`, `{table}` or `{source}`. Those are made when their first records come."
     )
-    codec: str = Field(description="avro, json, debezium or upsert.")
+    codec: str = Field(description="avro, json, debezium, debezium_avro or upsert.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
     include: tuple[TableChoiceSettings, ...] = Field(
         default=(), description="The tables that it gets; without it, all."

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -57,6 +60,52 @@ def test_the_registry_is_needed_at_start_only(
         assert [] == stack.records(DEAD_LETTERS)
     finally:
         stack.close()
+
+
+def test_schemas_of_tables(
+    empty_broker: Broker, registry: RegistryServer, registry_gate: RegistryGate, tmp_path: Path
+) -> None:
+    """Each table has its schemas, as a reader of Confluent's finds them by topic; while the registry is away they wait.
+
+    Rows are those of Debezium's JSON.
+    """
+    (source,) = [source for source in shop_sources(1) if source.name == "canal"]
+    projections = [
+        {"topic": f"{form}.{{source}}.{{table}}", "codec": codec, "options": {"missing_before": ["partial"]}}
+        for form, codec in (("json", "debezium"), ("avro", "debezium_avro"))
+    ]
+    stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings], projections=projections)
+    use_registry(stack, registry_gate.url)
+    try:
+        stack.create_raw_topics()
+        registry_gate.open()
+        stack.start("translator")
+        log = stack.log("translator")
+        wait_until("it knows its own", PATIENCE, lambda: "schema id of the registry" in log.read_text(), stack)
+        registry_gate.shut()
+        stack.feed(source.messages(200, grow=False))
+        wait_until("it says that it waits", PATIENCE, lambda: "asked for an id under avro." in log.read_text(), stack)
+        registry_gate.open()
+        wait_until("all is committed", PATIENCE, lambda: sum(stack.committed().values()) == 200, stack)
+        tables = [f"canal.shop.{table.name}" for table in source.shop.tables]
+        with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
+            reader = AvroDeserializer(client, conf={"subject.name.strategy": topic_subject_name_strategy})
+            for table in tables:
+                plain, framed = stack.records(f"json.{table}"), stack.records(f"avro.{table}")
+                assert [_row(json.loads(one.value())) for one in plain] == [
+                    _row(reader(one.value(), SerializationContext(one.topic(), MessageField.VALUE)) or {})
+                    for one in framed
+                ]
+                assert {f"avro.{table}-key", f"avro.{table}-value"} <= {*client.get_subjects()}
+        assert [] == stack.records(DEAD_LETTERS)
+    finally:
+        stack.close()
+
+
+def _row(envelope: Mapping[str, Any]) -> tuple[object, ...]:
+    """What both forms spell alike."""
+    images = [envelope["before"] or {}, envelope["after"] or {}]
+    return envelope["op"], envelope["source"]["lsn"], [image.get("id") for image in images]
 
 
 def use_registry(stack: Stack, url: str) -> None:

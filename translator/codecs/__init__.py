@@ -14,8 +14,11 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.debezium import Options as DebeziumOptions
+from translator.codecs.debezium_avro import DebeziumAvroCodec
+from translator.codecs.debezium_avro import Options as DebeziumAvroOptions
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
+from translator.codecs.registered import TableSchemas
 from translator.codecs.upsert import Options as UpsertOptions
 from translator.codecs.upsert import UpsertCodec
 from translator.errors import ConfigError, unknown
@@ -23,6 +26,14 @@ from translator.options import parse_options
 
 AvroHeader = Callable[[], bytes]
 """Gives what every Avro value begins with; asked once, and only for the codec that writes it."""
+
+
+class Framing(Struct, frozen=True):
+    """The names of the schemas of Avro data."""
+
+    avro_header: AvroHeader = lambda: HEADER
+    tables: TableSchemas | None = None
+    """The schemas of tables in a registry; None without a registry."""
 
 
 class Codec(Protocol):
@@ -46,38 +57,49 @@ class NoOptions(Struct, frozen=True):
     """Options of a codec that has none."""
 
 
-def _avro(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+def _avro(options: Mapping[str, Any], framing: Framing) -> Codec:
     parse_options(NoOptions, options, AvroCodec.name)
-    return AvroCodec(header())
+    return AvroCodec(framing.avro_header())
 
 
-def _json(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+def _json(options: Mapping[str, Any], framing: Framing) -> Codec:
     parse_options(NoOptions, options, JsonCodec.name)
     return JsonCodec()
 
 
-def _debezium(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+def _debezium(options: Mapping[str, Any], framing: Framing) -> Codec:
     return DebeziumCodec(parse_options(DebeziumOptions, options, DebeziumCodec.name))
 
 
-def _upsert(options: Mapping[str, Any], header: AvroHeader) -> Codec:
+def _debezium_avro(options: Mapping[str, Any], framing: Framing) -> Codec:
+    found = parse_options(DebeziumAvroOptions, options, DebeziumAvroCodec.name)
+    if framing.tables is None:
+        raise ConfigError(f"{DebeziumAvroCodec.name} wants a schema registry: set registry.url")
+    return DebeziumAvroCodec(framing.tables, found)
+
+
+def _upsert(options: Mapping[str, Any], framing: Framing) -> Codec:
     return UpsertCodec(parse_options(UpsertOptions, options, UpsertCodec.name))
 
 
-CODECS: Mapping[str, Callable[[Mapping[str, Any], AvroHeader], Codec]] = {
+CODECS: Mapping[str, Callable[[Mapping[str, Any], Framing], Codec]] = {
     "avro": _avro,
     "json": _json,
     "debezium": _debezium,
+    "debezium_avro": _debezium_avro,
     "upsert": _upsert,
 }
 
 
-def build(name: str, options: Mapping[str, Any], avro_header: AvroHeader = lambda: HEADER) -> Codec:
+_WITHOUT_REGISTRY = Framing()
+
+
+def build(name: str, options: Mapping[str, Any], framing: Framing = _WITHOUT_REGISTRY) -> Codec:
     """The codec of that name with its options.
 
     Raises:
-        ConfigError: no such codec, or an option that it does not know.
+        ConfigError: no such codec, an option that it does not know, or no registry where it wants one.
     """
     if name not in CODECS:
         raise ConfigError(unknown("codec", name, CODECS))
-    return CODECS[name](options, avro_header)
+    return CODECS[name](options, framing)

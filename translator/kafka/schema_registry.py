@@ -25,14 +25,17 @@ _PASSING = frozenset({408, 429, *range(500, 600)})
 
 _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA = frozenset({40401, 40402, 40403})
 
+# The statuses that are about the schema, not about us.
+_OF_SCHEMA = frozenset({409, 422})
+
 # What to do, by status.
 _REMEDIES: Mapping[int, str] = {
     401: "check registry.username and registry.password",
     403: "the user may not do this: give it the right, or set registry.auto_register: false and register another way",
     404: "check registry.url: it is the root of an API like Confluent's, such as https://host/apis/ccompat/v7",
-    409: "a version of this subject is not compatible with the envelope: is the topic used for something else? "
+    409: "a version of this subject is not compatible with this schema: is the topic used for something else? "
     "A subject with another history must be deleted, or the output topic renamed",
-    422: "this registry does not accept the envelope's Avro schema",
+    422: "this registry does not accept the Avro schema",
 }
 
 _NOT_REGISTERED = "register the schema (docs/operations.md), or set registry.auto_register: true"
@@ -123,8 +126,12 @@ def _client_config(settings: Registry) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-class _UnknownSchema(ConfigError):
-    """The registry has no schema of that id."""
+class SchemaRefused(ConfigError):
+    """The registry does not take this schema, or does not have it; others it may."""
+
+
+class _UnknownSchema(SchemaRefused):
+    """The registry has no such schema."""
 
 
 def _alone(schema: Schema, schema_id: int, limit: int) -> str:
@@ -152,7 +159,8 @@ def _refused(about: str, error: SchemaRegistryError) -> RetryableError | ConfigE
     answer = f"the schema registry refused: {answer}"
     if error.error_code in _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA:
         return _UnknownSchema(f"{answer}; {_NOT_REGISTERED}")
-    return ConfigError(f"{answer}; {_REMEDIES.get(status, 'check registry.url')}")
+    refusal = SchemaRefused if status in _OF_SCHEMA else ConfigError
+    return refusal(f"{answer}; {_REMEDIES.get(status, 'check registry.url')}")
 
 
 def _no_registry() -> ConfigError:

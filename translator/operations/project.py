@@ -23,6 +23,7 @@ from cdc_core.reader.decode import decode
 from cdc_core.reader.errors import ReadError
 from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
+from translator.codecs.registered import UnregisteredSchema
 from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -33,7 +34,7 @@ from translator.kafka.range_progress import RangeProgress
 from translator.kafka.retry import retry_until
 from translator.kafka.table_topics import TableTopics, limit_of
 from translator.kafka.topic_reader import TopicReader
-from translator.service.assembly import avro_header, build_codecs
+from translator.service.assembly import avro_header, build_codecs, ids_of, registered_schemas
 from translator.settings import Projection, Settings
 
 Say: TypeAlias = Callable[[str], None]
@@ -82,7 +83,9 @@ class _Run:
         self._client = client_config.librdkafka(settings.kafka)
         self._topics = TopicAdmin(self._client)
         self._topics.wait_for_broker(settings.timing.broker_wait, say)
-        self._codec: Codec = build_codecs(settings, partial(avro_header, settings))[projection.topic]
+        self._registered = registered_schemas(settings)
+        codecs = build_codecs(settings, partial(avro_header, settings), ids_of(self._registered))
+        self._codec: Codec = codecs[projection.topic]
         self._topics.ensure(settings)
         self._target = _Target(self._topics, settings, projection, say)
         self._progress = RangeProgress(self._client, self._topics, f"{settings.group}.project.{projection.topic}")
@@ -150,12 +153,31 @@ class _Run:
                     self._counts["written"] += len(of_event)
 
     def _records(self, event: ChangeEvent) -> list[Record]:
-        records = self._codec.encode(event, self._schema(event))
+        records = self._encoded(event)
         limit = self._target.max_bytes
         largest = max(map(record_size, records), default=0)
         if largest > limit:
             raise MessageError(ErrorCode.TOO_LARGE, f"a record of {largest} bytes; {self._target.name} takes {limit}")
         return records
+
+    def _encoded(self, event: ChangeEvent) -> list[Record]:
+        schema = self._schema(event)
+        while True:
+            try:
+                return self._codec.encode(event, schema)
+            except UnregisteredSchema as wanted:
+                self._register(wanted)
+
+    def _register(self, wanted: UnregisteredSchema) -> None:
+        schemas = self._registered
+        if schemas is None:
+            raise wanted
+        retry_until(
+            "schema registry",
+            lambda _: schemas.register(wanted.subject, wanted.text),
+            self._settings.timing.broker_wait,
+            self._say,
+        )
 
     def _schema(self, event: ChangeEvent) -> TableSchema | None:
         if event.schema_id is None:

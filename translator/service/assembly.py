@@ -5,16 +5,17 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from cdc_core.envelope import schema_text
 from translator import _native, dialects
-from translator.codecs import Codec
+from translator.codecs import Codec, Framing
 from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.codecs.filtered import FilteredCodec
+from translator.codecs.registered import SchemaIds, TableSchemas, TopicOf, unknown_id
 from translator.errors import ConfigError
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.table_topics import TableTopics, limit_of
@@ -31,6 +32,9 @@ from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.source_order import NativeOrder
 from translator.translation.translate import Translator
+
+if TYPE_CHECKING:
+    from translator.kafka.registered_schemas import RegisteredSchemas
 
 log = structlog.get_logger("translator")
 
@@ -107,11 +111,16 @@ def build_native_paths(
     return paths
 
 
-def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambda _: HEADER) -> dict[str, Codec]:
+def build_codecs(
+    settings: Settings,
+    avro_header: Callable[[str], bytes] = lambda _: HEADER,
+    ids: SchemaIds = unknown_id,
+) -> dict[str, Codec]:
     """One codec per topic of events, by topic; the canonical one first.
 
     Args:
         avro_header: gives what the Avro values of a topic begin with; asked only for topics that hold some.
+        ids: of the schemas of tables, where projections name them; asked only when events are encoded.
 
     Raises:
         ConfigError: a codec or one of its options is not valid.
@@ -122,16 +131,39 @@ def build_codecs(settings: Settings, avro_header: Callable[[str], bytes] = lambd
     codecs: dict[str, Codec] = {}
     wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
     for number, projection in enumerate(wanted, -1):
-        topic, tables = projection.topic, projection.tables
+        topic, choice = projection.topic, projection.tables
         try:
-            codec = build_codec(projection.codec, projection.options, partial(avro_header, topic))
+            tables = None if settings.registry is None else TableSchemas(ids, _topic_of(projection))
+            codec = build_codec(projection.codec, projection.options, Framing(partial(avro_header, topic), tables))
         except ConfigError as error:
             place = ("output",) if number < 0 else ("projections", number)
             wrong.append((place, ConfigError(f"topic {topic}: {error}")))
             continue
-        codecs[topic] = codec if tables is None else FilteredCodec(codec, tables)
+        codecs[topic] = codec if choice is None else FilteredCodec(codec, choice)
     settings.refuse(wrong)
     return codecs
+
+
+def _topic_of(projection: Projection) -> TopicOf:
+    template, topic = projection.template, projection.topic
+    if template is None:
+        return lambda event: topic
+    return lambda event: template.topic(event.source, event.db, event.schema, event.table)
+
+
+def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
+    """Return the schemas of tables in the registry; None without a registry."""
+    if settings.registry is None:
+        return None
+    from translator.kafka.registered_schemas import RegisteredSchemas  # see `fetch_schema`
+    from translator.kafka.schema_registry import SchemaRegistry
+
+    return RegisteredSchemas(SchemaRegistry(settings.registry))
+
+
+def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
+    """Return where codecs find ids."""
+    return unknown_id if schemas is None else schemas.id_of
 
 
 def build_table_topics(settings: Settings, topics: TopicAdmin, canonical: int) -> dict[str, TableTopics]:

@@ -23,7 +23,9 @@ from translator.service.assembly import (
     build_table_topics,
     build_translators,
     fetch_schema,
+    ids_of,
     open_transactions,
+    registered_schemas,
 )
 from translator.service.components import Components
 from translator.service.delivery.at_least_once import open_delivery
@@ -84,7 +86,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     metrics = Metrics(version, settings.metrics.tables, settings.digest)
     catalog = MetadataCatalog(partial(_say_conflict, metrics))
     translators = build_translators(settings, catalog, log.warning)
-    codecs = build_codecs(settings, partial(avro_header, settings))
+    schemas = registered_schemas(settings)
+    codecs = build_codecs(settings, partial(avro_header, settings), ids_of(schemas))
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, log.warning)
@@ -111,7 +114,8 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     reader = TopicReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
     native = build_native_paths(settings, translators, target.outputs)
-    waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning)
+    register = None if schemas is None else schemas.register
+    waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning, register)
     confirm = partial(delivery.confirm, output.metadata_topic)
     letters = output.dead_letter_topic
     journal = TopicJournal(topics, output.metadata_topic, letters, facts[letters].id, confirm)

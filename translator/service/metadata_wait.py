@@ -8,8 +8,9 @@ next waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
@@ -35,6 +36,9 @@ ASK_AGAIN = 10.0
 FetchSchema = Callable[[int], str | None]
 """Schema id -> text of an Avro schema; None when the registry does not know it (`SchemaRegistry.schema_text`)."""
 
+RegisterSchema = Callable[[str, str], None]
+"""Subject and text of a schema of ours, for which the registry is asked (`RegisteredSchemas.register`)."""
+
 NO_REGISTRY = "is in a schema registry, and none is configured: set registry.url"
 NOT_REGISTERED = "is not in the schema registry; is registry.url the one of the writer? Replay when it is there"
 
@@ -50,17 +54,24 @@ class MetadataWaiter:
         seconds: how long a message waits (`timing.metadata_wait`).
         fetch: asks the registry, in a thread; None where none is configured.
         say: is told while the registry does not answer.
+        register: asks the registry for the id of a schema of ours, in a thread; None where no output wants one.
     """
 
     def __init__(
-        self, catalog: MetadataCatalog, seconds: float, fetch: FetchSchema | None, say: Callable[[str], object]
+        self,
+        catalog: MetadataCatalog,
+        seconds: float,
+        fetch: FetchSchema | None,
+        say: Callable[[str], object],
+        register: RegisterSchema | None = None,
     ) -> None:
         self._catalog = catalog
         self._seconds = seconds
         self._fetch = fetch
         self._say = say
+        self._register = register
         self._leaving = asyncio.Event()
-        self._asking: dict[int, asyncio.Task[str | None]] = {}
+        self._asking: dict[Hashable, asyncio.Task[Any]] = {}
         self._asked: dict[tuple[str, str], float] = {}
         self._log = BoundedLog(log.info)
         self.waiting = 0
@@ -93,6 +104,8 @@ class MetadataWaiter:
         """Log the first wait of a source in a minute; a message whose metadata was given up does not wait."""
         if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
             of = "another message" if needs.registry_id is None else f"the registry: schema {needs.registry_id}"
+            if needs.schema_text is not None:
+                of = f"the registry: an id under {needs.key}"
             self._log.tell(
                 "waiting for metadata", source, source=source, **place_of(message), of=of, at_most=self._seconds
             )
@@ -103,11 +116,15 @@ class MetadataWaiter:
         Raises:
             WaitCancelled: neither is known yet.
         """
-        refusal = self._catalog.refusal(translator.source, needs.key)
-        if refusal is not None:
-            return refusal
+        if needs.schema_text is None:
+            refusal = self._catalog.refusal(translator.source, needs.key)
+            if refusal is not None:
+                return refusal
         self.waiting += 1
         try:
+            if needs.schema_text is not None:
+                await self._id_given(needs.key, needs.schema_text)
+                return None
             if needs.registry_id is None:
                 return await self._announced(translator.source, needs.key)
             return await self._registered(translator, needs.key, needs.registry_id)
@@ -156,7 +173,7 @@ class MetadataWaiter:
             if given_up and loop.time() < self._asked.get((source, key), 0.0) + ASK_AGAIN:
                 return MessageError(ErrorCode.SCHEMA_MISSING, f"schema {registry_id} {NOT_REGISTERED}")
             try:
-                text = await self._ask(self._fetch, registry_id)
+                text = await self._ask(registry_id, partial(self._fetch, registry_id))
                 if text is not None:
                     self._catalog.register(translator, key, text.encode())
                     return None
@@ -176,17 +193,30 @@ class MetadataWaiter:
             await self._pause(min(_FIRST_PAUSE, max(_POLL, deadline - loop.time())))
         return None
 
-    async def _ask(self, fetch: FetchSchema, registry_id: int) -> str | None:
+    async def _id_given(self, subject: str, schema_text: str) -> None:
+        """Return when the registry said what it makes of a schema of ours, as long as that takes."""
+        if self._register is None:
+            raise ValueError("an output wants ids of a registry, and none can be asked")
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._ask((subject, schema_text), partial(self._register, subject, schema_text))
+            except RetryableError as error:
+                self._say(f"waiting for the schema registry, which is asked for an id under {subject}: {error}")
+                await self._pause(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _ask(self, about: Hashable, question: Callable[[], T]) -> T:
         """Asks in a thread, once for all partitions that want to know."""
-        task = self._asking.get(registry_id)
+        task: asyncio.Task[T] | None = self._asking.get(about)
         if task is None:
-            task = self._asking[registry_id] = asyncio.create_task(asyncio.to_thread(fetch, registry_id))
-            task.add_done_callback(lambda done: self._asked_once(registry_id, done))
+            task = self._asking[about] = asyncio.create_task(asyncio.to_thread(question))
+            task.add_done_callback(lambda done: self._asked_once(about, done))
         await self._until(task)
         return task.result()
 
-    def _asked_once(self, registry_id: int, done: asyncio.Task[str | None]) -> None:
-        del self._asking[registry_id]
+    def _asked_once(self, about: Hashable, done: asyncio.Task[Any]) -> None:
+        del self._asking[about]
         if not done.cancelled():
             done.exception()  # whoever asked may be gone, and asyncio would complain
 

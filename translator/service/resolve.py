@@ -16,6 +16,7 @@ from msgspec import Struct
 from cdc_core.envelope import TableSchema
 from translator._native.layout import TakenMessage
 from translator.codecs.record import ID_HEADER, Record, record_size
+from translator.codecs.registered import UnregisteredSchema
 from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip
 from translator.service.routes import Levels, Routes
@@ -179,11 +180,12 @@ class Resolver:
     def _resolve_plainly(
         self, translator: Translator, messages: Sequence[Message]
     ) -> list[Translation | Learned | Needs]:
-        results = translator.translate_run(messages)
-        return [
-            result if isinstance(result, (Learned, Needs)) else self._resolved(translator, message, result)
-            for message, result in zip(messages, results, strict=False)
-        ]
+        run: list[Translation | Learned | Needs] = []
+        for message, result in zip(messages, translator.translate_run(messages), strict=False):
+            run.append(result if isinstance(result, (Learned, Needs)) else self._resolved(translator, message, result))
+            if isinstance(run[-1], Needs):
+                break
+        return run
 
     def resolve(self, translator: Translator, message: Message, result: Result | None = None) -> Translation | Needs:
         """Resolve one message.
@@ -199,16 +201,20 @@ class Resolver:
             return self.learn(translator, message, result)
         return self._resolved(translator, message, result)
 
-    def _resolved(self, translator: Translator, message: Message, result: Events | DeadLetter | Skip) -> Translation:
+    def _resolved(
+        self, translator: Translator, message: Message, result: Events | DeadLetter | Skip
+    ) -> Translation | Needs:
         if not isinstance(result, Events):
             return Translation(result, result)
         encoded = self._encode(translator, message, result)
+        if isinstance(encoded, Needs):
+            return encoded
         schemas = self._schemas(translator, message, result, encoded)
         if isinstance(schemas, DeadLetter):
             return Translation(result, schemas)
         return Translation(result, result, result, encoded, schemas)
 
-    def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation:
+    def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation | Needs:
         """Resolve a message of metadata, and learn it.
 
         What cannot be told to other processes, or cannot be announced, is not learned here either: it is a dead letter.
@@ -222,7 +228,10 @@ class Resolver:
         encoded: Encoded = ()
         schemas: Mapping[str, Record] | DeadLetter = _NO_SCHEMAS
         if announced is not None:
-            encoded = self._encode(translator, message, announced)
+            found = self._encode(translator, message, announced)
+            if isinstance(found, Needs):
+                return found
+            encoded = found
             schemas = self._schemas(translator, message, announced, encoded)
         if isinstance(schemas, DeadLetter):
             return Translation(learned, schemas)
@@ -232,9 +241,12 @@ class Resolver:
             return Translation(learned, translator.dead(message, error))
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
-    def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded:
-        """Give all records of all events for each output: whole, before the first is written."""
-        return [self._records(translator, message, events, output) for output in self._outputs.events]
+    def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
+        """Give all records of all events for each output, whole, before the first is written; or what they need."""
+        try:
+            return [self._records(translator, message, events, output) for output in self._outputs.events]
+        except UnregisteredSchema as wanted:
+            return Needs(wanted.subject, schema_text=wanted.text)
 
     def _records(
         self, translator: Translator, message: Message, events: Events, output: EventOutput

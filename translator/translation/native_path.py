@@ -105,7 +105,7 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
         return "the canonical topic is not Avro"
     projections = tuple(found for codec, size in others if (found := _projection(codec, size)) is not None)
     if len(projections) < len(others):
-        return "a projection is not Debezium"
+        return "a projection is not Debezium JSON"
     rows = _rows(translator)
     if isinstance(rows, str):
         return rows

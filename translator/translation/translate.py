@@ -20,6 +20,7 @@ from cdc_core.envelope import (
     position,
 )
 from translator.codecs.record import Record
+from translator.codecs.registered import UnregisteredSchema
 from translator.errors import ConfigError, ErrorCode, MessageError
 from translator.message import (
     Change,
@@ -196,10 +197,16 @@ class Translator:
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
-        """The records of all events of a message: whole before the first of them is written."""
+        """The records of all events of a message: whole before the first of them is written.
+
+        Raises:
+            UnregisteredSchema: the id of a schema is not known yet.
+        """
         pairs = zip(events.events, events.changes, strict=True)
         try:
             return [record for event, change in pairs for record in codec.encode(event, change.schema)]
+        except UnregisteredSchema:
+            raise
         except MessageError as error:
             return self._dead(message, error)
         except Exception as error:

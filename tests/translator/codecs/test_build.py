@@ -2,8 +2,9 @@
 
 import pytest
 
-from translator.codecs import CODECS, build
+from translator.codecs import CODECS, Framing, build
 from translator.codecs.avro import AvroCodec, confluent_header
+from translator.codecs.registered import TableSchemas, unknown_id
 from translator.errors import ConfigError
 
 
@@ -22,7 +23,8 @@ def test_unknown_option(name: str) -> None:
 def test_unknown_codec() -> None:
     """A codec that does not exist is named with the nearest one."""
     with pytest.raises(
-        ConfigError, match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, json, upsert$"
+        ConfigError,
+        match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, debezium_avro, json, upsert$",
     ):
         build("jsn", {})
 
@@ -35,9 +37,15 @@ def test_options_reach_the_codec() -> None:
 
 def test_header() -> None:
     """Avro values begin with the header that is given; nobody else asks for it."""
-    codec = build("avro", {}, lambda: confluent_header(7))
+    codec = build("avro", {}, Framing(lambda: confluent_header(7)))
     assert isinstance(codec, AvroCodec)
     with pytest.raises(ValueError, match="0000000007"):
         codec.decode(b"")
     for name in CODECS.keys() - {"avro"}:
-        build(name, {}, no_header)
+        build(name, {}, Framing(no_header, TableSchemas(unknown_id, lambda event: "t")))
+
+
+def test_a_registry_is_wanted() -> None:
+    """Without one no id would ever be known, and nothing be written."""
+    with pytest.raises(ConfigError, match=r"^debezium_avro wants a schema registry: set registry\.url$"):
+        build("debezium_avro", {})

@@ -9,10 +9,11 @@ from hypothesis import given
 from cdc_core.envelope import ChangeEvent
 from tests.translator.examples import UPDATE
 from tests.translator.strategies import events
-from translator.codecs import CODECS, build
+from translator.codecs import CODECS, Framing, build
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record, record_headers, record_key
+from translator.codecs.registered import TableSchemas, unknown_id
 
 
 class Reversible(Protocol):
@@ -24,6 +25,8 @@ class Reversible(Protocol):
 
     def decode(self, value: bytes) -> ChangeEvent: ...
 
+
+FRAMING = Framing(tables=TableSchemas(unknown_id, lambda event: "t"))
 
 REVERSIBLE: dict[str, Callable[[], Reversible]] = {
     "avro": AvroCodec,
@@ -47,13 +50,13 @@ def _value(codec: Reversible, event: ChangeEvent) -> bytes:
 
 def test_names() -> None:
     """A codec's name is its key in the dictionary, the word of the configuration."""
-    assert list(CODECS) == [build(name, {}).name for name in CODECS]
+    assert list(CODECS) == [build(name, {}, FRAMING).name for name in CODECS]
 
 
 def test_all_reversible_ones() -> None:
     """The laws below leave out no codec that decodes."""
     assert {make().name for make in REVERSIBLE.values()} == {
-        name for name in CODECS if hasattr(build(name, {}), "decode")
+        name for name in CODECS if hasattr(build(name, {}, FRAMING), "decode")
     }
 
 

@@ -12,6 +12,7 @@ from tests.translator.codecs.test_debezium import CHANGE, records
 from translator.codecs.debezium import Options
 from translator.codecs.debezium.connect import TYPES
 from translator.codecs.debezium.options import MissingBefore, Unavailable
+from translator.codecs.debezium_avro import Options as AvroOptions
 
 PAGE = (Path(__file__).parents[3] / "docs" / "debezium.md").read_text(encoding="utf-8")
 
@@ -30,6 +31,14 @@ def test_options() -> None:
         default = f"[{', '.join(field.default)}]" if isinstance(field.default, tuple) else field.default
         text = str(default).lower() if isinstance(default, bool) else default
         assert f"| `{field.name}` | `{text}` |" in PAGE
+
+
+def test_options_in_avro() -> None:
+    """Their table names them all, and says the defaults of those that JSON does not have."""
+    fields = msgspec.structs.fields(AvroOptions)
+    assert {field.name for field in fields} == set(first_cells("option in Avro"))
+    for field in fields[0], fields[2]:
+        assert f"| `{field.name}` | `{field.default}` |" in PAGE
 
 
 @pytest.mark.parametrize(("head", "choices"), [("policy", MissingBefore), ("`unavailable`", Unavailable)])

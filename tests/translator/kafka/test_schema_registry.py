@@ -355,7 +355,7 @@ class TestAnswers:
             (404, 40403, "register the schema"),
             (405, 405, "check registry.url"),
             (409, 40901, "is the topic used for something else?"),
-            (422, 42201, "does not accept the envelope's Avro schema"),
+            (422, 42201, "does not accept the Avro schema"),
         ],
     )
     def test_refused(self, answers: Answers, status: int, code: int, remedy: str) -> None:

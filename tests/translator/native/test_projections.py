@@ -217,4 +217,4 @@ def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_projection_that_is_not_debezium_leaves_all_to_the_plain_way() -> None:
     translator = Translator("source", feed("canal", 5, 1).dialect, Limits())
     path = native_path(translator, [(codec, ROOMY) for codec in (*beside("defaults"), JsonCodec())])
-    assert path == "a projection is not Debezium"
+    assert path == "a projection is not Debezium JSON"

@@ -12,7 +12,7 @@ from translator.codecs.json import JsonCodec
 from translator.kafka.partitioner import output_partition
 from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
-from translator.service.metadata_wait import FetchSchema, MetadataWaiter
+from translator.service.metadata_wait import FetchSchema, MetadataWaiter, RegisterSchema
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
@@ -86,6 +86,7 @@ class Bench:
         fetch: the schema registry.
         tables: the topics of tables that there are, with their partitions.
         routes: of projections, likewise.
+        register: the schema registry, asked for ids.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Bench:
         fetch: FetchSchema | None = None,
         tables: Mapping[str, int] | None = None,
         routes: Mapping[str, Routes] | None = None,
+        register: RegisterSchema | None = None,
     ) -> None:
         self.said: list[str] = []
         self.output = OutputSettings(topic="out", codec="json")
@@ -121,7 +123,7 @@ class Bench:
         self.delivery = InMemoryDelivery(self.accounted.append, {**partitions, **(tables or {})})
         routed = {self._named(name): found for name, found in (routes or {}).items()}
         self.contradictions = Contradictions(self.settings.sources)
-        self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append)
+        self.waiter = MetadataWaiter(self.catalog, 1.0, fetch, self.said.append, register)
         self.pipeline = Pipeline(
             {"raw": Route(translator, "topic-id")},
             Target(

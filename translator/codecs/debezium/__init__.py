@@ -28,13 +28,17 @@ _COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class DebeziumCodec:
-    """Rows as Debezium's events; DDL, transactions and watermarks have no record."""
+    """Rows as Debezium's events; DDL, transactions and watermarks have no record.
+
+    Args:
+        form_of: the form of keys and values, where it is none of the two in JSON.
+    """
 
     name = "debezium"
 
-    def __init__(self, options: Options = _DEFAULTS) -> None:
+    def __init__(self, options: Options = _DEFAULTS, form_of: FormOf | None = None) -> None:
         self._options = options
-        self._form_of = _FORMS[options.schema_block]()
+        self._form_of = form_of or _FORMS[options.schema_block]()
 
     def native(self, max_record: int) -> ProjectionForm:
         """Return what the native path has to know of a projection.

@@ -67,7 +67,7 @@ _FLOATS = frozenset({"float", "double"})
 
 # A message without a schema can still be of a typed column, as Canal's deletes are: its key must be, byte for byte, the
 # key under which a message with a schema created the row. So keys have no narrow types.
-_KEY_TYPES: Mapping[Type, Type] = {
+KEY_TYPES: Mapping[Type, Type] = {
     Type("int8"): Type("int64"),
     Type("int16"): Type("int64"),
     Type("int32"): Type("int64"),
@@ -118,14 +118,14 @@ class TableTypes:
             if columns.keys() <= self._declared:
                 continue
             for name, value in columns.items():
-                if name not in self._declared and (kind := _type_of(bytes(value))):
+                if name not in self._declared and (kind := type_of(bytes(value))):
                     types[name] = STRING if types.get(name, kind) != kind else kind
         return tuple(types.items())
 
     def key(self, names: Names, found: Found) -> Schema:
         """The block of a message key."""
         types = {**self._types, **dict(found)}
-        widened = {name: _KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
+        widened = {name: KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
         return self._struct("Key", names, widened, optional=False)
 
     def row(self, names: Names, found: Found) -> Schema:
@@ -154,7 +154,7 @@ class TableTypes:
         return {"type": "struct", "fields": fields, "optional": False, "name": f"{self._prefix}.{suffix}"}
 
 
-def _type_of(value: bytes) -> Type | None:
+def type_of(value: bytes) -> Type | None:
     """Return the type of a value: a number is in an image only where its column has a type, and one of 64 bits.
 
     None: null, which has no type.

@@ -1,0 +1,249 @@
+"""The Avro schemas of a table in Debezium's form, and the bytes of its rows.
+
+Columns of the key have a wide type each, and the others that of the table's schema: an event without a schema, as every
+delete of Canal's is, says of its key what the others say, byte for byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from cdc_core.envelope import TableSchema
+from translator.codecs import _datum
+from translator.codecs.debezium.connect import KEY_TYPES, TYPES, type_of
+from translator.codecs.debezium.images import Columns, refusal
+from translator.codecs.registered import avro_name
+
+Node: TypeAlias = dict[str, Any]
+Write: TypeAlias = Callable[[bytes], bytes]
+"""JSON text of a value that is not null -> its datum; ValueError when the type cannot hold it."""
+
+KeyKinds: TypeAlias = tuple[tuple[str, str], ...]
+"""The columns of a key in its order, each with its type: long, double, boolean or string."""
+
+_NULL = b"\x00"
+_SOME = b"\x02"
+_decode = msgspec.json.decode
+
+
+class WrittenColumn(NamedTuple):
+    """A column as it stands in the schemas of its table."""
+
+    name: str
+    type: str | Node
+    write: Write
+
+    def field(self, *, optional: bool) -> Node:
+        """Return the field; it tells the name of the column where Avro does not allow that."""
+        legal = avro_name(self.name)
+        doc = {} if legal == self.name else {"doc": f"column {self.name}"}
+        if optional:
+            return {"name": legal, "type": ["null", self.type], **doc, "default": None}
+        return {"name": legal, "type": self.type, **doc}
+
+
+class AvroTable:
+    """Schemas and data of one table under one schema and one form of its key.
+
+    Args:
+        levels: source, database, schema and table.
+        schema: without it the row has the columns of the key alone.
+
+    Raises:
+        MessageError: two columns would have one name.
+    """
+
+    def __init__(self, levels: Iterable[str | None], schema: TableSchema | None, kinds: KeyKinds) -> None:
+        self._namespace = ".".join(avro_name(level) for level in levels if level)
+        self._key = tuple(WrittenColumn(name, kind, _WRITERS[kind]) for name, kind in kinds)
+        keyed = {column.name: column for column in self._key}
+        columns = () if schema is None else schema.columns
+        rest = dict.fromkeys(name for name in keyed if schema is None or name not in schema.column_names)
+        named = [keyed.get(column.name) or _column(column.name, column.type) for column in columns]
+        self._columns = (*named, *(keyed[name] for name in rest))
+        self._names = frozenset(column.name for column in self._columns)
+        if len({avro_name(name) for name in self._names}) < len(self._names):
+            raise refusal("two columns of the table have one name in Avro, which knows ASCII letters, digits and _")
+
+    @property
+    def key_name(self) -> str:
+        """The full name of the record of the key."""
+        return f"{self._namespace}.Key"
+
+    @property
+    def value_name(self) -> str:
+        """The full name of the envelope."""
+        return f"{self._namespace}.Envelope"
+
+    def key_schema(self) -> Node:
+        """Return the schema of record keys."""
+        return self._record("Key", [column.field(optional=False) for column in self._key])
+
+    def row_schema(self) -> Node:
+        """Return the schema of both images."""
+        return self._record("Value", [column.field(optional=True) for column in self._columns])
+
+    def envelope_schema(self, fields: Callable[[Node, str], list[Node]]) -> Node:
+        """Return the schema of record values; `fields` gives those of the envelope, the row where it stands first."""
+        return self._record("Envelope", fields(self.row_schema(), f"{self._namespace}.Value"))
+
+    def _record(self, name: str, fields: list[Node]) -> Node:
+        return {"type": "record", "name": name, "namespace": self._namespace, "fields": fields}
+
+    def key(self, columns: Columns) -> bytes:
+        """Return the datum of a key."""
+        return b"".join(_written(column, bytes(columns[column.name])) for column in self._key)
+
+    def row(self, columns: Columns) -> bytes:
+        """Return the datum of an image; columns that it does not have are null there.
+
+        Raises:
+            MessageError: it has a column that the schema does not, or a value beyond its type.
+        """
+        if not columns.keys() <= self._names:
+            stray = min(columns.keys() - self._names)
+            raise refusal(f"column {stray!r} is not in the schema of the table, and Avro has no place for it")
+        return b"".join(
+            _NULL
+            if (value := columns.get(column.name)) is None or bytes(value) == b"null"
+            else _SOME + _written(column, bytes(value))
+            for column in self._columns
+        )
+
+    def known(self, columns: Columns) -> Columns:
+        """Return an image without columns that the schema does not have."""
+        if columns.keys() <= self._names:
+            return columns
+        return {name: value for name, value in columns.items() if name in self._names}
+
+
+def key_kinds(key: Columns | None, schema: TableSchema | None) -> KeyKinds:
+    """Return the types of a key: those of its columns where they are declared, else those of its values."""
+    types = {} if schema is None else schema.column_types
+    if key is None:
+        names: Iterable[str] = () if schema is None else schema.key_columns
+        return tuple((name, _kind(types[name], b'""')) for name in names)
+    return tuple((name, _kind(types.get(name, "unknown"), bytes(value))) for name, value in key.items())
+
+
+def _kind(canonical: str, value: bytes) -> str:
+    if canonical == "unknown":
+        found = type_of(value)
+        canonical = "string" if found is None else {"int64": "int64", "double": "float64"}.get(found.type, found.type)
+    known = TYPES[canonical.partition("(")[0]]
+    return _KEY_KINDS.get(KEY_TYPES.get(known, known).type, "string")
+
+
+_KEY_KINDS: Mapping[str, str] = {"int64": "long", "double": "double", "boolean": "boolean"}
+
+
+def _column(name: str, canonical: str) -> WrittenColumn:
+    head, _, rest = canonical.partition("(")
+    if head == "decimal" and rest:
+        precision, scale = (int(number) for number in rest.rstrip(")").split(","))
+        if 0 <= scale <= precision:
+            node = {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+            return WrittenColumn(name, node, _decimal(precision, scale))
+    known = TYPES[head]
+    plain, connect = _AVRO[known.type]
+    if known.name is not None:
+        return WrittenColumn(name, {"type": plain, "connect.version": 1, "connect.name": known.name}, _WRITERS[plain])
+    return WrittenColumn(name, {"type": plain, **connect} if connect else plain, _WRITERS[plain])
+
+
+_AVRO: Mapping[str, tuple[str, Node]] = {
+    "boolean": ("boolean", {}),
+    "int8": ("int", {"connect.type": "int8"}),
+    "int16": ("int", {"connect.type": "int16"}),
+    "int32": ("int", {}),
+    "int64": ("long", {}),
+    "float": ("float", {}),
+    "double": ("double", {}),
+    "string": ("string", {}),
+    "bytes": ("bytes", {}),
+}
+"""Connect's types in Avro, with the word by which its converter tells narrow ones."""
+
+
+# -- values
+
+
+def _written(column: WrittenColumn, value: bytes) -> bytes:
+    try:
+        return column.write(value)
+    except (ValueError, ArithmeticError, struct.error, msgspec.MsgspecError):
+        raise refusal(f"column {column.name!r} has a value that its type does not hold") from None
+
+
+def _integer(write: Callable[[int], bytes]) -> Write:
+    def integer(value: bytes) -> bytes:
+        return write(_decode(value, type=int))
+
+    return integer
+
+
+def _text(value: bytes) -> bytes:
+    """A text, or what stands there instead in a column whose type nobody declared."""
+    return _datum.text(_decode(value, type=str) if value.startswith(b'"') else value.decode())
+
+
+def _bytes(value: bytes) -> bytes:
+    try:
+        data = base64.b64decode(_decode(value, type=str), validate=True)
+    except binascii.Error as error:
+        raise ValueError from error
+    return _datum.long(len(data)) + data
+
+
+def _boolean(value: bytes) -> bytes:
+    return b"\x01" if _decode(value, type=bool) else b"\x00"
+
+
+def _packed(form: str) -> Write:
+    pack = struct.Struct(form).pack
+
+    def floating(value: bytes) -> bytes:
+        # NaN and the infinities are texts in an image.
+        return pack(float(_decode(value, type=float | str)))
+
+    return floating
+
+
+def _decimal(precision: int, scale: int) -> Write:
+    def decimal(value: bytes) -> bytes:
+        number = Decimal(_decode(value, type=str))
+        if not number.is_finite() or (number and number.adjusted() >= precision - scale):
+            raise ValueError
+        sign, digits, exponent = number.as_tuple()
+        shift = int(exponent) + scale if number else 0
+        whole = int("".join(map(str, digits)))
+        unit: int = 10 ** min(abs(shift), precision + len(digits))
+        if shift >= 0:
+            unscaled = whole * unit
+        else:
+            unscaled, lost = divmod(whole, unit)
+            if lost:
+                raise ValueError
+        unscaled = -unscaled if sign else unscaled
+        size = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
+        return _datum.long(size) + unscaled.to_bytes(size, "big", signed=True)
+
+    return decimal
+
+
+_WRITERS: Mapping[str, Write] = {
+    "boolean": _boolean,
+    "int": _integer(_datum.integer),
+    "long": _integer(_datum.long),
+    "float": _packed("<f"),
+    "double": _packed("<d"),
+    "string": _text,
+    "bytes": _bytes,
+}

@@ -1,0 +1,273 @@
+"""Debezium's envelope as Avro, framed for a schema registry: each table has schemas, and each record names its own.
+
+What becomes of an event is decided as for Debezium's JSON. Avro knows no column that is missing: where a row lacks one,
+the operator says whether NULL may stand for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Set
+from typing import Any, Literal, TypeAlias, get_type_hints
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdc_core.envelope import NAMESPACE, ChangeEvent, TableSchema
+from translator.codecs import _datum
+from translator.codecs.avro import confluent_header
+from translator.codecs.debezium import DebeziumCodec
+from translator.codecs.debezium.avro_types import AvroTable, Node, key_kinds
+from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction
+from translator.codecs.debezium.form import Form
+from translator.codecs.debezium.images import Columns, refusal
+from translator.codecs.debezium.options import MissingBefore, Truncate
+from translator.codecs.debezium.options import Options as ImageOptions
+from translator.codecs.record import Record
+from translator.codecs.registered import SchemaIds, TableSchemas
+from translator.errors import MessageError
+
+_NOTHING: frozenset[str] = frozenset()
+_NULL = b"\x00"
+_SOME = b"\x02"
+_END = b"\x00"
+_MAX_FORMS = 1024
+"""Tables of which the schemas are kept: their names come out of messages."""
+
+_columns = msgspec.json.Decoder(Columns).decode
+
+Subject: TypeAlias = Literal["topic", "topic_record"]
+Unavailable: TypeAlias = Literal["fail", "null", "placeholder"]
+
+_UNAVAILABLE: Mapping[Unavailable, Literal["omit", "placeholder", "fail"]] = {
+    "fail": "fail",
+    "null": "omit",
+    "placeholder": "placeholder",
+}
+
+
+class Options(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the codec `debezium_avro`; docs/debezium.md explains each."""
+
+    subject: Subject = "topic"
+    """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` where a topic has several tables."""
+
+    missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
+    """The replacements of an old image that a reader would miss."""
+
+    unavailable: Unavailable = "fail"
+    """The content of `after` for a column whose value the event does not have."""
+
+    truncate: Truncate = "drop"
+    """Flink fails on `op` t."""
+
+    tombstones: bool = False
+    """A record with the same key and no value after each delete, for compacted topics."""
+
+    def __post_init__(self) -> None:
+        self.images()
+
+    def images(self) -> ImageOptions:
+        """Return the options by which the images are decided."""
+        return ImageOptions(
+            missing_before=self.missing_before,
+            unavailable=_UNAVAILABLE[self.unavailable],
+            truncate=self.truncate,
+            tombstones=self.tombstones,
+        )
+
+
+_DEFAULTS = Options()
+
+
+class DebeziumAvroCodec:
+    """Rows as Debezium's events; DDL, transactions and watermarks have no record.
+
+    Args:
+        schemas: gives the ids of the schemas of tables.
+    """
+
+    name = "debezium_avro"
+
+    def __init__(self, schemas: TableSchemas, options: Options = _DEFAULTS) -> None:
+        self._schemas = schemas
+        self._subjects = _SUBJECTS[options.subject]
+        self._forms: dict[tuple[object, ...], _AvroForm] = {}
+        self._codec = DebeziumCodec(options.images(), self._form_of)
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """The records of an event, as the codec `debezium` gives them.
+
+        Raises:
+            MessageError: an option refuses the event, or no honest form of it exists.
+            UnregisteredSchema: the id of its schema is not known yet.
+        """
+        if event.kind != "row":
+            return []
+        try:
+            return self._codec.encode(event if schema is not None else _without_types(event), schema)
+        except MessageError as error:
+            # The functions that are shared say whose they are.
+            reason = error.reason.replace("debezium: ", "debezium_avro: ", 1)
+            raise MessageError(error.code, reason, path=error.path) from None
+
+    def _form_of(self, event: ChangeEvent, schema: TableSchema | None) -> Form:
+        text = event.key_old if event.key is None else event.key
+        kinds = key_kinds(None if text is None else _columns(text), schema)
+        levels = (event.source, event.db, event.schema, event.table)
+        known = (*levels, None if schema is None else schema.id, kinds)
+        found = self._forms.get(known)
+        if found is None:
+            table = AvroTable(levels, schema, kinds)
+            if len(self._forms) >= _MAX_FORMS:
+                self._forms.clear()
+            topic = self._schemas.topic_of(event)
+            found = self._forms[known] = _AvroForm(table, self._schemas.ids, *self._subjects(topic, table))
+        return found
+
+
+def _without_types(event: ChangeEvent) -> ChangeEvent:
+    """Return an event without a schema as far as its types are known.
+
+    Its key tells types by its values, as all keys of its table do. In other columns a number could be of any width, and
+    a text be bytes: a reader that knows the table would fail at them, or read them wrong.
+
+    Raises:
+        MessageError: it has a new image, which would be told by its key alone.
+    """
+    if event.op == "d":
+        return replace(event, before=event.key, before_state="none" if event.key is None else "key")
+    if event.op == "t":
+        return event
+    raise refusal("no schema tells the types of the row; declare the columns of the table in `tables` of the source")
+
+
+def _by_topic(topic: str, table: AvroTable) -> tuple[str, str]:
+    return f"{topic}-key", f"{topic}-value"
+
+
+def _by_record(topic: str, table: AvroTable) -> tuple[str, str]:
+    return f"{topic}-{table.key_name}", f"{topic}-{table.value_name}"
+
+
+_SUBJECTS: Mapping[Subject, Callable[[str, AvroTable], tuple[str, str]]] = {
+    "topic": _by_topic,
+    "topic_record": _by_record,
+}
+
+
+class _AvroForm:
+    """Keys and values of one table under one schema."""
+
+    def __init__(self, table: AvroTable, ids: SchemaIds, key_subject: str, value_subject: str) -> None:
+        self._table = table
+        self._key = _Header(ids, key_subject, table.key_schema())
+        self._value = _Header(ids, value_subject, _envelope(table))
+
+    def fit(self, columns: Columns) -> Set[str]:
+        return _NOTHING
+
+    def key(self, columns: Columns) -> bytes:
+        return self._key.bytes() + self._table.key(columns)
+
+    def row(self, columns: Columns) -> bytes:
+        raise NotImplementedError("an envelope is written, never a row alone")
+
+    def value(self, payload: Payload) -> bytes:
+        before = None if payload.before is None else self._table.known(payload.before)
+        images = [_NULL if image is None else _SOME + self._table.row(image) for image in (before, payload.after)]
+        tx, names = payload.transaction, payload.primary_key
+        return b"".join(
+            (
+                self._value.bytes(),
+                *images,
+                _scalars(payload.source, _SOURCE),
+                _NULL if tx is None else _SOME + _scalars(tx, _TRANSACTION),
+                _scalars(payload, _TIMES),
+                _NULL if names is None else _SOME + _names(names),
+            )
+        )
+
+
+class _Header:
+    """The first bytes of data under one schema, whose id is asked for when they are first wanted."""
+
+    def __init__(self, ids: SchemaIds, subject: str, schema: Node) -> None:
+        self._ids = ids
+        self._subject = subject
+        self._text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+        self._header: bytes | None = None
+
+    def bytes(self) -> bytes:
+        """Return them.
+
+        Raises:
+            UnregisteredSchema, MessageError: see `registered.SchemaIds`.
+        """
+        if self._header is None:
+            self._header = confluent_header(self._ids(self._subject, self._text))
+        return self._header
+
+
+# -- what stands around the images
+
+_Fields: TypeAlias = tuple[tuple[str, str, bool], ...]
+"""Attribute, Avro type, and whether it may be null."""
+
+_TYPES: Mapping[Any, str] = {str: "string", int: "long"}
+_WRITE: Mapping[str, Callable[[Any], bytes]] = {"string": _datum.text, "long": _datum.long}
+
+
+def _fields(kind: type[Struct], names: tuple[str, ...] | None = None) -> _Fields:
+    hints = get_type_hints(kind)
+    found = []
+    for name in names or kind.__struct_fields__:
+        arms = getattr(hints[name], "__args__", (hints[name],))
+        found.append((name, _TYPES[arms[0]], type(None) in arms))
+    return tuple(found)
+
+
+_SOURCE = _fields(ConnectSource)
+_TRANSACTION = _fields(Transaction)
+_TIMES = _fields(Payload, ("op", "ts_ms", "ts_us", "ts_ns"))
+
+
+def _scalars(of: Struct, fields: _Fields) -> bytes:
+    parts = []
+    for name, kind, optional in fields:
+        value = getattr(of, name)
+        if not optional:
+            parts.append(_WRITE[kind](value))
+        else:
+            parts.append(_NULL if value is None else _SOME + _WRITE[kind](value))
+    return b"".join(parts)
+
+
+def _names(names: tuple[str, ...]) -> bytes:
+    return _datum.long(len(names)) + b"".join(map(_datum.text, names)) + _END if names else _END
+
+
+def _envelope(table: AvroTable) -> Node:
+    return table.envelope_schema(
+        lambda row, name: [
+            {"name": "before", "type": ["null", row], "default": None},
+            {"name": "after", "type": ["null", name], "default": None},
+            {"name": "source", "type": _record(f"{NAMESPACE}.Source", _SOURCE)},
+            {"name": "transaction", "type": ["null", _record("event.block", _TRANSACTION)], "default": None},
+            *_nodes(_TIMES),
+            {"name": "pkNames", "type": ["null", {"type": "array", "items": "string"}], "default": None},
+        ]
+    )
+
+
+def _record(name: str, fields: _Fields) -> Node:
+    namespace, _, short = name.rpartition(".")
+    return {"type": "record", "name": short, "namespace": namespace, "fields": _nodes(fields)}
+
+
+def _nodes(fields: _Fields) -> list[Node]:
+    return [
+        {"name": name, "type": ["null", kind], "default": None} if optional else {"name": name, "type": kind}
+        for name, kind, optional in fields
+    ]

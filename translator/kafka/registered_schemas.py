@@ -1,0 +1,69 @@
+"""The schemas of tables that projections in Avro register, and the ids that the registry gave them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from translator.codecs.registered import UnregisteredSchema
+from translator.errors import ErrorCode, MessageError
+from translator.kafka.schema_registry import SchemaRefused, SchemaRegistry
+
+T = TypeVar("T")
+
+ASK_AGAIN = 10.0
+"""Seconds after which the registry is asked again for a schema that it refused: its rules may be others by then."""
+
+_KEPT = 65_536
+"""Schemas whose ids are kept: the names in them come out of messages."""
+
+
+class RegisteredSchemas:
+    """Ids by subject and schema; `id_of` is for codecs and waits for nothing, `register` asks.
+
+    Args:
+        clock: monotonic, in seconds.
+    """
+
+    def __init__(self, registry: SchemaRegistry, clock: Callable[[], float] = time.monotonic) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._ids: dict[tuple[str, str], int] = {}
+        self._refused: dict[tuple[str, str], tuple[float, str]] = {}
+
+    def id_of(self, subject: str, text: str) -> int:
+        """Return the id of a schema.
+
+        Raises:
+            UnregisteredSchema: it is not known, or was refused a while ago; `register` asks for it.
+            MessageError: the registry has just refused it.
+        """
+        found = self._ids.get((subject, text))
+        if found is not None:
+            return found
+        until, reason = self._refused.get((subject, text), (0.0, ""))
+        if self._clock() < until:
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+        raise UnregisteredSchema(subject, text)
+
+    def register(self, subject: str, text: str) -> None:
+        """Ask the registry, so that `id_of` knows the answer.
+
+        Raises:
+            RetryableError: the registry does not answer, or not now.
+            ConfigError: it lets nobody in, or the settings lead to no registry.
+        """
+        try:
+            found = self._registry.schema_id(subject, text)
+        except SchemaRefused as error:
+            _keep(self._refused, (subject, text), (self._clock() + ASK_AGAIN, str(error)))
+        else:
+            self._refused.pop((subject, text), None)
+            _keep(self._ids, (subject, text), found)
+
+
+def _keep(known: dict[tuple[str, str], T], key: tuple[str, str], value: T) -> None:
+    if len(known) >= _KEPT:
+        known.clear()
+    known[key] = value
