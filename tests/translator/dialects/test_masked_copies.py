@@ -166,6 +166,12 @@ def test_statements(statement: str, pattern: str) -> None:
     assert statement != masked
 
 
+def test_members_named_twice() -> None:
+    """A member of the place of a message's body that is none is a value."""
+    masked = MASKED_COPIES["qlik"](b'{"message": "Jane", "message": {"data": {"a": 4711}}}', MASKED)
+    assert re.fullmatch(rb'\{"message": "[A-Z][a-z]{3}", "message": \{"data": \{"a": [1-4]\d{3}\}\}\}', masked)
+
+
 def test_keys() -> None:
     assert re.fullmatch(rb'\{"id": [1-9]\d{3}\}', masked_key(b'{"id": 9321}', MASKED) or b"")
     assert re.fullmatch(rb"[A-Z][a-z]{3}", masked_key(b"Jane", MASKED) or b"")

@@ -14,7 +14,7 @@ _AROUND = frozenset({"magic", "type", "headers", "messageSchemaId", "messageSche
 _DESCRIBING = frozenset({"schemaId", "lineage", "tableStructure", "dataSchema", HEADERS})
 """Members of a message that say nothing of a row: all of its metadata, and the headers."""
 
-_COLUMN_HEADERS = tuple(f"{HEADERS}{SEPARATOR}{name}" for name in HEADER_NAMES)
+_COLUMN_HEADERS = frozenset(f"{HEADERS}{SEPARATOR}{name}" for name in HEADER_NAMES)
 
 
 def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
@@ -34,12 +34,15 @@ def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
     # Headers beside rows that are objects are no columns; without such an object nothing tells them apart.
     beside = frozenset(HEADER_NAMES) if isinstance(root.get(DATA, root.get(BEFORE)), dict) else frozenset()
 
+    inside = _DESCRIBING | _COLUMN_HEADERS
+    around = inside | _AROUND | beside
+
     def part(path: Path) -> Part:
         if path[:1] == ("message",) and isinstance(body, dict):
             path = path[1:]
-            kept = _DESCRIBING
+            kept = inside
         else:
-            kept = _AROUND | _DESCRIBING | beside
-        return "keep" if path[0] in kept or path[0] in _COLUMN_HEADERS else "value"
+            kept = around
+        return "keep" if not kept.isdisjoint(path[:1]) else "value"
 
     return masked_json(value, masked, part)
