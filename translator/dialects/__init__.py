@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
+from translator.dialects._masked_json import masked_json
 from translator.dialects._masked_json import masked_key as masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
 from translator.dialects.canal import Canal
-from translator.dialects.canal.masked_copy import masked_copy as masked_canal
+from translator.dialects.canal.masked_copy import part_of as part_of_canal
 from translator.dialects.canal.recognise import propose as propose_canal
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.masked_copy import masked_copy as masked_dts_avro
@@ -17,7 +19,7 @@ from translator.dialects.qlik import Qlik
 from translator.dialects.qlik.masked_copy import masked_copy as masked_qlik
 from translator.dialects.qlik.recognise import propose as propose_qlik
 from translator.dialects.shareplex import SharePlex
-from translator.dialects.shareplex.masked_copy import masked_copy as masked_shareplex
+from translator.dialects.shareplex.masked_copy import part_of as part_of_shareplex
 from translator.dialects.shareplex.recognise import propose as propose_shareplex
 from translator.errors import ConfigError, unknown
 from translator.message import Dialect, Setup
@@ -44,8 +46,8 @@ RECOGNISERS: Mapping[str, Recogniser] = {
 MASKED_COPIES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
     "qlik": masked_qlik,
     "dts_avro": masked_dts_avro,
-    "shareplex": masked_shareplex,
-    "canal": masked_canal,
+    "shareplex": partial(masked_json, part_of=part_of_shareplex),
+    "canal": partial(masked_json, part_of=part_of_canal),
 }
 """Each returns the masked copy of a value that is not empty, or raises Unmaskable."""
 

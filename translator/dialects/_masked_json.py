@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
 
 from translator.dialects._masked_values import MaskedValues
 from translator.errors import Unmaskable
 
 Path: TypeAlias = tuple[str, ...]
-"""Names of members from the root on; an item of an array is `[]`."""
+"""Names of members from the root on; arrays stand for their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
 """Of a scalar: it says nothing of a row, is a value of one, or is SQL."""
@@ -56,7 +56,7 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
 def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) -> Iterator[str]:
     at = len(_BOM) if text.startswith(_BOM) else 0
     yield text[:at]
-    path: list[str] = []
+    path: list[str | None] = []  # for each open object the member that is read, for an array None
     objects: list[bool] = []  # for each open object or array whether it is an object
     name_comes = False
     while at < len(text):
@@ -67,7 +67,7 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
         match piece[0]:
             case "{" | "[":
                 objects.append(piece == "{")
-                path.append("[]")
+                path.append(None)
                 name_comes = objects[-1]
             case "}" | "]":
                 if not objects or objects.pop() != (piece == "}"):
@@ -79,12 +79,16 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
             case '"' if name_comes:
                 path[-1], name_comes = _read(piece), False
             case '"':
-                piece = _text(piece, masked, part_of(tuple(path)))
-            case first if first in "-0123456789" and part_of(tuple(path)) != "keep":
+                piece = _text(piece, masked, part_of(_names(path)))
+            case first if first in "-0123456789" and part_of(_names(path)) != "keep":
                 piece = masked.number(piece)
         yield piece
     if objects:
         raise Unmaskable("it is not JSON: it ends inside")
+
+
+def _names(path: Iterable[str | None]) -> Path:
+    return tuple(name for name in path if name is not None)
 
 
 def _read(piece: str) -> str:

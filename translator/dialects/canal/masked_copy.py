@@ -1,9 +1,8 @@
-"""Masked copies of Canal messages."""
+"""The parts of Canal messages that a masked copy keeps."""
 
 from __future__ import annotations
 
-from translator.dialects._masked_json import Part, Path, masked_json
-from translator.dialects._masked_values import MaskedValues
+from translator.dialects._masked_json import Part, Path
 
 _KEPT = frozenset({
     *("database", "table", "type", "isDdl", "id", "gtid", "ts", "es"),
@@ -12,20 +11,8 @@ _KEPT = frozenset({
 """Members that say nothing of a row; any other may."""
 
 
-def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
-    """Return the message with other values of rows and literals.
-
-    Raises:
-        Unmaskable: it is no JSON.
-    """
-    return masked_json(value, masked, _part)
-
-
-def _part(path: Path) -> Part:
-    # Writers that put several messages into one array are not read, and yet kept apart here.
-    names = [name for name in path if name != "[]"]
-    if not names:
-        return "value"
-    if names[0] == "sql":
+def part_of(path: Path) -> Part:
+    """Say what a scalar of a message is."""
+    if path[:1] == ("sql",):
         return "statement"
-    return "keep" if names[0] in _KEPT else "value"
+    return "keep" if not _KEPT.isdisjoint(path[:1]) else "value"
