@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import structlog
+
 from cdc_core.kafka_settings import librdkafka_options
 from spark_sink import probes, signals, spark_session
 from spark_sink.apply.driver import Applier
@@ -25,6 +27,8 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
 
+log = structlog.get_logger()
+
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
     """Write the canonical topic to tables until a signal to stop (SIGTERM, SIGINT), or with `available_now` to its end.
@@ -42,6 +46,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     schemas.refresh()
     warehouse = settings.tables.warehouse
     store = settings.storage.spark_conf(warehouse, settings.checkpoint)
+    log.info("starting Spark", master=settings.spark.master)
     spark = spark_session.build(
         f"spark-sink {settings.pipeline}", settings.spark, warehouse, store, iceberg=settings.has_iceberg
     )
@@ -62,8 +67,13 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         if settings.metrics.port is not None:
             probes.serve(settings.metrics.port, metrics.registry, health)
         runner, writer = SparkRunner(spark), spark_writer(spark, tables)
-        ends = partial(schemas.ends, topic, PATIENCE_SECONDS)
-        lag = Lag(topic, partial(offset_entry, spark, settings.checkpoint), ends)
+        ends, begins = (partial(ask, topic, PATIENCE_SECONDS) for ask in (schemas.ends, schemas.begins))
+        lag = Lag(
+            topic,
+            partial(offset_entry, spark, settings.checkpoint),
+            ends,
+            begins if starting == "earliest" else None,
+        )
         apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
         files = FormatMaintenance(tables, spark)
         maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)

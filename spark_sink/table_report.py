@@ -64,12 +64,16 @@ LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 360
 
 
 class Latency(Struct, frozen=True):
-    """Seconds that events took: how many at most each of LATENCY_BOUNDS, how many there were, their sum and the
-    greatest."""
+    """Seconds that events took: how many at most each of LATENCY_BOUNDS, how many there were, and their sum.
+
+    What took longer than the last bound, a day, is history that is read again. `live` is the sum of the others, and
+    `greatest` the greatest of them.
+    """
 
     within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
     count: int = 0
     sum: float = 0.0
+    live: float = 0.0
     greatest: float = 0.0
 
     @classmethod
@@ -83,12 +87,19 @@ class Latency(Struct, frozen=True):
             return cls()
         ages = pc.max_element_wise(pc.divide(pc.cast(pc.subtract(now, known), pa.float64(), safe=False), 1e6), 0.0)
         within = tuple(pc.sum(pc.less_equal(ages, bound)).as_py() for bound in LATENCY_BOUNDS)
-        return cls(within, len(known), pc.sum(ages).as_py(), pc.max(ages).as_py())
+        live = ages.filter(pc.less_equal(ages, LATENCY_BOUNDS[-1]))
+        live_sum, greatest = pc.sum(live).as_py() or 0.0, pc.max(live).as_py() or 0.0
+        return cls(within, len(known), pc.sum(ages).as_py(), live_sum, greatest)
+
+    @property
+    def live_count(self) -> int:
+        """The number of events that took a day at most."""
+        return self.within[-1]
 
     def __add__(self, other: Latency) -> Latency:
         within = tuple(map(int.__add__, self.within, other.within))
         greatest = max(self.greatest, other.greatest)
-        return Latency(within, self.count + other.count, self.sum + other.sum, greatest)
+        return Latency(within, self.count + other.count, self.sum + other.sum, self.live + other.live, greatest)
 
 
 NO_LATENCY = Latency()

@@ -27,6 +27,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import (
     NO_LATENCY,
     Done,
+    Latency,
     NeedsSpark,
     Parked,
     TableReport,
@@ -132,7 +133,9 @@ class Applier(Generic[Records]):
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
         """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
-        watch = Stopwatch(Phase.SCHEMAS)
+        watch = Stopwatch(Phase.LAG)
+        log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
+        watch.enter(Phase.SCHEMAS)
         task = self.task(batch)
         watch.enter(Phase.BOOKS)
         task = replace(task, parking=self._books.begin(batch))
@@ -261,14 +264,23 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
         quarantined=dict(rejected),
         parked=sum(report.parked for report in reports),
         ignored=dict(ignored),
-        latency_mean_ms=round(1000 * latency.sum / max(latency.count, 1)),
-        latency_max_ms=round(1000 * latency.greatest),
+        **_latency(latency),
         lag=lag,
         worker_megabytes=max((one.megabytes for one in counted), default=0),
         fold_ms=round(sum(one.fold_ms for one in counted)),
         write_ms=round(sum(one.write_ms for one in counted)),
         **{name: round(value * 1000) for name, value in seconds.items()},
     )
+
+
+def _latency(latency: Latency) -> dict[str, int]:
+    """The latency of events of the last day; older ones are history, and their age says nothing of the sink."""
+    told = {}
+    if latency.live_count:
+        mean, greatest = latency.live / latency.live_count, latency.greatest
+        told = {"latency_mean_ms": round(1000 * mean), "latency_max_ms": round(1000 * greatest)}
+    old = latency.count - latency.live_count
+    return {**told, "older_than_a_day": old} if old else told
 
 
 def _ms(started: float) -> int:

@@ -160,19 +160,31 @@ class SchemaReader:
         Raises:
             FatalError: the brokers do not answer.
         """
+        return self._bounds(topic, OFFSET_END, patience)
+
+    def begins(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
+        """Return the same of the first record that is there.
+
+        Raises:
+            FatalError: the brokers do not answer.
+        """
+        return self._bounds(topic, OFFSET_BEGINNING, patience)
+
+    def _bounds(self, topic: str, which: int, patience: float) -> dict[int, int]:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return self._ends(topic, patience)
+                return self._ask_bounds(topic, which, patience)
             except KafkaException as error:
                 if error.args[0].code() not in _LEADERLESS or time.monotonic() > deadline:
-                    raise FatalError(f"cannot read where the topic {topic} ends: {error.args[0].str()}") from None
+                    asked = "ends" if which == OFFSET_END else "begins"
+                    raise FatalError(f"cannot read where the topic {topic} {asked}: {error.args[0].str()}") from None
                 time.sleep(_PAUSE_SECONDS)
 
-    def _ends(self, topic: str, timeout: float) -> dict[int, int]:
+    def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
         # Of the end as a time Kafka makes the end as an offset, for all partitions in one question.
-        places = [TopicPartition(topic, number, OFFSET_END) for number in partitions]
+        places = [TopicPartition(topic, number, which) for number in partitions]
         found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
         for place in found:
             if place.error is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -53,6 +53,30 @@ def test_not_known(entry: str, ends: Mapping[int, int] | Exception, why: str) ->
     """Whatever is the matter, no batch fails for it; the log says what."""
     lag, (line,) = _after(entry, ends)
     assert (None, "lag not known", 3, why) == (lag, line["event"], line["batch"], line["reason"])
+
+
+FIRST = ENTRY.replace('{"1":7,"0":120}', '{"1":7,"0":100}')
+
+
+@pytest.mark.parametrize(
+    ("batch", "begins", "taken"),
+    [(3, None, 20), (0, lambda: {0: 70}, 37), (0, lambda: {0: 100, 1: 9}, 0), (0, None, None)],
+)
+def test_what_a_batch_takes(batch: int, begins: Callable[[], Mapping[int, int]] | None, taken: int | None) -> None:
+    """Offsets since the plan before; of the first batch since the topic begins, where it is read from there."""
+    entries = {0: FIRST, 2: FIRST, 3: ENTRY}
+    with capture_logs() as log:
+        assert taken == Lag("cdc.canonical", entries.__getitem__, dict, begins).taken(batch)
+    assert [] == log
+
+
+def test_the_size_of_a_batch_is_not_known() -> None:
+    """No batch fails for it either."""
+    with capture_logs() as log:
+        assert Lag("cdc.canonical", lambda batch: "v2\n{}", dict).taken(3) is None
+    assert [("size of batch not known", 3, "an offset log of version v2, not v1")] == [
+        (line["event"], line["batch"], line["reason"]) for line in log
+    ]
 
 
 def test_what_spark_has_planned() -> None:

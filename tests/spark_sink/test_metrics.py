@@ -65,3 +65,13 @@ def test_latencies_add_up() -> None:
     assert (len(LATENCY_BOUNDS), 4) == (len(together.within), together.count)
     assert NO_LATENCY == Latency.of(pa.chunked_array([pa.nulls(2, pa.int64())]), now)
     assert 0 == Latency.of(pa.chunked_array([[5]]), 0).greatest
+
+
+def test_what_is_old_is_history() -> None:
+    """Events of more than a day ago count in the sum, as the histogram has them, but not in what is live."""
+    day, now = 86_400_000_000, 10 * 86_400_000_000
+    found = Latency.of(pa.chunked_array([[now - day, now - 2_000_000], [now - day - 1, 0]]), now)
+    assert (4, 2, 86_402.0, 86_400.0) == (found.count, found.live_count, found.live, found.greatest)
+    assert (found.live, found.greatest) == ((found + found).live / 2, (found + found).greatest)
+    old = Latency.of(pa.chunked_array([[0]]), now)
+    assert (1, 0, 0.0, 0.0) == (old.count, old.live_count, old.live, old.greatest)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Column, Table
 
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.listing import print_table
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,16 +68,12 @@ def audit(
 
 
 def _print(report: AuditReport) -> None:
-    table = Table(
-        *(Column(name, no_wrap=True) for name in ("raw topic", "partition", "from", "to", *_COUNTS, "invented"))
-    )
+    rows = []
     for account in report.accounts:
         range_ = (account.topic, account.partition, account.first, account.end)
         counts = (_sum(getattr(account, name)) for name in _COUNTS)
-        table.add_row(*map(str, (*range_, *counts, account.invented.count)))
-    console = Console()
-    console.width = max(console.width, _WIDTH)  # numbers that are cut off would say something else
-    console.print(table)
+        rows.append((*range_, *counts, account.invented.count))
+    print_table(("raw topic", "partition", "from", "to", *_COUNTS, "invented"), rows)
     for account in report.accounts:
         place = f"{account.topic}/{account.partition}"
         for what, by in (("dead", account.dead), ("skipped", account.skipped)):
@@ -101,7 +96,6 @@ _COUNTS = (
     *("records", "translated", "dead", "skipped", "learned", "lost"),
     *("events", "duplicates", "different"),
 )
-_WIDTH = 400
 _REMARKS = ("unequal", "misplaced", "revived", "compacted")
 
 

@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 class Hinting(Protocol):
     """A dialect that can say what a configuration, though valid, leaves out."""
 
-    def hints(self) -> list[str]: ...
+    def hints(self, *, described: bool) -> list[str]:
+        """Say what is left out.
+
+        Args:
+            described: the configuration names where descriptions of messages come from: metadata topics, a registry.
+        """
 
 
 @click.command()
@@ -56,9 +61,10 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     warnings: list[str] = []
     translators = build_translators(settings, MetadataCatalog(), warnings.append)
     codecs = build_codecs(settings)
-    for name, translator in translators.items():
-        hints = translator.dialect.hints() if isinstance(translator.dialect, Hinting) else ()
-        warnings += [f"source {name}: {hint}" for hint in hints]
+    for source in settings.sources:
+        dialect, described = translators[source.name].dialect, bool(source.metadata_topics or settings.registry)
+        hints = dialect.hints(described=described) if isinstance(dialect, Hinting) else ()
+        warnings += [f"source {source.name}: {hint}" for hint in hints]
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
     warnings += [f"{claim}; `translator run` refuses that" for claim in claimed_twice]
     masked = [name for name, translator in translators.items() if translator.masks is not None]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
+from translator.commands.listing import print_table
+from translator.operations.duration import instant
 from translator.operations.message_preview import preview, size_alone
+from translator.operations.terminal_text import shown
 
 if TYPE_CHECKING:  # help and `translator translate` start without Kafka clients
     from translator.operations.dlq.reader import StoredLetter
     from translator.operations.dlq.replay import ReplayReport
     from translator.state.table_holds import HeldTable, HoldMark
 
+_GROUP = ("source", "code", "table", "only in", "letters", "replayed", "discarded", "first", "last")
+
 _NAMED = 10
 """Letters that are named one by one."""
-
-
-def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
     return {
         "partition": found.partition,
         "offset": found.offset,
-        "time": _time(found.timestamp_ms),
+        "time": instant(found.timestamp_ms),
         "code": letter.code,
         "reason": _reason(found, masked=masked),
         "source": letter.source,
@@ -62,26 +60,21 @@ def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -
     for found in letters:
         letter = found.letter
         groups.setdefault((letter.source, letter.code, ", ".join(found.tables), letter.output or ""), []).append(found)
-    table = Table("source", "code", "table", "only in", "letters", "replayed", "discarded", "first", "last")
+    rows: list[tuple[object, ...]] = []
     reasons = []
     for key, group in sorted(groups.items()):
         times = [found.timestamp_ms for found in group]
         example = group[0]
-        table.add_row(
-            *key,
-            str(len(group)),
-            str(sum(found.replayed and found.discarded is None for found in group)),
-            str(sum(found.discarded is not None for found in group)),
-            _time(min(times)),
-            _time(max(times)),
-        )
+        replayed = sum(found.replayed and found.discarded is None for found in group)
+        discarded = sum(found.discarded is not None for found in group)
+        rows.append((*key, len(group), replayed, discarded, instant(min(times)), instant(max(times))))
         reason = _reason(example, masked=example.letter.source in masked_sources) or "not shown: columns are masked"
         reasons.append(f"dlq show {example.partition} {example.offset}: {reason}")
         reasons += sorted({f"  discarded: {found.discarded}" for found in group if found.discarded is not None})
-    if groups:
-        _console().print(table)
+    if rows:
+        print_table(_GROUP, rows)
     for line in reasons:
-        click.echo(line)
+        click.echo(shown(line))
 
 
 def print_total(letters: list[StoredLetter]) -> None:
@@ -92,13 +85,13 @@ def print_total(letters: list[StoredLetter]) -> None:
 
 def print_held(held: Mapping[HeldTable, HoldMark]) -> None:
     for of, mark in sorted(held.items(), key=lambda item: item[0].name):
-        click.echo(f"held: {of}, since offset {mark.since} ({mark.code})")
+        click.echo(f"held: {shown(str(of))}, since offset {mark.since} ({mark.code})")
 
 
 def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
     """Give the lines about the tables that a replay leaves held."""
     named = [
-        f"{of} (offset {mark.since}, {mark.code})"
+        f"{shown(str(of))} (offset {mark.since}, {mark.code})"
         for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)
     ]
     others = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
@@ -154,32 +147,30 @@ def held_facts(held: Mapping[HeldTable, HoldMark]) -> list[dict[str, Any]]:
 def print_letter(found: StoredLetter, *, masked: bool) -> None:
     letter, message = found.letter, found.letter.message
     click.echo(
-        f"dead letter at partition {found.partition}, offset {found.offset}, written {_time(found.timestamp_ms)}"
+        f"dead letter at partition {found.partition}, offset {found.offset}, written {instant(found.timestamp_ms)}"
     )
     if found.discarded is None:
         click.echo(f"replayed: {'yes' if found.replayed else 'no'}")
     else:
-        click.echo(f"discarded: {found.discarded}")
+        click.echo(shown(f"discarded: {found.discarded}"))
     for name, value in letter.ours:
         if masked and name == "cdc-error-message" and not letter.is_left_out:
             continue  # of a day before the masks, with what stood in the message
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        click.echo(f"{name}: {text}")
+        click.echo(shown(f"{name}: {text}"))
     if found.tables:
-        click.echo(f"table: {', '.join(found.tables)}")
+        click.echo(f"table: {shown(', '.join(found.tables))}")
     for name, value in message.headers:
-        click.echo(f"header {name}: {'null' if value is None else f'{len(value)} bytes'}")
+        click.echo(f"header {shown(name)}: {'null' if value is None else f'{len(value)} bytes'}")
     for what, body in (("key", message.key), ("value", message.value)):
         click.echo(f"{what}: " + "\n".join([size_alone(body)] if masked else preview(body)))
 
 
 def print_report(report: ReplayReport, *, execute: bool) -> None:
     counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
-    table = Table("source", "code", *counts, title=None if execute else "dry run: nothing is written")
-    for key, group in sorted(report.groups.items()):
-        table.add_row(*key, *(str(getattr(group, name)) for name in counts))
-    if report.groups:
-        _console().print(table)
+    rows = [(*key, *(getattr(group, name) for name in counts)) for key, group in sorted(report.groups.items())]
+    if rows:
+        print_table(("source", "code", *counts), rows, title=None if execute else "dry run: nothing is written")
     for (source, code, now), count in sorted(report.still.items()):
         click.echo(f"{source}: {count} of {code} stay dead as {now}")
     for (output, code), count in sorted(report.refused.items()):
@@ -190,12 +181,7 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
     print_held(report.blocked)
     for of in sorted(report.caught_up, key=lambda of: of.name):
-        click.echo(f"{of}: all is replayed; the hold ends with the next message that the service reads there")
+        hold = "the hold ends with the next message that the service reads there"
+        click.echo(f"{shown(str(of))}: all is replayed; {hold}")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
     click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")
-
-
-def _console() -> Console:
-    """As wide as it needs to be where nobody looks: a program or a file gets whole names."""
-    console = Console()
-    return console if console.is_terminal else Console(width=300)

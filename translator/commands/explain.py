@@ -14,7 +14,9 @@ from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.errors import ConfigError
 from translator.message import Message
+from translator.operations.duration import instant
 from translator.operations.message_preview import preview, size_alone
+from translator.operations.terminal_text import shown
 from translator.translation.translate import Translator
 
 
@@ -51,10 +53,8 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
     if as_json:
         click.echo(json.dumps({**_facts(message, source), **outcome_facts(translation, values=values)}))
         return
-    for line in _record(message, source):
-        click.echo(line)
-    for line in outcome_lines(translation, values=values):
-        click.echo(line)
+    for line in (*_record(message, source), *outcome_lines(translation, values=values)):
+        click.echo(shown(line))
 
 
 def _facts(message: Message, translator: Translator) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _facts(message: Message, translator: Translator) -> dict[str, Any]:
 
 
 def _record(message: Message, translator: Translator) -> Iterator[str]:
-    yield f"record: {message.topic}/{message.partition} offset {message.offset}, timestamp {message.timestamp_ms}"
+    yield f"record: {message.topic}/{message.partition} offset {message.offset}, {instant(message.timestamp_ms)}"
     yield f"source: {translator.source} ({translator.dialect.name})"
     yield f"key: {'none' if message.key is None else f'{len(message.key)} bytes'}"
     yield f"headers: {', '.join(name for name, _ in message.headers) or 'none'}"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.listing import print_table
 
 
 @click.command()
@@ -32,14 +31,14 @@ def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode({"sources": reports}))
         return
-    console = Console()
     for backlog in reports:
         new = sum(not lesson.known for lesson in backlog.lessons)
         if backlog.lessons:
-            table = Table("id", "table", "version", "", title=f"source {backlog.source}", title_justify="left")
-            for lesson in backlog.lessons:
-                table.add_row(lesson.key, lesson.subject, lesson.version, "known" if lesson.known else "new")
-            console.print(table)
+            rows = [
+                (lesson.key, lesson.subject, lesson.version, "known" if lesson.known else "new")
+                for lesson in backlog.lessons
+            ]
+            print_table(("id", "table", "version", "state"), rows, title=f"source {backlog.source}")
         click.echo(
             f"{backlog.source}: topics={len(backlog.topics)} records={backlog.records} metadata={backlog.messages}"
             f" ids={len(backlog.lessons)} new={new} refused={backlog.refused}"

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 from cdc_core.command_line import CommandGroup
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import joined_name
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.listing import print_table
 from translator.errors import ConfigError
+from translator.operations.duration import instant
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
     from translator.state.state_snapshot import StateSnapshot
@@ -42,11 +41,10 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
         for row in rows:
             click.echo(json.dumps(row, ensure_ascii=False))
     elif rows:
-        table = Table(*rows[0])
-        for row in rows:
-            table.add_row(*map(str, row.values()))
-        console = Console()
-        (console if console.is_terminal else Console(width=300)).print(table)
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        # Not on the standard output: a program that counts lines there shall count none.
+        click.echo(f"translator: {_nothing(metadata=metadata, pattern=pattern)}", err=True)
 
 
 @schema.command()
@@ -65,6 +63,12 @@ def show(config: Path, key: str) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(schema)).decode())
 
 
+def _nothing(*, metadata: bool, pattern: str) -> str:
+    if metadata:
+        return "no metadata was learned: only metadata messages of qlik, and schemas of its registry, are"
+    return "no schema was announced" if pattern == "*" else f"no schema of a table that matches {pattern}"
+
+
 def _look(config: Path) -> StateSnapshot:
     settings = settings_module.load(config)
     from translator.state.state_snapshot import read_state
@@ -79,7 +83,7 @@ def _schemas(known: StateSnapshot, pattern: str) -> list[dict[str, str | int]]:
             "columns": len(schema.columns),
             "key columns": ", ".join(schema.key_columns),
             "key kind": schema.key_kind,
-            "since": _time(time),
+            "since": instant(time),
         }
         for key, (time, schema) in sorted(known.schemas.items())
         if fnmatchcase(_name(schema), pattern)
@@ -88,14 +92,10 @@ def _schemas(known: StateSnapshot, pattern: str) -> list[dict[str, str | int]]:
 
 def _documents(known: StateSnapshot) -> list[dict[str, str | int]]:
     return [
-        {"key": key, "bytes": len(document), "since": _time(time)}
+        {"key": key, "bytes": len(document), "since": instant(time)}
         for key, (time, document) in sorted(known.metadata.items())
     ]
 
 
 def _name(schema: TableSchema) -> str:
     return joined_name(schema.db, schema.schema, schema.table)
-
-
-def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -11,10 +11,12 @@ import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.operations.duration import duration, moment
+from translator.operations.terminal_text import shown
 
 if TYPE_CHECKING:  # at run time below: help starts without Kafka clients
     from translator.operations.status import PartitionStatus, Status
@@ -69,22 +71,22 @@ def _tables(found: Status) -> Iterator[Table]:
         rates = any(partition.rate is not None for partition in found.partitions)
         table = _table("source", "topic/partition", ">at", ">end", ">lag", ">behind", *([">a second"] if rates else []))
         for partition in found.partitions:
-            table.add_row(*_row(partition), *([f"{partition.rate or 0:.0f}"] if rates else []))
+            _add(table, *_row(partition), *([f"{partition.rate or 0:.0f}"] if rates else []))
         yield table
     if found.dead:
         table = _table("source", "dead letters, not replayed", ">count")
         for letters in found.dead:
-            table.add_row(letters.source, letters.code, str(letters.count))
+            _add(table, letters.source, letters.code, str(letters.count))
         yield table
     if found.held:
         table = _table("held table", ">since offset", "code")
         for held in found.held:
-            table.add_row(held.table, str(held.since_offset), held.code)
+            _add(table, held.table, str(held.since_offset), held.code)
         yield table
     if found.schemas:
         table = _table("newest schemas", "id", "since")
         for schema in found.schemas:
-            table.add_row(schema.table, schema.schema_id, moment(schema.since_ms))
+            _add(table, schema.table, schema.schema_id, moment(schema.since_ms))
         yield table
 
 
@@ -102,3 +104,7 @@ def _table(*names: str) -> Table:
         number = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if number else "left", no_wrap=number, overflow="fold")
     return table
+
+
+def _add(table: Table, *cells: str) -> None:
+    table.add_row(*(Text(shown(cell)) for cell in cells))

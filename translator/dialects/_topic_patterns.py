@@ -33,6 +33,7 @@ class TopicTables:
         self._owner = owner
         self._level = level
         self._patterns = self._parsed(given)
+        self.declared = bool(self._patterns)
         self.find = lru_cache(_TOPICS_CACHED)(self._find)
 
     def _find(self, topic: str) -> TableName | None:

@@ -12,6 +12,7 @@ from translator.kafka.retry import retry_until
 from translator.message import Learned, Skip
 from translator.operations.audit_index import AuditIndex, Entry, IndexEntry, digest, event, letter
 from translator.operations.offline_translator import OfflineTranslator
+from translator.operations.progress import Progress
 from translator.service.resolve import Translation
 from translator.translation.dead_letter import DeadLetter, read_dead_letter
 
@@ -136,16 +137,20 @@ def audit(
         report = AuditReport([Account(range_.topic, range_.partition, range_.first, range_.end) for range_ in ranges])
         known = {(again.raw_topics[range_.topic], *range_.place): number for number, range_ in enumerate(ranges)}
         output = settings.output
-        for written, origin_of in ((output.topic, _of_event), (output.dead_letter_topic, _of_letter)):
-            for part in _parts(again, partitions, written, ranges, everything=topic is None):
-                say(f"reading {written}/{part.partition}")
-                if part.first:
-                    report.short.append(f"{written}/{part.partition} begins at offset {part.first}")
-                ledger.add(_entries(report, known, partitions.read(part), origin_of))
+        written = [
+            (part, origin_of)
+            for name, origin_of in ((output.topic, _of_event), (output.dead_letter_topic, _of_letter))
+            for part in _parts(again, partitions, name, ranges, everything=topic is None)
+        ]
+        to_read = [*ranges, *(part for part, _ in written)]
+        progress = Progress("audit", sum(part.end - part.first for part in to_read), say)
+        for part, origin_of in written:
+            if part.first:
+                report.short.append(f"{part.topic}/{part.partition} begins at offset {part.first}")
+            ledger.add(_entries(report, known, _read(partitions, part, progress), origin_of))
         ledger.sort()
         for number, (range_, account) in enumerate(zip(ranges, report.accounts, strict=True)):
-            say(f"translating {range_.topic}/{range_.partition} again, offsets {range_.first} to {range_.end}")
-            _check(again, partitions, ledger, number, range_, account)
+            _check(again, partitions, ledger, number, range_, account, progress)
         return report
     finally:
         ledger.close()
@@ -185,6 +190,15 @@ def _parts(
     if everything:
         numbers = set(range(again.facts(written).partitions))
     return [partitions.bounds(written, number) for number in sorted(numbers)]
+
+
+def _read(partitions: Partitions, range_: Range, progress: Progress) -> Iterator[Any]:
+    place = f"{range_.topic}/{range_.partition}"
+    return progress.through(place, range_.first, range_.end, partitions.read(range_), _offset)
+
+
+def _offset(record: Any) -> int:
+    return int(record.offset())
 
 
 # -- what was written
@@ -232,7 +246,13 @@ def _of_letter(record: Any) -> RecordOrigin | None:
 
 
 def _check(
-    again: OfflineTranslator, partitions: Partitions, ledger: AuditIndex, number: int, range_: Range, account: Account
+    again: OfflineTranslator,
+    partitions: Partitions,
+    ledger: AuditIndex,
+    number: int,
+    range_: Range,
+    account: Account,
+    progress: Progress,
 ) -> None:
     """Goes through raw records and entries side by side; both come by rising offsets."""
     place = again.partition_in(again.settings.output.topic, *range_.place)
@@ -240,7 +260,7 @@ def _check(
     without_record = _Orphans(account, compacted=again.topics.is_compacted(range_.topic))
     entries = ledger.of(number, range_.first, range_.end)
     ahead = next(entries, None)
-    for record in partitions.read(range_):
+    for record in _read(partitions, range_, progress):
         while ahead is not None and ahead.offset < record.offset():
             without_record.take(ahead)
             ahead = next(entries, None)

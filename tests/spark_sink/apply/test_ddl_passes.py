@@ -53,7 +53,7 @@ def test_a_run_after_a_step_is_the_first() -> None:
 
 def test_what_one_run_tells_stays() -> None:
     """A table is parked once, however often it is met again, and its latency is that of each commit."""
-    latency = Latency((1,) * len(LATENCY_BOUNDS), 1, 0.25, 0.25)
+    latency = Latency((1,) * len(LATENCY_BOUNDS), 1, 0.25, 0.25, 0.25)
     first = msgspec.structs.replace(report("t", Parked("a rule", 7), latency=latency), version=4)
     (found,) = merge_reports([[first], [report("t", skipped=1)], [report("t", latency=latency)]])
     assert (Parked("a rule", 7), 7, 4) == (found.outcome, found.parked, found.version)

@@ -6,7 +6,7 @@ import pickle
 import time
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
@@ -124,6 +124,11 @@ def test_where_a_topic_ends(broker: Broker) -> None:
         assert {0: 3, 1: 0, 2: 3} == before
         # The broker ends a transaction after it has answered, in one partition before the other.
         _await({0: 6, 1: 0, 2: 6}, reader, topic)
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        (deleted,) = admin.delete_records([TopicPartition(topic, 2, 4)]).values()
+        deleted.result()
+        assert {0: 0, 1: 0, 2: 4} == reader.begins(topic)
+        assert {} == reader.begins("none")
     finally:
         reader.close()
 

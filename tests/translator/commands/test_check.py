@@ -64,6 +64,35 @@ def test_a_source_whose_messages_name_no_key_is_told_what_it_lacks(check: Check,
     assert f"translator: warning: source erp: {warning}\n" == err
 
 
+QLIK = """
+kafka: {bootstrap_servers: "nobody:1"}
+sources:
+  - {name: erp, dialect: qlik, topics: [raw.*]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("configuration", "warned"),
+    [
+        (QLIK, True),
+        (QLIK.replace("[raw.*]", "[raw.*], options: {topics: HR.EMP}"), False),
+        (QLIK.replace("[raw.*]", "[raw.*], options: {message_key: table}"), False),
+        (QLIK.replace("[raw.*]", "[raw.*], options: {message_key: primary_key}"), True),
+        (QLIK.replace("[raw.*]", "[raw.*], metadata_topics: [raw.md]"), False),
+        (QLIK + 'registry: {url: "http://nobody:1"}', False),
+    ],
+    ids=["nothing", "topics", "key is table", "key is primary", "metadata", "registry"],
+)
+def test_a_qlik_source_of_which_nothing_names_the_tables(check: Check, configuration: str, warned: bool) -> None:
+    """Unless metadata comes on its topics, or messages name their table, each of them is a dead letter."""
+    code, _, err = check(configuration)
+    warning = (
+        "translator: warning: source erp: neither metadata_topics nor options.topics: a message that names no table "
+        "becomes a dead letter, and rows have no types, unless metadata messages come on its topics\n"
+    )
+    assert (0, warning if warned else "") == (code, err)
+
+
 def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
     """No broker is needed to see that two sources claim it: both are named."""
     code, out, err = check(FINE.replace("[raw.erp]", "[raw.erp, raw.s*]"))

@@ -47,6 +47,18 @@ def test_documents(shop: Bench) -> None:
     assert '{"x":1}' == shop.run("schema show", "shop/one").stdout.strip()
 
 
+def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
+    """A person hears why the list is empty; a program that counts lines counts none."""
+    for arguments, said in (
+        ([], "no schema was announced"),
+        (["--table", "*.ord*"], "no schema of a table that matches *.ord*"),
+        (["--metadata"], "no metadata was learned: only metadata messages of qlik, and schemas of its registry, are"),
+    ):
+        ran = shop.run("schema ls", *arguments)
+        assert (0, "", f"translator: {said}\n") == (ran.returncode, ran.stdout, ran.stderr)
+        assert ("", "") == ((ran := shop.run("schema ls", "--json", *arguments)).stdout, ran.stderr)
+
+
 def test_one_whole(shop: Bench) -> None:
     """By its key, or by its id."""
     fill(shop)

@@ -109,6 +109,15 @@ class Qlik:
             return Skip("tombstone")
         return self._framings[framing(message.value)](message, message.value)
 
+    def hints(self, *, described: bool) -> list[str]:
+        """Say that nothing names the tables of messages without metadata."""
+        if described or self._untyped.can_name:
+            return []
+        return [
+            "neither metadata_topics nor options.topics: a message that names no table becomes a dead letter, and rows "
+            "have no types, unless metadata messages come on its topics"
+        ]
+
     def native_rows(self) -> QlikNativeRows | None:
         """Return the part for the native path; None where sections have names of their own, or limits leave no room."""
         limits = self._setup.limits

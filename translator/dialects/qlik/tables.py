@@ -85,6 +85,11 @@ class UntypedTables:
         self._source = setup.source
         self._of_name = lru_cache(CACHED)(self._build)
 
+    @property
+    def can_name(self) -> bool:
+        """The operator says how messages without metadata name their table: by topic, or by key."""
+        return self._key_is_table or self._topics.declared
+
     def find(self, message: Message, frame: Frame) -> Table:
         """The table of a message.
 

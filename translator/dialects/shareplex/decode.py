@@ -90,7 +90,7 @@ class SharePlex:
         objects = read_objects(message.value or b"", self._limits)
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
-    def hints(self) -> list[str]:
+    def hints(self, *, described: bool) -> list[str]:
         """The settings that the operator left out of `tables:` and that no message can bring."""
         if not self._declared_keys:
             return ["no tables: are declared; inserts and deletes have no key, and no column has a type"]

@@ -1,0 +1,47 @@
+"""Tables on the terminal: side by side where they fit, else one below the other, a block for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from translator.operations.terminal_text import shown
+
+_ANY_WIDTH = 100_000
+
+
+def print_table(
+    names: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None, console: Console | None = None
+) -> None:
+    """Print rows with the names of their columns; nothing is cut, however narrow the terminal is.
+
+    Where nobody looks, a program or a file gets each row in one line.
+
+    Args:
+        console: to print on; None: the standard output.
+    """
+    console = console or Console()
+    cells = [[Text(shown(str(cell))) for cell in row] for row in rows]
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        table.add_column(Text(name), no_wrap=True)
+    for row in cells:
+        table.add_row(*row)
+    width = Measurement.get(console, console.options.update(max_width=_ANY_WIDTH), table).maximum
+    if not console.is_terminal:
+        console = Console(file=console.file, width=width)
+    if width <= console.width:
+        console.print(table)
+        return
+    if title is not None:
+        console.print(Text(title), soft_wrap=True)
+    wide = max(map(len, names))
+    for row in cells:
+        console.print(Text("─" * min(console.width, wide + 2)))
+        for name, cell in zip(names, row, strict=True):
+            if cell.plain:
+                console.print(Text(f"{name:<{wide}}  ").append_text(cell), soft_wrap=True)
