@@ -42,6 +42,8 @@ def digests(order: str) -> list[str]:
         outputs: dict[str, Any] = {"result": result}
         if isinstance(result, Events):
             outputs |= {name: translator.encode(build(name, {}, FRAMING), message, result) for name in CODECS}
+            halved = build("avro", {"key_change": "two_events"})
+            outputs["avro:two_events"] = translator.encode(halved, message, result)
         lines += [f"{case.relative_to(CASES)} {name} {_digest(output)}" for name, output in outputs.items()]
     return sorted(lines)
 

@@ -17,6 +17,7 @@ from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.debezium_avro import DebeziumAvroCodec
 from translator.codecs.debezium_avro import Options as DebeziumAvroOptions
 from translator.codecs.json import JsonCodec
+from translator.codecs.key_changes import EnvelopeOptions, SplitKeyChanges
 from translator.codecs.record import Record
 from translator.codecs.registered import TableSchemas
 from translator.codecs.upsert import Options as UpsertOptions
@@ -53,18 +54,17 @@ class Codec(Protocol):
         ...
 
 
-class NoOptions(Struct, frozen=True):
-    """Options of a codec that has none."""
-
-
 def _avro(options: Mapping[str, Any], framing: Framing) -> Codec:
-    parse_options(NoOptions, options, AvroCodec.name)
-    return AvroCodec(framing.avro_header())
+    found = parse_options(EnvelopeOptions, options, AvroCodec.name)
+    return _by_key_change(AvroCodec(framing.avro_header()), found)
 
 
 def _json(options: Mapping[str, Any], framing: Framing) -> Codec:
-    parse_options(NoOptions, options, JsonCodec.name)
-    return JsonCodec()
+    return _by_key_change(JsonCodec(), parse_options(EnvelopeOptions, options, JsonCodec.name))
+
+
+def _by_key_change(codec: Codec, options: EnvelopeOptions) -> Codec:
+    return SplitKeyChanges(codec) if options.key_change == "two_events" else codec
 
 
 def _debezium(options: Mapping[str, Any], framing: Framing) -> Codec:

@@ -18,7 +18,7 @@ from cdc_core.envelope import NAMESPACE, ChangeEvent, TableSchema
 from translator.codecs import _datum
 from translator.codecs.avro import confluent_header
 from translator.codecs.debezium import DebeziumCodec
-from translator.codecs.debezium.avro_types import AvroTable, Node, key_kinds
+from translator.codecs.debezium.avro_types import AvroTable, KeyKinds, Node, key_kinds
 from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction
 from translator.codecs.debezium.form import Form
 from translator.codecs.debezium.images import Columns, refusal
@@ -115,6 +115,8 @@ class DebeziumAvroCodec:
     def _form_of(self, event: ChangeEvent, schema: TableSchema | None) -> Form:
         text = event.key_old if event.key is None else event.key
         kinds = key_kinds(None if text is None else _columns(text), schema)
+        if event.key is not None and event.key_old is not None:
+            _refuse_other_kinds(kinds, key_kinds(_columns(event.key_old), schema))
         levels = (event.source, event.db, event.schema, event.table)
         known = (*levels, None if schema is None else schema.id, kinds)
         found = self._forms.get(known)
@@ -125,6 +127,18 @@ class DebeziumAvroCodec:
             topic = self._schemas.topic_of(event)
             found = self._forms[known] = _AvroForm(table, self._schemas.ids, *self._subjects(topic, table))
         return found
+
+
+def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
+    """Refuse a key change between types: under one schema, one of both keys would be no key that its row ever had.
+
+    Raises:
+        MessageError: a column of the key is of another type than it was.
+    """
+    for (name, kind), (_, was) in zip(new, old, strict=False):
+        if kind != was:
+            remedy = "declare the type of the column in `tables` of the source"
+            raise refusal(f"key column {name!r} changes its type from {was} to {kind}; {remedy}")
 
 
 def _without_types(event: ChangeEvent) -> ChangeEvent:

@@ -285,7 +285,8 @@ class Resolver:
 def event_number(record: Record) -> int:
     """Return the number of the event of a record among those of its message."""
     identity = next(value for name, value in record.headers if name == ID_HEADER)
-    return int((identity or b"").rpartition(b"/")[2])  # type: ignore[arg-type]  # the codecs give bytes
+    # Behind the number may stand which half of a key change it is.
+    return int((identity or b"").split(b"/")[4])  # type: ignore[arg-type]  # the codecs give bytes
 
 
 def schema_record(schema: TableSchema) -> Record:

@@ -68,14 +68,18 @@ CHOICE = st.booleans()
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
-    """Changes with every shape of image that a dialect may send."""
+def cases(draw: st.DrawFn, *, moving: bool = False) -> Case:
+    """Changes with every shape of image that a dialect may send.
+
+    Args:
+        moving: updates alone, most of which change the key where there is one.
+    """
     columns = draw(_columns())
     keyed = [column.name for column in columns if column.key is not None]
     others = [column.name for column in columns if column.key is None]
     old, new = draw(_row(columns)), draw(_row(columns))
-    op = draw(st.sampled_from("rcud"))
-    key_changes = op == "u" and draw(CHOICE)
+    op = "u" if moving else draw(st.sampled_from("rcud"))
+    key_changes = moving or (op == "u" and draw(CHOICE))
     if op == "u":
         new = {name: old[name] if (name in keyed and not key_changes) or draw(CHOICE) else new[name] for name in new}
     kind = "primary" if keyed else "none"

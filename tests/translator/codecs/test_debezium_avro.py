@@ -205,6 +205,15 @@ class TestRefusals:
         with pytest.raises(MessageError, match="two columns of the table have one name in Avro"):
             records(Registry(), msgspec.structs.replace(CHANGE, key=None), schema)
 
+    def test_a_key_that_changes_its_type(self) -> None:
+        """Of a column that nobody declared: under one schema, the old key would be none that the row ever had."""
+        schema = TableSchema.of("shop", None, None, "t", [Column("a", "unknown", key=1)], "primary")
+        moved = msgspec.structs.replace(
+            CHANGE, key='{"a":"x"}', key_old='{"a":false}', before='{"a":false}', after='{"a":"x"}'
+        )
+        with pytest.raises(MessageError, match=r"key column 'a' changes its type from boolean to string"):
+            records(Registry(), moved, schema)
+
     def test_unregistered(self) -> None:
         """A codec waits for nothing: it says which schema it wants, until that is known."""
 

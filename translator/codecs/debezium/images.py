@@ -132,10 +132,7 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
     other update, a column that was merely not sent would turn into NULL for good. A row that had no key, and whose old
     image readers would miss, is created alone (`as_create`): whoever keeps rows by key does not have it.
     """
-    lost = [name for name in missing if name not in row.without_form]
-    if lost:
-        reason = f"a key change is a delete and a create here, and the new row lacks column {lost[0]!r}"
-        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; have the source send whole rows")
+    _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)
     create = ConnectChange("c", row.key, None, after, missing, left)
     if row.op == "c":
@@ -144,6 +141,24 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
         ConnectChange("d", row.key_old, row.before, None, (), None if row.key is None else (NEW_KEY, row.key)),
         create,
     ]
+
+
+def moved_row(row: ImageRow) -> Columns:
+    """Return the whole new row of a key change: its image, completed by what is known not to have changed.
+
+    Raises:
+        MessageError: it lacks a column that the old row may have.
+    """
+    after = _with_key(_completed(_sent_after(row), row.before or {}, row), row.key)
+    _refuse_lost(row, _missing(row, after))
+    return after
+
+
+def _refuse_lost(row: ImageRow, missing: Iterable[str]) -> None:
+    lost = [name for name in missing if name not in row.without_form]
+    if lost:
+        reason = f"a key change is a delete and a create here, and the new row lacks column {lost[0]!r}"
+        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; have the source send whole rows")
 
 
 # -- the new image

@@ -1,0 +1,112 @@
+"""A changed key as two events, a delete and an insert, for readers that know no update which moves a row.
+
+An insert writes its row anew, so the new row must be whole: what it lacks comes from the old image where the event says
+that it did not change, as for Debezium's readers.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cdc_core.envelope import ChangeEvent, TableSchema
+from translator.codecs.debezium import image_row
+from translator.codecs.debezium.form import plain
+from translator.codecs.debezium.images import Columns, moved_row
+from translator.codecs.record import Record
+
+DELETE_HALF, INSERT_HALF = "/d", "/c"
+"""They stand behind the id of the event whose halves the two are."""
+
+_KEYLESS = "KEY_INCOMPLETE"
+
+
+class EnvelopeOptions(Struct, frozen=True, forbid_unknown_fields=True):
+    """Options of the codecs `avro` and `json`."""
+
+    key_change: Literal["one_event", "two_events"] = "one_event"
+    """A changed key: an update with `key_old`, or a delete and an insert."""
+
+
+class EnvelopeCodec(Protocol):
+    """A codec of whole events, a record for each."""
+
+    name: str
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
+
+
+class SplitKeyChanges:
+    """Writes what another codec does, and two records of an event that takes the key of a row away."""
+
+    def __init__(self, codec: EnvelopeCodec) -> None:
+        self.name = codec.name
+        self._codec = codec
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """Two records of a key change, else one.
+
+        Raises:
+            MessageError: the new row of a key change lacks a column.
+        """
+        if event.key_old is None:
+            return self._codec.encode(event, schema)
+        return [record for half in halves(event, schema) for record in self._codec.encode(half, schema)]
+
+
+def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:
+    """Return the delete of the old row and the insert of the new one.
+
+    Both stand at the position of the event, as each is of another row.
+
+    Raises:
+        MessageError: the new row lacks a column that the old one may have.
+    """
+    row = image_row(event, schema, _FORM(event, schema))
+    after = moved_row(row)
+    notes = [note for note in event.notes or () if note != _KEYLESS]
+    gone = replace(
+        event,
+        id=event.id + DELETE_HALF,
+        op="d",
+        key=event.key_old,
+        key_old=None,
+        before=event.key_old if event.before is None else event.before,
+        before_state="key" if event.before is None else event.before_state,
+        after=None,
+        after_state="none",
+        changed=None,
+        notes=notes or None,
+    )
+    made = replace(
+        event,
+        id=event.id + INSERT_HALF,
+        op="c",
+        key_old=None,
+        before=None,
+        before_state="none",
+        after=msgspec.json.encode(after).decode(),
+        after_state=_state(after, row.after, schema, event.after_state),
+        changed=None,
+    )
+    return _known_of(gone, row.before), _known_of(made, after)
+
+
+_FORM = plain()
+
+
+def _state(after: Columns, sent: Columns | None, schema: TableSchema | None, state: str) -> str:
+    if schema is not None and schema.column_names <= after.keys():
+        return "full"
+    return state if sent is not None and after.keys() == sent.keys() else "merged"
+
+
+def _known_of(half: ChangeEvent, image: Columns | None) -> ChangeEvent:
+    """Return a half without what the event says of values that stand in its image: it was said of the other one."""
+    there = image or {}
+    withheld = [name for name in half.unavailable or () if name not in there]
+    issues = [issue for issue in half.issues or () if issue.col not in there]
+    return replace(half, unavailable=withheld or None, issues=issues or None)
