@@ -118,6 +118,9 @@ _LOGICAL: Mapping[str, tuple[str, ...]] = {
     "local-timestamp-nanos": ("long",),
 }
 
+LOGICAL_TYPES = frozenset(_LOGICAL)
+"""Logical types that have a meaning here; any other means nothing."""
+
 
 class _Parser:
     def __init__(self, limits: Limits) -> None:

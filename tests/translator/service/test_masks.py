@@ -13,6 +13,8 @@ import pytest
 
 from tests import sizes
 from tests.translator.dialects.case import find_cases
+from tests.translator.dialects.qlik import messages as qlik
+from tests.translator.dialects.qlik.avro import data_schema
 from tests.translator.service._masked import (
     KEY,
     Marked,
@@ -25,6 +27,7 @@ from tests.translator.service._masked import (
     with_leaf,
 )
 from translator.errors import ConfigError
+from translator.mask_rules import MaskRule
 from translator.message import Message
 from translator.translation.masking import SourceMasks
 
@@ -131,3 +134,19 @@ def test_nor_of_values_in_the_wrong_place(case: Path, all_marked: dict[Path, Mar
             except ConfigError:
                 continue
             assert_no_marker(service.written()[before:], [marker], message)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_nor_of_schemas_that_quote_it(action: str) -> None:
+    """A schema of Qlik's metadata may have values as defaults and in its documentation."""
+    quoting = {"default": MARKER, "doc": f"such as {MARKER}", "sample": NUMBER}
+    schema = data_schema({"ID": "long", "EMAIL": "string"})
+    schema["fields"] = [{**field, **quoting} for field in schema["fields"]]
+    told = qlik.metadata({"ID": {"type": "INT8", "primaryKeyPosition": 1}, "EMAIL": {}})
+    told["message"]["dataSchema"] = json.dumps({**schema, **quoting})
+    masks = SourceMasks("src", [MaskRule(action, column="EMAIL", length=2, text="x")], KEY)
+    service = Service(qlik.dialect(), masks)
+    learning = qlik.message(told)
+    service.process([learning])
+    assert b"dataSchema" in service.written()
+    assert_no_marker(service.written(), [MARKER.encode(), str(NUMBER).encode()], learning)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from translator.dialects._json import JsonObject, field, one_of
+from translator.dialects.qlik.data_schema import reading_part
 from translator.dialects.qlik.frame import Frame, read_schema_id
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Limits
@@ -114,7 +115,7 @@ def _announced_id(frame: Frame) -> str:
 
 
 def _data_schema(body: JsonObject, path: str, limits: Limits) -> str | None:
-    """The Avro schema of the data messages, kept as it is: only Avro messages are read with it."""
+    """The part of the Avro schema of data messages that they are read by: only Avro messages need it."""
     text: str | None = field(body, "dataSchema", str, path, optional=True)
     if text is not None and len(text.encode()) > limits.schema_text_bytes:
         raise MessageError(
@@ -122,7 +123,7 @@ def _data_schema(body: JsonObject, path: str, limits: Limits) -> str | None:
             f"dataSchema is longer than {limits.schema_text_bytes} bytes (limits.schema_text_bytes)",
             path=f"{path}.dataSchema",
         )
-    return text
+    return None if text is None else reading_part(text)
 
 
 def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[MetadataColumn, ...]:

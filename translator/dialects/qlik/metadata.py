@@ -13,6 +13,7 @@ from cdc_core.envelope import Column, Ddl, TableSchema
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import ConvertersOr
 from translator.dialects.qlik.avro_values import converter_to
+from translator.dialects.qlik.data_schema import reading_part
 from translator.dialects.qlik.document import TYPES, MetadataColumn, MetadataDocument
 from translator.dialects.qlik.envelope_fields import read_time
 from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSchema
@@ -96,7 +97,7 @@ def compile_document(
         FatalError: the bytes are none of ours; the metadata topic holds something else.
     """
     try:
-        document = msgspec.json.decode(data, type=MetadataDocument)
+        document = _as_now(msgspec.json.decode(data, type=MetadataDocument))
         columns = [(column, canonical_type(column)) for column in document.columns]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise FatalError(f"qlik: a stored metadata document is not readable: {error}") from None
@@ -126,6 +127,12 @@ def compile_document(
         limits,
         reading,
     )
+
+
+def _as_now(document: MetadataDocument) -> MetadataDocument:
+    """Return a document that an earlier release kept as one of this release: it says the same."""
+    text = document.data_schema
+    return document if text is None else replace(document, data_schema=reading_part(text))
 
 
 # -- what consumers hear of it
