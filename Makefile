@@ -29,8 +29,9 @@ test: lint ## Lint, types, then the tests, with a real broker and a real Spark (
 test-faults: setup ## The tests that kill processes, brokers and the sink on the way, a few of each kind.
 	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)
 
-chart-check: setup ## Lint, render and test the charts with Helm, which is built once (needs Go; TEST_ARGS passes through).
+chart-check: setup ## Lint, render and test charts and compose file with tools that are built once (needs Go; TEST_ARGS).
 	@$(BIN)/python -m dev.charts --build
+	@$(BIN)/python -m dev.compose --build
 	@$(BIN)/python -m dev.promtool --build || true
 	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
 
