@@ -27,7 +27,7 @@ def test_every_page_has_its_place_once() -> None:
     ("page", "link", "mended"),
     [
         ("sink.md", "[a](upsert.md#b)", "[a](upsert.md#b)"),
-        ("runbooks/translator.md", "[a](../operations.md#bounds)", "[a](../operations.md#bounds)"),
+        ("runbooks/translator.md", "[a](../operate/delivery.md#bounds)", "[a](../operate/delivery.md#bounds)"),
         ("sink.md", "[a](#here) [b](https://kafka.apache.org)", "[a](#here) [b](https://kafka.apache.org)"),
         ("deploy.md", "[a](../helm/translator/README.md#c)", "a (`helm/translator/README.md`)"),
         ("design.md", "[a](decisions/)", "[a](decisions/0001-delivery.md)"),

@@ -148,7 +148,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_p
         workers.wait_committed("raw", 50)
         make_again(empty_broker, workers, "raw")
         # Not up to where the process stands: one that has not noticed that the topic was gone would read on there
-        # until its next look (docs/operations.md).
+        # until its next look (docs/operate/topics.md).
         workers.feed("raw", rows(1000, 1040))
         assert 1 == process.wait(PATIENCE)
         assert workers.said("topic raw was deleted and made again since the start")

@@ -314,7 +314,7 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
 
 
 def test_rights(world: World) -> None:
-    """The start names the right that is missing; with all that docs/operations.md lists, and no more, it succeeds."""
+    """The start names the right that is missing; with those of docs/operate/configuration.md alone it succeeds."""
     create(world.broker, "raw.guest")
     settings = settings_of(world.login("SCRAM-SHA-512", sasl_username=GUEST), "guest")
     output = settings.output

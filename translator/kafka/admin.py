@@ -201,7 +201,7 @@ class TopicAdmin:
         except KafkaException as error:
             if error.args[0].code() in DENIED:
                 raise ConfigError(
-                    f"group {group}: our user may not use it; docs/operations.md lists its rights"
+                    f"group {group}: our user may not use it; docs/operate/configuration.md lists its rights"
                 ) from None
             return
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
@@ -342,7 +342,9 @@ def _answer(what: str, future: Future[Answer]) -> Answer:
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
     """Brokers that say nothing about rights find out later."""
     if rights and right not in rights:
-        raise ConfigError(f"{where}: our user lacks the right {right.name}; docs/operations.md lists its rights")
+        raise ConfigError(
+            f"{where}: our user lacks the right {right.name}; docs/operate/configuration.md lists its rights"
+        )
 
 
 def _note(place: TopicPartition) -> str:

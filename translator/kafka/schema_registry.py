@@ -38,7 +38,7 @@ _REMEDIES: Mapping[int, str] = {
     422: "this registry does not accept the Avro schema",
 }
 
-_NOT_REGISTERED = "register the schema (docs/operations.md), or set registry.auto_register: true"
+_NOT_REGISTERED = "register the schema (docs/operate/outputs.md), or set registry.auto_register: true"
 
 
 def value_subject(topic: str) -> str:

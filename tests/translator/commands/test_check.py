@@ -102,8 +102,8 @@ def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
 
 
 def test_the_example_of_the_page(check: Check) -> None:
-    """What docs/operations.md shows of outputs is a configuration that works."""
-    page = Path(__file__).parents[3] / "docs" / "operations.md"
+    """What docs/operate/outputs.md shows of outputs is a configuration that works."""
+    page = Path(__file__).parents[3] / "docs" / "operate" / "outputs.md"
     (example,) = re.findall(r"^```yaml\n(output:.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     sources = FINE.partition("sources:")[2]
     code, out, err = check(f'kafka: {{bootstrap_servers: "nobody:1"}}\n{example}sources:{sources}')

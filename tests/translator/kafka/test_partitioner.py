@@ -18,7 +18,7 @@ from translator.kafka.partitioner import output_partition, output_place
     ],
 )
 def test_the_hash_is_that_of_kafka(name: str, hashed: int) -> None:
-    """Anybody can tell where the events of a raw topic are (docs/operations.md)."""
+    """Anybody can tell where the events of a raw topic are (docs/operate/topics.md)."""
     assert output_place(name, 0) == hashed & 0x7FFFFFFF
 
 
