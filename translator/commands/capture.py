@@ -77,5 +77,5 @@ def _masking(settings: Settings, topic: str, say: Callable[[str], None]) -> Call
     from translator.operations.offline_translator import OfflineTranslator
 
     translator = OfflineTranslator(settings, say)
-    dialect = translator.translator(topic).dialect.name
+    dialect = translator.translator(topic).dialect
     return partial(RecordMasker(translator.translate).copy, dialect=dialect)

@@ -84,9 +84,9 @@ def _tables(found: Status) -> Iterator[Table]:
             _add(table, held.table, str(held.since_offset), held.code)
         yield table
     if found.schemas:
-        table = _table("newest schemas", "id", "since")
+        table = _table("source", "newest schemas", "id", "since")
         for schema in found.schemas:
-            _add(table, schema.table, schema.schema_id, moment(schema.since_ms))
+            _add(table, schema.source, schema.table, schema.schema_id, moment(schema.since_ms))
         yield table
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from translator.dialects._masked_json import masked_json
-from translator.dialects._masked_json import masked_key as masked_key
+from msgspec.structs import replace
+
+from translator.dialects._masked_json import masked_json, masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
 from translator.dialects.canal import Canal
 from translator.dialects.canal.masked_copy import part_of as part_of_canal
@@ -16,13 +17,12 @@ from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.masked_copy import masked_copy as masked_dts_avro
 from translator.dialects.dts_avro.recognise import propose as propose_dts_avro
 from translator.dialects.qlik import Qlik
-from translator.dialects.qlik.masked_copy import masked_copy as masked_qlik
 from translator.dialects.qlik.recognise import propose as propose_qlik
 from translator.dialects.shareplex import SharePlex
 from translator.dialects.shareplex.masked_copy import part_of as part_of_shareplex
 from translator.dialects.shareplex.recognise import propose as propose_shareplex
 from translator.errors import ConfigError, unknown
-from translator.message import Dialect, Setup
+from translator.message import Dialect, Message, Setup
 from translator.proposals import Recogniser
 
 DIALECTS: Mapping[str, Callable[[Setup, Mapping[str, Any]], Dialect]] = {
@@ -43,13 +43,31 @@ RECOGNISERS: Mapping[str, Recogniser] = {
 }
 
 
-MASKED_COPIES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
-    "qlik": masked_qlik,
+MASKED_VALUES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
     "dts_avro": masked_dts_avro,
     "shareplex": partial(masked_json, part_of=part_of_shareplex),
     "canal": partial(masked_json, part_of=part_of_canal),
 }
-"""Each returns the masked copy of a value that is not empty, or raises Unmaskable."""
+"""Each returns a value that is not empty with other values of rows, or raises Unmaskable."""
+
+
+@runtime_checkable
+class MasksItself(Protocol):
+    """A dialect that needs what it was told and has learned to tell values from the rest."""
+
+    def masked_copy(self, message: Message, masked: MaskedValues) -> Message: ...
+
+
+def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Message:
+    """Return a copy of a record with other values of rows, and without its headers, of which no dialect reads any.
+
+    Raises:
+        Unmaskable: nothing tells its values from the rest.
+    """
+    if isinstance(dialect, MasksItself):
+        return dialect.masked_copy(message, masked)
+    value = message.value and MASKED_VALUES[dialect.name](message.value, masked)
+    return replace(message, key=masked_key(message.key, masked), value=value, headers=())
 
 
 def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:

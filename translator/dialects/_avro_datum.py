@@ -62,6 +62,12 @@ class DatumReader:
             raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8", path=path) from None
         return record
 
+    def write(self, record: Datum) -> bytes:
+        """Return the bytes of a record; of a union of several types that could be meant, those of the best."""
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, self._plain, record)
+        return out.getvalue()
+
 
 # -- the walk
 

@@ -10,7 +10,7 @@ import msgspec
 from translator import dialects
 from translator.codecs.json import JsonCodec
 from translator.errors import ConfigError, FatalError
-from translator.message import DeclaredTable, Limits, Message, Needs, Setup
+from translator.message import DeclaredTable, Dialect, Limits, Message, Needs, Setup
 from translator.options import parse_options
 from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -45,6 +45,11 @@ class FileTranslator:
         self._guards = Guards(self._translator.dialect, say)
         nowhere = OutputTopic("standard output", 1, UNBOUNDED)
         self._resolver = Resolver(Outputs((EventOutput(JsonCodec(), nowhere),), nowhere, nowhere), self._catalog)
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the source."""
+        return self._translator.dialect
 
     def teach(self, key: str, text: bytes) -> None:
         """Take in a schema that no message brings.

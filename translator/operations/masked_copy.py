@@ -12,12 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cdc_core.envelope import ChangeEvent
-from translator.dialects import MASKED_COPIES, MaskedValues, masked_key
+from translator.dialects import MaskedValues, masked_copy
 from translator.errors import Unmaskable
-from translator.message import Learned, Message, Skip
+from translator.message import Dialect, Learned, Message, Skip
 from translator.service.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 
@@ -44,8 +43,8 @@ class RecordMasker:
         self._translate = translate
         self._key = secrets.token_bytes(_KEY_BYTES)
 
-    def copy(self, message: Message, dialect: str) -> Message:
-        """Return a copy of the record without its headers, of which no dialect reads any.
+    def copy(self, message: Message, dialect: Dialect) -> Message:
+        """Return a copy of the record, without its headers.
 
         Raises:
             Unmaskable: none is both without the values and of the same form.
@@ -53,8 +52,7 @@ class RecordMasker:
         form = form_of(self._translate(message))
         for attempt in range(_TRIES):
             masked = MaskedValues(self._key + attempt.to_bytes(2, "big"))
-            value = message.value and MASKED_COPIES[dialect](message.value, masked)
-            copy = replace(message, key=masked_key(message.key, masked), value=value, headers=())
+            copy = masked_copy(dialect, message, masked)
             found = form_of(self._translate(copy))
             if found == form:
                 return copy

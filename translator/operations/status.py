@@ -67,6 +67,7 @@ class NewSchema(Struct, frozen=True):
         since_ms: when it was announced, milliseconds since 1970.
     """
 
+    source: str
     table: str
     schema_id: str
     since_ms: int
@@ -159,7 +160,7 @@ class StatusLooker:
         found = read_state(self._settings, self._say).schemas
         newest = sorted(found.items(), key=lambda item: item[1][0], reverse=True)[:_SCHEMAS]
         return [
-            NewSchema(joined_name(schema.db, schema.schema, schema.table), schema.id, since)
+            NewSchema(schema.source, joined_name(schema.db, schema.schema, schema.table), schema.id, since)
             for _, (since, schema) in newest
         ]
 

@@ -82,7 +82,7 @@ def test_newest_schemas(shop: Bench) -> None:
         producer.produce(f"{shop.canonical}.schemas", record.value, record.key, timestamp=TIMES + number)
     assert 0 == producer.flush(20)
     newest = looked(shop)["schemas"]
-    assert ["shop.b", "shop.a"] == [schema["table"] for schema in newest]
+    assert [("shop", "shop.b"), ("shop", "shop.a")] == [(schema["source"], schema["table"]) for schema in newest]
 
 
 def test_nobody_answers(tmp_path: Path, free_port: int) -> None:

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str], cases: Path = CASES) -> Path:
     translator = OfflineTranslator(settings, _say)
     try:
         source = next(found for found in settings.sources if found.name == translator.raw_topics[given.topic])
-        copy = RecordMasker(translator.translate).copy(message, source.dialect)
+        copy = RecordMasker(translator.translate).copy(message, translator.translator(given.topic).dialect)
         folder = cases / source.dialect / given.name
         folder.mkdir()
         _write(folder, copy, source, _documents(settings, source, translator, copy))

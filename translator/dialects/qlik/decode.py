@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from translator._native.layout import QlikReading
 from translator.dialects._declared_tables import DeclaredTables
+from translator.dialects._masked_values import MaskedValues
 from translator.dialects._topic_patterns import Topics
 from translator.dialects.qlik.avro import FRAME_BYTES, Envelope, open_envelope, registry_id
 from translator.dialects.qlik.document import encode_document, read_document
@@ -32,6 +33,7 @@ from translator.dialects.qlik.frame import (
     open_json,
 )
 from translator.dialects.qlik.keys import KeyRecord, is_framed, is_object, named_key, row_of_text
+from translator.dialects.qlik.masked_copy import MaskedCopies
 from translator.dialects.qlik.metadata import Metadata, announcement, compile_document
 from translator.dialects.qlik.native_rows import DEPTH, Described, QlikNativeRows, words_of
 from translator.dialects.qlik.row_schema import AvroReading, NamespaceParts, RowSchema, WriterSchema, WriterSchemas
@@ -166,6 +168,14 @@ class Qlik:
                 raise MessageError(ErrorCode.SCHEMA_MISSING, "the table is named by metadata that have not come")
             return [metadata.table.name]
         return [self._untyped.find(message, frame).name]
+
+    def masked_copy(self, message: Message, masked: MaskedValues) -> Message:
+        """Return a copy with other values of rows, in the value and in the key.
+
+        Raises:
+            Unmaskable: it cannot be read, or what it is read by is not known.
+        """
+        return MaskedCopies(self._splitter, self._setup.limits, self._embedded, self._found, masked).copy(message)
 
     def learn(self, key: str, document: bytes) -> Metadata | WriterSchema:
         """The metadata in a document that `decode` gave out, or the schema of a registry."""

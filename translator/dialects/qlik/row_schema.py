@@ -42,12 +42,12 @@ class RowSchema:
     """
 
     def __init__(self, schema: AvroType, reading: AvroReading) -> None:
-        self._reader = DatumReader(schema)
+        self.reader = DatumReader(schema)
         self.type = schema
         """The type that was parsed."""
         members = _members(schema)
-        self._splitter = reading.splitter or detect(members)
-        sections = self._splitter.split(members) if self._splitter else members
+        self.splitter = reading.splitter or detect(members)
+        sections = self.splitter.split(members) if self.splitter else members
         headers = sections.get(HEADERS)
         if not isinstance(headers, dict) or "operation" not in headers:
             raise _no_data_record(schema, "no headers.operation")
@@ -61,7 +61,7 @@ class RowSchema:
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
         """The objects that rows are read with. They lie here to go when the schema goes: both may be large."""
-        self.basis = "certain" if self._splitter is None else "declared" if reading.splitter else "inferred"
+        self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
         """The basis on which the form of the sections is known."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
@@ -70,9 +70,9 @@ class RowSchema:
         Raises:
             MessageError: MALFORMED_AVRO.
         """
-        body = self._reader.read(data, path)
-        if self._splitter:
-            body = self._splitter.split(body)
+        body = self.reader.read(data, path)
+        if self.splitter:
+            body = self.splitter.split(body)
         headers = body[HEADERS]
         if headers is not None:
             for name, convert in self._as_json:

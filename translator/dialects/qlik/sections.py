@@ -77,6 +77,18 @@ class Splitter:
         """Members that hold rows."""
         self._flat_data = DATA in self._prefixes
 
+    def section_of(self, name: str) -> str | None:
+        """Return the section to which `split` brings a member of that name; None where it stays beside them."""
+        for section, own in self._objects.items():
+            if name == own:
+                return section
+        for section, prefix in self._prefixes.items():
+            if prefix and name.startswith(prefix) and name != prefix:
+                return section
+        if self._prefixes.get(HEADERS) == "" and name in self._header_of:
+            return HEADERS
+        return next((section for section in (DATA, BEFORE) if self._prefixes.get(section) == ""), None)
+
     def split(self, members: Mapping[str, Any]) -> dict[str, Any]:
         """The members in the default form; those of no section stay beside the sections."""
         rest = dict(members)
