@@ -110,6 +110,13 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
             "cps",
         ),
         Panel(
+            "Oldest copies",
+            "The ten tables whose newest acknowledged change was committed longest ago.",
+            "topk(10, time() - max by (source, table) (cdc_table_commit_timestamp_seconds{PODS}))",
+            "{{source}} {{table}}",
+            "s",
+        ),
+        Panel(
             "Native path",
             "Raw records that the native path took, or why it did not.",
             _rate("cdc_native_messages_total", "outcome"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter as Tallies
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
@@ -16,6 +17,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, genera
 from cdc_core.envelope import ChangeEvent
 
 PARTITION = ("source", "topic", "partition")
+
+Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
+"""Database, schema, table, and operation, or kind of what is no row."""
 
 
 class BatchAccount(Struct):
@@ -29,8 +33,9 @@ class BatchAccount(Struct):
     learned: int = 0
     dead: Tallies[str] = field(default_factory=Tallies)
     skipped: Tallies[str] = field(default_factory=Tallies)
-    changes: Tallies[tuple[str | None, str | None, str | None, str]] = field(default_factory=Tallies)
-    """Events by database, schema, table, and operation, or kind where they are no rows."""
+    changes: Tallies[Counted] = field(default_factory=Tallies)
+    committed_us: dict[Counted, int] = field(default_factory=dict)
+    """Commit times of the last events of each that told one, microseconds since 1970."""
     newest_us: int | None = None
     """Commit time of the last event that tells one."""
     written: Tallies[str] = field(default_factory=Tallies)
@@ -46,9 +51,10 @@ class BatchAccount(Struct):
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Counts the events of a record."""
         for event in events:
-            self.changes[event.db, event.schema, event.table, event.op or event.kind] += 1
+            counted = (event.db, event.schema, event.table, event.op or event.kind)
+            self.changes[counted] += 1
             if event.ts_commit_us is not None:
-                self.newest_us = event.ts_commit_us
+                self.committed_us[counted] = self.newest_us = event.ts_commit_us
 
     @property
     def events(self) -> Tallies[str]:
@@ -94,6 +100,13 @@ class Metrics:
             ("source", "table", "op"),
             registry=self.registry,
         )
+        self._committed = Gauge(
+            "cdc_table_commit_timestamp_seconds",
+            "Commit at the source of the newest acknowledged event of a table, seconds since 1970; as metrics.tables.",
+            ("source", "table"),
+            registry=self.registry,
+        )
+        self._newest: dict[tuple[str, str], int] = {}
         self._lag = Gauge(
             "cdc_source_lag_seconds",
             "From the commit of the last event at its source to its acknowledgement; absent where no commit time came.",
@@ -179,10 +192,12 @@ class Metrics:
                 family.labels(*where, label).inc(count)
         for labels, count in account.refused.items():
             self._refused.labels(*where, *labels).inc(count)
-        for (db, schema, table, op), count in account.changes.items():
-            if table is not None:
-                name = self._label(account.source, ".".join(part for part in (db, schema, table) if part))
-                self._changes.labels(account.source, name, op).inc(count)
+        for counted, count in account.changes.items():
+            if (name := self._table(account.source, counted)) is not None:
+                self._changes.labels(account.source, name, counted[-1]).inc(count)
+        for counted, committed_us in account.committed_us.items():
+            if (name := self._table(account.source, counted)) not in (None, OTHER):
+                self._tell_commit((account.source, name), committed_us)
         if account.newest_us is not None:
             self._lag.labels(account.source).set(time.time() - account.newest_us / 1e6)
 
@@ -197,8 +212,18 @@ class Metrics:
         self._lag_records.clear()
         self._lag_seconds.clear()
 
-    def _label(self, source: str, name: str) -> str:
+    def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
+        """Partitions of a table are acknowledged in any order: the newest stands."""
+        if committed_us > self._newest.get(table, -1):
+            self._newest[table] = committed_us
+            self._committed.labels(*table).set(committed_us / 1e6)
+
+    def _table(self, source: str, counted: Counted) -> str | None:
         """The name of a table, or OTHER: names come out of messages, and each is a series for ever."""
+        db, schema, last, _ = counted
+        if last is None:
+            return None
+        name = ".".join(part for part in (db, schema, last) if part)
         table = source, name
         if table not in self._tables:
             if len(self._tables) >= self._room or len(name) > _NAME:

@@ -98,5 +98,5 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
             continue
         account.changes[one.operation.counted] += len(one.outputs[0])
         if one.ts_commit_us is not None:
-            account.newest_us = one.ts_commit_us
+            account.committed_us[one.operation.counted] = account.newest_us = one.ts_commit_us
     account.translated += len(found)

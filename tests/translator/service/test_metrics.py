@@ -91,3 +91,18 @@ def test_no_place_is_a_label() -> None:
     families = text_string_to_metric_families(metrics.exposition().decode())
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert {"source", "topic", "partition", "table", "op", "code", "reason", "output", "version", "hash"} >= labels
+
+
+def test_the_newest_commit_of_a_table() -> None:
+    """The greatest of all partitions and operations, of tables that have a label; schemas and tables without commit
+    times have none."""
+    metrics = Metrics("1.2.3", tables=1)
+    for partition, committed in enumerate((1_000_000, 3_000_000, 2_000_000)):
+        account = BatchAccount("erp", "raw", partition, records=4)
+        account.changes.update(
+            {("shop", None, "t", "c"): 1, ("shop", None, "t", "u"): 1, ("shop", None, "more", "c"): 1}
+        )
+        account.committed_us.update({("shop", None, "t", "c"): committed, ("shop", None, "t", "u"): 500_000})
+        account.committed_us.update({("shop", None, "more", "c"): committed, ("shop", None, None, "schema"): committed})
+        metrics.account(account)
+    assert [({"source": "erp", "table": "shop.t"}, 3.0)] == samples(metrics, "cdc_table_commit_timestamp_seconds")
