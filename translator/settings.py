@@ -352,12 +352,6 @@ class Settings(Section):
     @model_validator(mode="after")
     def _templates_are_apart(self) -> Settings:
         check_templates(self.projections, self.written_topics, sources=len(self.sources))
-        for projection in self.projections:
-            if projection.template and projection.codec == "avro" and self.registry is not None:
-                raise ValueError(
-                    f"topics of {projection.topic}: with a registry, Avro wants a topic that is known at the start; "
-                    f"choose codec json or debezium, or name one topic"
-                )
         return self
 
 

@@ -67,13 +67,14 @@ def test_schemas_of_tables(
 ) -> None:
     """Each table has its schemas, as a reader of Confluent's finds them by topic; while the registry is away they wait.
 
-    Rows are those of Debezium's JSON.
+    Rows are those of Debezium's JSON. Events of the codec avro are found by the same topics of theirs.
     """
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
     projections = [
         {"topic": f"{form}.{{source}}.{{table}}", "codec": codec, "options": {"missing_before": ["partial"]}}
         for form, codec in (("json", "debezium"), ("avro", "debezium_avro"))
     ]
+    projections.append({"topic": "events.{source}.{table}", "codec": "avro"})
     stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings], projections=projections)
     use_registry(stack, registry_gate.url)
     try:
@@ -97,6 +98,13 @@ def test_schemas_of_tables(
                     for one in framed
                 ]
                 assert {f"avro.{table}-key", f"avro.{table}-value"} <= {*client.get_subjects()}
+                events = [
+                    reader(one.value(), SerializationContext(one.topic(), MessageField.VALUE)) or {}
+                    for one in stack.records(f"events.{table}")
+                ]
+                assert len(plain) <= 2 * len(events)
+                assert {table.rpartition(".")[2]} == {event["table"] for event in events}
+                assert f"events.{table}-value" in client.get_subjects()
         assert [] == stack.records(DEAD_LETTERS)
     finally:
         stack.close()

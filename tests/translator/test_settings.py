@@ -427,10 +427,6 @@ class TestTemplates:
                 {"projections": [{"topic": "t.{source}", "codec": "upsert", "options": {"key": "columns"}}]},
                 "key: columns wants a topic for each table",
             ),
-            (
-                {"projections": [{"topic": "t.{table}", "codec": "avro"}], "registry": {"url": "http://none:1"}},
-                "with a registry, Avro wants a topic that is known at the start",
-            ),
         ],
     )
     def test_refused(self, changes: dict[str, Any], meant: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from translator.codecs.avro import HEADER, AvroCodec
+from translator.codecs.avro import HEADER, AvroCodec, RoutedAvroCodec
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.debezium_avro import DebeziumAvroCodec
@@ -35,6 +35,8 @@ class Framing(Struct, frozen=True):
     avro_header: AvroHeader = lambda: HEADER
     tables: TableSchemas | None = None
     """The schemas of tables in a registry; None without a registry."""
+    routed: bool = False
+    """True where events tell the topic, which has no name yet."""
 
 
 class Codec(Protocol):
@@ -56,6 +58,8 @@ class Codec(Protocol):
 
 def _avro(options: Mapping[str, Any], framing: Framing) -> Codec:
     found = parse_options(EnvelopeOptions, options, AvroCodec.name)
+    if framing.routed and framing.tables is not None:
+        return _by_key_change(RoutedAvroCodec(framing.tables), found)
     return _by_key_change(AvroCodec(framing.avro_header()), found)
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import io
 
-from cdc_core.envelope import ChangeEvent, TableSchema
+from cdc_core.envelope import ChangeEvent, TableSchema, schema_text
 from cdc_core.wire_format import FINGERPRINT, SINGLE_OBJECT, event_of_datum
 from translator.codecs import _datum
 from translator.codecs.record import Record, record_headers, record_key
+from translator.codecs.registered import TableSchemas
 
 HEADER = SINGLE_OBJECT
 """The beginning of every value where no registry is configured."""
@@ -64,3 +65,28 @@ class AvroCodec:
         if body.read(1):
             raise ValueError("there are bytes after the datum")
         return event
+
+
+class RoutedAvroCodec:
+    """The same where each topic is told by its events, and the registry has the envelope under a subject of each.
+
+    Args:
+        schemas: gives the id under a subject.
+    """
+
+    name = AvroCodec.name
+
+    def __init__(self, schemas: TableSchemas) -> None:
+        self._schemas = schemas
+        self._text = schema_text()
+
+    def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
+        """The record of an event.
+
+        Raises:
+            UnregisteredSchema: the id under the subject of its topic is not known yet.
+            MessageError: the registry refused the schema there.
+        """
+        schema_id = self._schemas.ids(f"{self._schemas.topic_of(event)}-value", self._text)
+        value = _datum.encode_datum(event, confluent_header(schema_id))
+        return [Record(record_key(event), value, record_headers(event))]

@@ -134,7 +134,8 @@ def build_codecs(
         topic, choice = projection.topic, projection.tables
         try:
             tables = None if settings.registry is None else TableSchemas(ids, _topic_of(projection))
-            codec = build_codec(projection.codec, projection.options, Framing(partial(avro_header, topic), tables))
+            framing = Framing(partial(avro_header, topic), tables, routed=projection.template is not None)
+            codec = build_codec(projection.codec, projection.options, framing)
         except ConfigError as error:
             place = ("output",) if number < 0 else ("projections", number)
             wrong.append((place, ConfigError(f"topic {topic}: {error}")))

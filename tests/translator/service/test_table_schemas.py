@@ -8,6 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from tests.translator.service._pipeline import CANAL_ROW, PARTITION, PROJECTED, Bench, Record, record, soon
+from translator.codecs import Framing, build
+from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.debezium_avro import DebeziumAvroCodec
 from translator.codecs.registered import TableSchemas
 from translator.errors import RetryableError
@@ -45,6 +47,13 @@ def make(registry: Registry, clock: Callable[[], float] = Clock()) -> Bench:  # 
     schemas = RegisteredSchemas(registry, clock)  # type: ignore[arg-type]  # the part of it that is used
     codec = DebeziumAvroCodec(TableSchemas(schemas.id_of, lambda event: f"t.{event.table}"))
     return Bench("canal", {"avro": codec}, options={"profile": "oss"}, register=schemas.register)
+
+
+def routed(registry: Registry) -> Bench:
+    """A projection of codec avro whose topics are those of tables."""
+    schemas = RegisteredSchemas(registry)  # type: ignore[arg-type]  # the part of it that is used
+    framing = Framing(tables=TableSchemas(schemas.id_of, lambda event: f"t.{event.table}"), routed=True)
+    return Bench("canal", {"avro": build("avro", {}, framing)}, options={"profile": "oss"}, register=schemas.register)
 
 
 def rows(*tables: str) -> list[Record]:
@@ -122,3 +131,28 @@ def test_a_refused_schema_is_asked_for_again() -> None:
     clock.now += ASK_AGAIN
     asyncio.run(bench.run([record(1, CANAL_ROW)]))
     assert [(4, 5)] == ids(bench)
+
+
+class TestEnvelopesByTable:
+    """The codec avro with a topic for each table: the envelope is registered under a subject of each topic."""
+
+    def test_each_topic_has_its_subject(self) -> None:
+        """Asked for when the first event of a table comes, and once."""
+        registry = Registry(4, 5)
+        bench = routed(registry)
+        asyncio.run(bench.run(rows("t", "u", "t")))
+        assert ["t.t-value", "t.u-value"] == registry.asked
+        found = [one.value() for one in bench.projected("avro", PROJECTED)]
+        assert [4, 5, 4] == [int.from_bytes(value[1:5], "big") for value in found]
+        tables = [
+            AvroCodec(confluent_header(of)).decode(value).table for of, value in zip((4, 5, 4), found, strict=True)
+        ]
+        assert ["t", "u", "t"] == tables
+
+    def test_a_subject_of_something_else(self) -> None:
+        """Is missing in this projection alone."""
+        bench = routed(Registry(SchemaRefused("status 409 for subject t.t-value: 'no'")))
+        asyncio.run(bench.run(rows("t")))
+        assert [] == bench.projected("avro", PROJECTED)
+        assert 1 == len(bench.read(bench.output.topic, PARTITION))
+        assert ["out.avro"] == [output for output, _ in refusals(bench)]
