@@ -1,7 +1,7 @@
-"""The charts, as Helm lints and renders them.
+"""The charts, as Helm lints and renders them, and kube-score judges them.
 
-`python -m dev.charts --build` builds Helm into the user's cache from the Go module proxy, once, in some minutes of
-processor time.
+`python -m dev.charts --build` builds both programs into the user's cache from the Go module proxy, once, in some
+minutes of processor time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,20 @@ HELM = GoProgram(
     ".venv/bin/python -m dev.charts --build",
 )
 
+KUBE_SCORE = GoProgram(
+    "kube-score",
+    "kube-score",
+    "github.com/zegl/kube-score/cmd/kube-score",
+    "v1.20.0",
+    ".venv/bin/python -m dev.charts --build",
+)
+
 FOLDER = Path(__file__).parents[1] / "helm"
 CHARTS = ("translator", "spark-sink")
+
+# Of a check of kube-score that has nothing to say against an object.
+_FINE = 10
+_NO_COMMENT = ({"summary": "it does not say"},)
 
 RELEASE, NAMESPACE = "orders", "cdc"
 
@@ -56,13 +68,30 @@ def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None
     settings = (
         [] if overrides is None else ["--set-json", ",".join(f"{k}={json.dumps(v)}" for k, v in overrides.items())]
     )
-    text = _helm("template", RELEASE, str(FOLDER / chart), "-n", NAMESPACE, *_files(values), *settings)
+    text = _template(chart, values, settings)
     return [found for found in yaml.safe_load_all(text) if found]
+
+
+def remarks(chart: str, *values: Path) -> set[str]:
+    """Return what kube-score would have otherwise in a release, in its words, each once."""
+    command = [str(KUBE_SCORE.built()), "score", "--output-format", "json", "-"]
+    text = _template(chart, values, ())
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise ChartError(f"kube-score: {done.stderr.strip()}")
+    failed = [check for one in json.loads(done.stdout) or () for check in one["checks"] or () if check["grade"] < _FINE]
+    return {
+        comment["summary"] for check in failed if not check["skipped"] for comment in check["comments"] or _NO_COMMENT
+    }
 
 
 def examples(chart: str) -> list[Path]:
     """The files of values that come with a chart."""
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
+
+
+def _template(chart: str, values: Sequence[Path], settings: Sequence[str]) -> str:
+    return _helm("template", RELEASE, str(FOLDER / chart), "-n", NAMESPACE, *_files(values), *settings)
 
 
 def _files(values: Sequence[Path]) -> list[str]:
@@ -81,7 +110,8 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        print(HELM.build())
+        for program in (HELM, KUBE_SCORE):
+            print(program.build())
     except GoProgramError as error:
         print(f"charts: {error}", file=sys.stderr)
         return 1
