@@ -320,6 +320,15 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
         time.sleep(max(0.1, now - asked))  # a question that costs much is not to take a processor for itself
 
 
+def is_ready(port: int) -> bool:
+    """Ask a process whose pages are at that port."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
 def _descendants(pid: int) -> list[int]:
     """Process ids below a process, from /proc; empty where there is none."""
     children: dict[int, list[int]] = {}

@@ -30,7 +30,7 @@ def test_lint(chart: str, values: Path) -> None:
 @every_example
 def test_objects(chart: str, values: Path) -> None:
     """Each object says whose it is; what selects pods selects those of the release."""
-    objects = [one for one in render(chart, values) if not one["apiVersion"].startswith("kafka.strimzi.io")]
+    objects = render(chart, values)
     pods = [labels for one in objects if (labels := _pod_labels(one))]
     assert pods
     for one in objects:

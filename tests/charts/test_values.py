@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dev.charts import FOLDER, ChartError, examples, render
+from tests.translator.commands import _program
+from translator.commands.check import check
+from translator.commands.send import send
+from translator.settings import Settings, parse
 
 # Chart, values over those of the least example, and what the operator reads.
 _REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -31,6 +37,8 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"scaledObject.enabled": True, "config.sources": [{"name": "a", "dialect": "canal", "topics": ["mysql.*"]}]},
         'source a reads the pattern "mysql.*"',
     ),
+    ("translator", {"test.topic": "mysql.orders"}, "test.topic and test.message belong together"),
+    ("translator", {"strimzi.enabled": True}, "strimzi.enabled, and strimzi.cluster is not set"),
     ("spark-sink", {"config.batches.max_offset": 5}, "additional properties 'max_offset' not allowed"),
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
@@ -72,7 +80,8 @@ def test_settings_from_the_environment() -> None:
 def test_off_by_default() -> None:
     """The least release has nothing that a cluster may not know."""
     kinds = {one["kind"] for chart in ("translator", "spark-sink") for one in render(chart, _least(chart))}
-    assert {"ConfigMap", "Deployment", "Service", "ServiceAccount"} == kinds
+    # The Pod is that of `helm test`.
+    assert {"ConfigMap", "Deployment", "Pod", "Service", "ServiceAccount"} == kinds
 
 
 def test_network_policy() -> None:
@@ -129,8 +138,96 @@ def test_scaled_object() -> None:
 
 def test_extra_objects() -> None:
     """Texts in them are templates."""
-    (topic,) = _of_kind("KafkaTopic", "translator")
-    assert "orders.canonical" == topic["metadata"]["name"]
+    assert "orders-owner" in {one["metadata"]["name"] for one in _of_kind("ConfigMap", "translator")}
+
+
+def test_helm_test() -> None:
+    """Its pod is not one that the Deployment, the Service or a budget selects; it may do no more than theirs."""
+    (pod,), (deployment,) = _of_kind("Pod", "translator"), _of_kind("Deployment", "translator")
+    assert "test" == pod["metadata"]["annotations"]["helm.sh/hook"]
+    selected = deployment["spec"]["selector"]["matchLabels"]
+    assert not selected.items() <= pod["metadata"]["labels"].items()
+    own, theirs = pod["spec"], deployment["spec"]["template"]["spec"]
+    for same in ("securityContext", "volumes", "serviceAccountName", "automountServiceAccountToken"):
+        assert theirs[same] == own[same]
+    for same in ("securityContext", "volumeMounts", "env", "image", "resources"):
+        assert theirs["containers"][0][same] == own["containers"][0][same]
+
+
+def test_what_helm_test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program takes the arguments, and the message of the example stands for no row; without a topic nothing is
+    written."""
+    (pod,) = _of_kind("Pod", "translator")
+    command, *arguments = pod["spec"]["containers"][0]["args"]
+    assert "send" == command
+    assert ["mysql.orders", "/etc/cdc/config/test-message"] == arguments[-2:]
+    message = _files()["test-message"]
+    file, config = tmp_path / "message", tmp_path / "translator.yaml"
+    file.write_text(message)
+    config.write_text(_files()["translator.yaml"])
+    monkeypatch.setenv("KAFKA_SECRET", "1")
+    event = json.loads(_program.run("translate", "-c", str(config), "--raw", str(file)).stdout)
+    assert ("watermark", None) == (event["kind"], event["after"])
+    with send.make_context(command, [*arguments[:-1], str(file)]) as context:
+        assert 60 == context.params["timeout"]
+    (pod,) = [one for one in render("translator", _least("translator")) if one["kind"] == "Pod"]
+    command, *arguments = pod["spec"]["containers"][0]["args"]
+    assert "check" == command
+    with check.make_context(command, arguments) as context:
+        assert context.params["connect"]
+
+
+def test_strimzi() -> None:
+    """Its topics are those that the translator writes, and its user has rights on them and on what is read."""
+    settings = _settings()
+    topics = {one["spec"]["topicName"]: one for one in _of_kind("KafkaTopic", "translator")}
+    assert {*settings.written_topics} == topics.keys()
+    for name in (settings.output.schemas_topic, settings.output.metadata_topic):
+        assert (1, "compact") == (topics[name]["spec"]["partitions"], topics[name]["spec"]["config"]["cleanup.policy"])
+    assert (6, {"retention.ms": "86400000"}) == tuple(
+        topics["cdc.debezium"]["spec"][key] for key in ("partitions", "config")
+    )
+    assert {"keep"} == {one["metadata"]["annotations"]["helm.sh/resource-policy"] for one in topics.values()}
+    (user,) = _of_kind("KafkaUser", "translator")
+    rights = {
+        (found["resource"]["type"], found["resource"]["name"], found["resource"].get("patternType", "literal")): {
+            *found["operations"]
+        }
+        for found in user["spec"]["authorization"]["acls"]
+        if found["operations"] != ["Write", "DescribeConfigs"]  # of `helm test`
+    }
+    both = {"Read", "Write", "DescribeConfigs"}
+    assert rights == {
+        **{("topic", name, "literal"): both for name in topics},
+        ("topic", "rows.", "prefix"): both | {"Create"},
+        ("topic", "mysql.orders", "literal"): {"Read", "DescribeConfigs"},
+        ("group", settings.group, "literal"): {"Read"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("topic", "resource"), [("erp.*", ("erp.", "prefix")), ("*.erp", ("*", "literal")), ("erp", ("erp", "literal"))]
+)
+def test_rights_on_patterns(topic: str, resource: tuple[str, str]) -> None:
+    """Kafka's rights know names and prefixes: a pattern has that of its beginning, or all topics where it has none."""
+    overrides = {
+        "strimzi": {"enabled": True, "cluster": "kafka"},
+        "config.sources": [{"name": "erp", "dialect": "qlik", "topics": [topic]}],
+    }
+    (user,) = [
+        one for one in render("translator", _least("translator"), overrides=overrides) if one["kind"] == "KafkaUser"
+    ]
+    first = user["spec"]["authorization"]["acls"][0]["resource"]
+    assert resource == (first["name"], first["patternType"])
+
+
+def _settings() -> Settings:
+    return parse(_files()["translator.yaml"], {"KAFKA_SECRET": "1"}, "the ConfigMap")
+
+
+def _files() -> dict[str, str]:
+    """The files that the pods of the translator see."""
+    return {name: text for one in _of_kind("ConfigMap", "translator") for name, text in one["data"].items()}
 
 
 def _least(chart: str) -> Any:

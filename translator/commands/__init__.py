@@ -28,6 +28,7 @@ _COMMANDS = (
     "retranslate",
     "run",
     "schema",
+    "send",
     "status",
     "translate",
 )

@@ -13,8 +13,9 @@ from translator.message import Learned, Skip
 from translator.operations.audit_index import AuditIndex, Entry, IndexEntry, digest, event, letter
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.progress import Progress
+from translator.operations.record_origin import RecordOrigin, of_event, of_letter
 from translator.service.resolve import Translation
-from translator.translation.dead_letter import DeadLetter, read_dead_letter
+from translator.translation.dead_letter import DeadLetter
 
 EXAMPLES = 10
 
@@ -92,20 +93,6 @@ class AuditReport(Struct):
         return not sum(account.different + account.unequal for account in self.accounts)
 
 
-class RecordOrigin(Struct, frozen=True):
-    """The origin that a written record names. `n` is None for a dead letter."""
-
-    source: str
-    topic: str
-    partition: int
-    offset: int
-    n: int | None
-    content: bytes
-    """The digest of an event; the code of a dead letter."""
-    refused: bool = False
-    """A dead letter of a message that only a projection lacks."""
-
-
 KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
 """Source, raw topic and partition -> the number of that raw partition in the ledger."""
 
@@ -139,7 +126,7 @@ def audit(
         output = settings.output
         written = [
             (part, origin_of)
-            for name, origin_of in ((output.topic, _of_event), (output.dead_letter_topic, _of_letter))
+            for name, origin_of in ((output.topic, of_event), (output.dead_letter_topic, of_letter))
             for part in _parts(again, partitions, name, ranges, everything=topic is None)
         ]
         to_read = [*ranges, *(part for part, _ in written)]
@@ -220,26 +207,6 @@ def _entries(
             yield event(raw, origin.offset, origin.n, origin.content, record.partition())
         elif not origin.refused:
             yield letter(raw, origin.offset, origin.content, record.partition())
-
-
-def _of_event(record: Any) -> RecordOrigin | None:
-    headers = record.headers() or []
-    try:
-        source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
-        numbers = int(partition), int(offset), int(n)
-    except (KeyError, ValueError):
-        return None
-    return RecordOrigin(source, topic, *numbers, digest(record.key(), record.value(), headers))
-
-
-def _of_letter(record: Any) -> RecordOrigin | None:
-    found = read_dead_letter(record.key(), record.value(), record.headers() or ())
-    if found is None:
-        return None
-    message, refused = found.message, found.output is not None
-    return RecordOrigin(
-        found.source, message.topic, message.partition, message.offset, None, found.code.encode(), refused=refused
-    )
 
 
 # -- what should have been

@@ -48,6 +48,71 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- toPrettyJson .Values.config -}}
 {{- end -}}
 
+{{/* What a pod of ours may do; the same for the one of `helm test`, as are the next three. */}}
+{{- define "translator.podSecurityContext" -}}
+runAsNonRoot: true
+{{- with .Values.userId }}
+runAsUser: {{ . | int64 }}
+runAsGroup: {{ . | int64 }}
+# Mounted Secrets belong to this group, so that the process can read them.
+fsGroup: {{ . | int64 }}
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{/* The variables of the program's configuration; nothing where there are none. */}}
+{{- define "translator.env" -}}
+{{- if or .Values.secretEnv .Values.env }}
+env:
+  {{- range .Values.secretEnv }}
+  - name: {{ .name }}
+    valueFrom:
+      secretKeyRef:
+        name: {{ .secretName }}
+        key: {{ .key }}
+  {{- end }}
+  {{- range .Values.env }}
+  - name: {{ .name }}
+    value: {{ .value | quote }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "translator.securityContextAndMounts" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+volumeMounts:
+  - name: config
+    mountPath: /etc/cdc/config
+    readOnly: true
+  - name: tmp
+    mountPath: /tmp
+  {{- range .Values.secretMounts }}
+  - name: {{ printf "secret-%s" .name }}
+    mountPath: {{ .mountPath }}
+    readOnly: true
+  {{- end }}
+{{- end -}}
+
+{{- define "translator.volumes" -}}
+- name: config
+  configMap:
+    name: {{ include "translator.fullname" . }}
+- name: tmp
+  emptyDir:
+    sizeLimit: {{ .Values.tmpSizeLimit }}
+{{- range .Values.secretMounts }}
+- name: {{ printf "secret-%s" .name }}
+  secret:
+    secretName: {{ .secretName }}
+    defaultMode: 0440
+{{- end }}
+{{- end -}}
+
 {{/* Port of probes and metrics. */}}
 {{- define "translator.port" -}}
 {{- dig "web" "port" 0 .Values.config | int -}}
@@ -90,6 +155,12 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
 {{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
 {{- end -}}
+{{- end -}}
+{{- if ne (empty .Values.test.topic) (empty .Values.test.message) -}}
+{{- fail "test.topic and test.message belong together: give both, and `helm test` sends the message to the topic, or neither." -}}
+{{- end -}}
+{{- if and .Values.strimzi.enabled (not .Values.strimzi.cluster) -}}
+{{- fail "strimzi.enabled, and strimzi.cluster is not set: name the Kafka of Strimzi's in which topics and user are made." -}}
 {{- end -}}
 {{- if .Values.scaledObject.enabled -}}
 {{- if lt (int .Values.scaledObject.maxReplicas) (int .Values.scaledObject.minReplicas) -}}

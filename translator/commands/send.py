@@ -1,0 +1,50 @@
+"""`translator send`: one message to a raw topic, and what the running service makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+import msgspec
+
+from cdc_core.command_line import json_option
+from translator import settings as settings_module
+from translator.commands.configuration import config_option
+from translator.errors import FatalError
+
+
+@click.command()
+@config_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60,
+    show_default=True,
+    help="Seconds to wait for an event or a dead letter.",
+)
+@json_option
+@click.argument("topic")
+@click.argument("message", type=click.File("rb"))
+def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
+    """Write the message in a file to a raw topic, and find what the running service makes of it (`-`: standard input).
+
+    It is a message like any other: consumers get its events, and a lakehouse its rows. To try a service that has
+    consumers, send what stands for no row: of a table of Canal's `heartbeat_tables`, say. The exit code is 1 for a dead
+    letter, and where nothing came in time.
+    """
+    settings = settings_module.load(config)
+    # Here, not above: help and `translator translate` start without Kafka clients.
+    from translator.operations.send import send as send_message
+
+    sent = send_message(
+        settings, topic, message.read(), timeout, lambda text: click.echo(f"translator: {text}", err=True)
+    )
+    if as_json:
+        click.echo(msgspec.json.encode(sent))
+    else:
+        for event in sent.events:
+            click.echo(f"event {event} after {sent.seconds:.1f} s")
+    if sent.dead is not None:
+        place = f"{sent.topic} {sent.partition} {sent.offset}"
+        raise FatalError(f"the message is a dead letter, {sent.dead}: translator explain {place} says why")

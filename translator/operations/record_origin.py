@@ -1,0 +1,46 @@
+"""The raw record that a written record names as its origin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from translator.operations.audit_index import digest
+from translator.translation.dead_letter import read_dead_letter
+
+
+class RecordOrigin(Struct, frozen=True):
+    """The origin that a written record names. `n` is None for a dead letter."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    n: int | None
+    content: bytes
+    """The digest of an event; the code of a dead letter."""
+    refused: bool = False
+    """A dead letter of a message that only a projection lacks."""
+
+
+def of_event(record: Any) -> RecordOrigin | None:
+    """Return the origin of a record of the canonical topic; None where it names none."""
+    headers = record.headers() or []
+    try:
+        source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
+        numbers = int(partition), int(offset), int(n)
+    except (KeyError, ValueError):
+        return None
+    return RecordOrigin(source, topic, *numbers, digest(record.key(), record.value(), headers))
+
+
+def of_letter(record: Any) -> RecordOrigin | None:
+    """Return the origin of a record of the dead-letter topic; None where it names none."""
+    found = read_dead_letter(record.key(), record.value(), record.headers() or ())
+    if found is None:
+        return None
+    message, refused = found.message, found.output is not None
+    return RecordOrigin(
+        found.source, message.topic, message.partition, message.offset, None, found.code.encode(), refused=refused
+    )
