@@ -25,7 +25,7 @@ from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.tables.delta.registration import SparkCatalog
-from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
+from spark_sink.tables.formats import FormatMaintenance, FormatTables, ask_catalog, spark_ddl, spark_writer
 
 log = structlog.get_logger()
 
@@ -40,23 +40,23 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     # Before Spark, which takes long to start, and says less of why it reaches no broker. This is only read: of no
     # checkpoint yet.
     written = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic).tables()
-    check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats), rules)
+    catalog = settings.iceberg_catalog
+    check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
     warehouse = settings.tables.warehouse
-    store = settings.storage.spark_conf(warehouse, settings.checkpoint)
     log.info("starting Spark", master=settings.spark.master)
-    spark = spark_session.build(
-        f"spark-sink {settings.pipeline}", settings.spark, warehouse, store, iceberg=settings.has_iceberg
-    )
+    name = f"spark-sink {settings.pipeline}"
+    spark = spark_session.build(name, settings.spark, warehouse, settings.store, iceberg=settings.has_iceberg)
     signals.end_at_once()
     try:
         checkpoint = checkpoint_id(spark, settings.checkpoint)
         app = f"{settings.pipeline}/{checkpoint}"
-        tables = FormatTables(settings.tables.warehouse, app, rules.engines, rules.formats, rules.buckets)
+        tables = FormatTables(warehouse, app, rules.engines, rules.formats, rules.buckets, catalog)
         ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
+        ask_catalog(spark, tables)
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
         starting = "earliest"
@@ -79,8 +79,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
         registration = None
         if settings.catalog is not None:
-            catalog = SparkCatalog(spark, settings.tables.warehouse, settings.catalog.name)
-            registration = Registration(catalog, books.batches, metrics)
+            known = SparkCatalog(spark, settings.tables.warehouse, settings.catalog.name)
+            registration = Registration(known, books.batches, metrics)
         actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance, registration)
         requests = Requests(books.requests, actions.by_name())
         job = Job(

@@ -41,6 +41,8 @@ _FIXED = {
     # a tenth of the JVM's processor time in a batch of 500 000 changes; nobody waits for its pauses, which are longer.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
+    # Spark's own, and what catalogs have besides: what it shows on its page and writes into its event log.
+    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
     # A supervisor that stops the sink may signal all of its processes; the running batch needs its workers.
     "spark.python.daemon.module": "spark_sink.worker_daemon",
 }

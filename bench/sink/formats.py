@@ -20,7 +20,7 @@ from bench.sink.used import Meter, Used, report
 from cdc_core.envelope import TableSchema
 from spark_sink.schema.table_spec import Format
 from spark_sink.spark_session import sibling
-from spark_sink.tables.iceberg.spark_catalog import quoted, settings
+from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 
 
 def formats(
@@ -51,18 +51,24 @@ def formats(
         warm, came = ends(bootstrap), feeder.changes(size.changes)
         used += batches("changes", size.changes, came)
         if pattern:
-            session = sibling(spark, settings(str(by_hand.warehouse)))
-            documented = Pattern(session, bootstrap, TOPIC, schemas, lambda schema: quoted(by_hand.name(schema)))
+            catalog = FolderCatalog(str(by_hand.warehouse))
+            session = sibling(spark, catalog.spark)
+            documented = Pattern(
+                session, bootstrap, TOPIC, schemas, lambda schema: quoted(catalog, by_hand.name(schema))
+            )
             documented.run(loaded, warm)
             work = partial(documented.run, warm, ends(bootstrap))
             used.append(meter.measured("MERGE by hand, changes", size.changes, came, by_hand.warehouse, work))
     yield report(used)
     iceberg = runners[Format.ICEBERG]
-    rows = compared(size, partial(_stored, sibling(spark, settings(str(iceberg.warehouse))), iceberg))
+    rows = compared(size, partial(_stored, FolderCatalog(str(iceberg.warehouse)), spark, iceberg))
     yield f"{rows} rows in {size.tables} Iceberg tables equal the generator's"
     yield machine("pyspark", "deltalake", "pyiceberg", "pyarrow")
 
 
-def _stored(session: SparkSession, runner: BatchRunner, schema: TableSchema) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = session.table(quoted(runner.name(schema))).toArrow().to_pylist()
+def _stored(
+    catalog: FolderCatalog, spark: SparkSession, runner: BatchRunner, schema: TableSchema
+) -> list[dict[str, Any]]:
+    table = sibling(spark, catalog.spark).table(quoted(catalog, runner.name(schema)))
+    rows: list[dict[str, Any]] = table.toArrow().to_pylist()
     return rows

@@ -25,8 +25,8 @@ def check(config: Path, connect: bool) -> None:
     from spark_sink import spark_session
     from spark_sink.operations import checks
 
-    store = loaded.storage.spark_conf(loaded.tables.warehouse, loaded.checkpoint)
-    asked = checks.questions(loaded, partial(spark_session.check_java, loaded.spark, store, iceberg=loaded.has_iceberg))
+    java = partial(spark_session.check_java, loaded.spark, loaded.store, iceberg=loaded.has_iceberg)
+    asked = checks.questions(loaded, java)
     wrong = 0
     for answer in checks.answers(asked):
         wrong += not answer.ok

@@ -24,7 +24,7 @@ def opened(loaded: settings.Settings) -> FormatTables:
     # Here, not above: help and mistakes in the file need no table library.
     from spark_sink.tables.formats import FormatTables
 
-    return FormatTables(loaded.tables.warehouse, formats=loaded.tables.formats)
+    return FormatTables(loaded.tables.warehouse, formats=loaded.tables.formats, catalog=loaded.iceberg_catalog)
 
 
 def configured(path: Path) -> settings.Settings:

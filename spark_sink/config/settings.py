@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
+from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka
-from spark_sink.config.storage import Location, Storage
+from spark_sink.config.storage import S3_BY_ITS_OTHER_NAME, Location, Storage
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
@@ -131,6 +132,9 @@ class TablesSettings(_Section):
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
         description="Parts of new Iceberg tables, by hash of the key; by name or pattern.",
+    )
+    iceberg_catalog: IcebergCatalog | None = Field(
+        default=None, description="The catalog of Iceberg tables; not set: they are folders of the warehouse."
     )
     engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
     fused_megabytes: int = Field(
@@ -248,13 +252,39 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _iceberg_goes_there(self) -> Settings:
+        catalog = self.tables.iceberg_catalog
+        if catalog is not None and catalog.type is CatalogType.OTHER:
+            prefix = f"spark.sql.catalog.{catalog.name}"
+            if prefix not in self.spark.conf:
+                raise ValueError(f"tables.iceberg_catalog: type other needs {prefix} in spark.conf, and its settings")
         if not self.has_iceberg:
             return self
-        if urlsplit(self.tables.warehouse).scheme not in ("", "file"):
-            raise ValueError("tables.formats: Iceberg tables are written to folders only; tables.warehouse is a URL")
+        if catalog is None and urlsplit(self.tables.warehouse).scheme not in ("", "file"):
+            raise ValueError(
+                "tables.formats: without tables.iceberg_catalog Iceberg tables are written to folders only; "
+                "tables.warehouse is a URL"
+            )
         if self.catalog is not None:
             raise ValueError("tables.formats: Iceberg tables are registered in no catalog yet; leave `catalog` out")
         return self
+
+    @property
+    def iceberg_catalog(self) -> CatalogAccess | None:
+        """The way to the catalog of the Iceberg tables; None where they are folders."""
+        catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
+        if catalog is None:
+            return None
+        store = self.storage.reader_properties(warehouse, catalog.warehouse or "")
+        return catalog.access(warehouse, self.spark.conf, store)
+
+    @property
+    def store(self) -> Mapping[str, str]:
+        """The settings by which Spark finds the object store; none where everything lies in folders."""
+        catalog = self.tables.iceberg_catalog
+        if catalog is None:
+            return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)
+        found = self.storage.spark_conf(self.tables.warehouse, self.checkpoint, catalog.warehouse or "")
+        return {**found, **S3_BY_ITS_OTHER_NAME} if found else {}
 
     @property
     def has_iceberg(self) -> bool:

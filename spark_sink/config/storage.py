@@ -22,6 +22,9 @@ _REGION_ELSEWHERE = "us-east-1"
 # In our own jar (spark_sink/_java). Spark and Delta would overwrite what another process has written.
 LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.ConditionalCheckpointFiles"
 
+# S3A for what a catalog calls s3://.
+S3_BY_ITS_OTHER_NAME: Mapping[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+
 
 def _one_scheme(location: str) -> str:
     scheme, separator, rest = location.partition("://")
@@ -74,9 +77,20 @@ class Storage(BaseModel):
             found["AWS_REGION"] = self._region
         return found
 
-    def spark_conf(self, warehouse: str, checkpoint: str) -> Mapping[str, str]:
+    def reader_properties(self, *locations: str) -> Mapping[str, str]:
+        """Return the properties by which pyiceberg finds the store of any of these; none for folders."""
+        if not any(map(is_s3, locations)):
+            return {}
+        found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}
+        if self.endpoint is not None:
+            found["s3.endpoint"] = self.endpoint
+        if self._region is not None:
+            found["s3.region"] = self._region
+        return found
+
+    def spark_conf(self, warehouse: str, checkpoint: str, *others: str) -> Mapping[str, str]:
         """Return the settings by which Spark finds the store, on the driver and on executors."""
-        if not (is_s3(warehouse) or is_s3(checkpoint)):
+        if not any(map(is_s3, (warehouse, checkpoint, *others))):
             return {}
         found = {"fs.s3a.path.style.access": str(self._by_path).lower()}
         if self.endpoint is not None:
@@ -101,7 +115,7 @@ class Storage(BaseModel):
 
 def is_s3(location: str) -> bool:
     """Tell whether a folder lies in a store with S3."""
-    return urlsplit(location).scheme == "s3a"
+    return urlsplit(_one_scheme(location)).scheme == "s3a"
 
 
 def _with_bucket(endpoint: str, bucket: str) -> str:

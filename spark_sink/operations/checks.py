@@ -79,6 +79,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME and the jars (docs/sink.md)"),
         _store_question("tables.warehouse", settings, settings.tables.warehouse),
         _store_question("checkpoint", settings, settings.checkpoint),
+        *([] if settings.iceberg_catalog is None else [_catalog_question(settings)]),
         Question("tables", partial(_tables, settings), "they cannot be read: check tables.warehouse"),
     ]
 
@@ -86,6 +87,18 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
 def _store_question(subject: str, settings: Settings, folder: str) -> Question:
     advice = f"the sink reads, writes and deletes files in {folder}: check the folder and the rights of this user"
     return Question(subject, partial(_store, settings, folder), advice)
+
+
+def _catalog_question(settings: Settings) -> Question:
+    advice = "check tables.iceberg_catalog: its address, its properties, and the rights of its user"
+    return Question("tables.iceberg_catalog", partial(_catalog, settings), advice)
+
+
+def _catalog(settings: Settings) -> str:
+    """Ask the catalog of the Iceberg tables for its namespaces; that it makes tables shows when the sink starts."""
+    catalog = settings.iceberg_catalog
+    FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
+    return "" if catalog is None else f"{catalog.address} answers"
 
 
 def _brokers(settings: Settings) -> str:
@@ -167,7 +180,7 @@ def _tables(settings: Settings) -> str:
     warehouse = settings.tables.warehouse
     names = BatchBook(warehouse, settings.pipeline, "", settings.input.topic).tables()
     rules = settings.tables.rules
-    check_tables(names, FormatTables(warehouse, formats=rules.formats), rules)
+    check_tables(names, FormatTables(warehouse, formats=rules.formats, catalog=settings.iceberg_catalog), rules)
     return f"{len(names)} of this pipeline, and each is what the configuration says"
 
 

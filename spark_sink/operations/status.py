@@ -129,7 +129,7 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
     def of(name: str) -> dict[str, str]:
         try:
             shape = tables.shape(name)
-        except (DeltaError, OSError, Refused, ConfigError):
+        except (DeltaError, OSError, Refused, FatalError):
             return {}  # what is the matter with the table is told when it is written
         return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
 

@@ -24,6 +24,9 @@ from spark_sink.tables.staging import Staging
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark_sink.config.iceberg_catalog import CatalogAccess
+    from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
+    from spark_sink.tables.iceberg.catalogs import TableCatalog
     from spark_sink.tables.iceberg.tables import IcebergTables
     from spark_sink.tables.spark_writer import SparkFormat, SparkWriter
 
@@ -35,6 +38,7 @@ class FormatTables:
     Args:
         app: pipeline and checkpoint: whose staged files they are.
         buckets: of new Iceberg tables, by name or pattern.
+        catalog: of the Iceberg tables; None: they are folders of the warehouse.
     """
 
     warehouse: str
@@ -42,6 +46,7 @@ class FormatTables:
     engines: EngineRules = field(default_factory=EngineRules)
     formats: Formats = field(default_factory=dict)
     buckets: Mapping[str, int] = field(default_factory=dict)
+    catalog: CatalogAccess | None = None
 
     def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         return self._of(self.format(name)).open(name)
@@ -81,9 +86,10 @@ class FormatTables:
                 )
 
     def _possible(self) -> Iterable[Format]:
-        """The formats that a table here can have: Iceberg tables lie in folders only, and pyiceberg would look for
-        them in an object store with credentials of its own."""
-        return (Format.DELTA,) if "://" in self.warehouse.removeprefix("file://") else Format
+        """The formats that a table here can have: without a catalog Iceberg tables lie in folders only, and pyiceberg
+        would look for them in an object store with credentials of its own."""
+        in_folders = "://" not in self.warehouse.removeprefix("file://")
+        return Format if in_folders or self.catalog is not None else (Format.DELTA,)
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         return self._of(self.format(name)).as_of(name, moment)
@@ -110,8 +116,23 @@ class FormatTables:
             # Here, not above: it takes a worker 20 MiB and a quarter of a second.
             from spark_sink.tables.iceberg.tables import IcebergTables
 
-            return IcebergTables(self.warehouse, self.app, self.engines, self.buckets)
+            return IcebergTables(self.warehouse, self.iceberg_catalog, self.app, self.engines, self.buckets)
         return self._delta
+
+    @property
+    def iceberg_catalog(self) -> TableCatalog:
+        """The catalog of the Iceberg tables."""
+        from spark_sink.tables.iceberg.catalogs import catalog_of
+
+        return catalog_of(self.warehouse, self.catalog)
+
+    @property
+    def catalog_traits(self) -> CatalogTraits:
+        """The traits of that catalog; what they should be, as long as nobody has asked it."""
+        from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
+
+        known = None if self.catalog is None else TraitsMemory(self.warehouse, self.catalog).recall()
+        return known or CatalogTraits()
 
 
 class FormatDdl:
@@ -139,6 +160,19 @@ class FormatDdl:
         return self._iceberg if self._tables.format(name) is Format.ICEBERG else self._delta
 
 
+def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
+    """Have the catalog of the Iceberg tables show what it does, unless that is known; folders need not.
+
+    Raises:
+        ConfigError: it loses what the sink rests on.
+        FatalError: it does not answer, or makes no tables.
+    """
+    if tables.catalog is not None and Format.ICEBERG in tables.formats.values():
+        from spark_sink.tables.iceberg.probe import catalog_traits
+
+        catalog_traits(spark, tables.warehouse, tables.catalog)
+
+
 def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
     """Return what creates and changes the tables of a warehouse, through Spark where it must."""
     # Here, not above: the command line needs no Spark.
@@ -147,7 +181,9 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
 
     warehouse = tables.warehouse
     return FormatDdl(
-        tables, DeltaDdl(warehouse, SparkDdl(spark, warehouse)), IcebergDdl(spark, warehouse, tables.buckets)
+        tables,
+        DeltaDdl(warehouse, SparkDdl(spark, warehouse)),
+        IcebergDdl(spark, tables.iceberg_catalog, lambda: tables.catalog_traits, tables.buckets),
     )
 
 
@@ -185,20 +221,19 @@ class FormatMaintenance:
     def _iceberg(self) -> TableMaintenance:
         from spark_sink.tables.iceberg.maintenance import IcebergMaintenance
 
-        return IcebergMaintenance(self._tables.warehouse, self._spark)
+        return IcebergMaintenance(self._tables.iceberg_catalog, self._tables.catalog_traits, self._spark)
 
 
 def spark_writer(spark: SparkSession, tables: FormatTables) -> SparkWriter:
     """Return the writer of the tables that Spark writes."""
     from spark_sink.tables.delta.spark import SETTINGS, DeltaInSpark
     from spark_sink.tables.iceberg.spark import IcebergInSpark
-    from spark_sink.tables.iceberg.spark_catalog import settings
     from spark_sink.tables.spark_writer import SparkWriter
 
-    staging = tables.staging
+    staging, catalog = tables.staging, tables.iceberg_catalog
     by_format: Mapping[Format, SparkFormat] = {
         Format.DELTA: DeltaInSpark(staging),
-        Format.ICEBERG: IcebergInSpark(staging),
+        Format.ICEBERG: IcebergInSpark(catalog, staging),
     }
-    every = {**SETTINGS, **settings(tables.warehouse)}
+    every = {**SETTINGS, **catalog.spark}
     return SparkWriter(spark, staging, lambda name: by_format[tables.format(name)], every)

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.driver import Applier, TaskRunner
 from spark_sink.apply.spark_runner import SparkRunner
+from spark_sink.config.iceberg_catalog import CatalogAccess
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
@@ -30,7 +30,8 @@ from spark_sink.schema.table_spec import Format, Formats
 from spark_sink.spark_session import sibling
 from spark_sink.table_report import TableReport
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
-from spark_sink.tables.iceberg.spark_catalog import java_table, quoted, settings
+from spark_sink.tables.iceberg.catalogs import quoted
+from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
@@ -57,6 +58,8 @@ class Lake:
     def __init__(self, warehouse: Path) -> None:
         # Of tables of which the rules say nothing.
         self.formats: Formats = {}
+        # Of Iceberg tables; None: they are folders.
+        self.catalog: CatalogAccess | None = None
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
         self.warehouse = warehouse
@@ -69,7 +72,7 @@ class Lake:
     def new_applier(self, checkpoint: str) -> Applier[Any]:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
-        self.tables = FormatTables(str(self.warehouse), app, self.rules.engines, self.rules.formats, self.rules.buckets)
+        self.tables = self._tables(app)
         self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
         return Applier(
             self.schemas,
@@ -83,6 +86,10 @@ class Lake:
             self._runner(),
             self._writer(),
         )
+
+    def _tables(self, app: str) -> FormatTables:
+        rules = self.rules
+        return FormatTables(str(self.warehouse), app, rules.engines, rules.formats, rules.buckets, self.catalog)
 
     def _ddl(self) -> TableDdl:
         return local_ddl(self.warehouse)
@@ -156,7 +163,9 @@ class Lake:
         """The table whole, as a reader without Spark sees it, now or at a version."""
         if self.tables.format(table) is Format.DELTA:
             return DeltaTable(self.path(table), version=version).to_pyarrow_table()
-        return StaticTable.from_metadata(self.path(table)).scan(snapshot_id=version).to_arrow()
+        found = self.tables.iceberg_catalog.load(table)
+        assert found is not None
+        return found.scan(snapshot_id=version).to_arrow()
 
     def version(self, table: str = "shop_sales.orders") -> int:
         if self.tables.format(table) is Format.DELTA:
@@ -186,9 +195,7 @@ class MergingLake(Lake):
         super().__init__(warehouse)
 
     def _ddl(self) -> TableDdl:
-        return spark_ddl(
-            self.spark, FormatTables(str(self.warehouse), formats=self.rules.formats, buckets=self.rules.buckets)
-        )
+        return spark_ddl(self.spark, self._tables(""))
 
     def _writer(self) -> OrderRunner:
         return spark_writer(self.spark, self.tables)
@@ -218,12 +225,14 @@ def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orde
     """A table as Spark reads it, whoever writes it."""
     if lake.tables.format(table) is Format.DELTA:
         return spark.read.format("delta").load(lake.path(table))
-    return sibling(spark, settings(str(lake.warehouse))).table(quoted(table))
+    catalog = lake.tables.iceberg_catalog
+    return sibling(spark, catalog.spark).table(quoted(catalog, table))
 
 
 def rewrite_as_others(spark: SparkSession, lake: Lake, table: str = "shop_sales.orders") -> None:
     """Put the files of an Iceberg table together as another program does it: its snapshot tells of no marker."""
-    session = sibling(spark, settings(str(lake.warehouse)))
+    catalog = lake.tables.iceberg_catalog
+    session = sibling(spark, catalog.spark)
     actions: Any = session._jvm.org.apache.iceberg.spark.actions.SparkActions  # type: ignore[union-attr]
-    rewrite = actions.get(session._jsparkSession).rewriteDataFiles(java_table(session, table))
+    rewrite = actions.get(session._jsparkSession).rewriteDataFiles(java_table(session, catalog, table))
     rewrite.option("rewrite-all", "true").execute()

@@ -37,6 +37,8 @@ class Sink:
         self.folder = folder
         self.topic = topic
         self.bootstrap = broker.bootstrap
+        # What the file takes from the environment besides.
+        self.secrets: dict[str, str] = {}
         self.config = folder / "sink.yaml"
         self.warehouse = str(folder / "warehouse")
         self.settings: dict[str, Any] = {
@@ -78,7 +80,7 @@ class Sink:
             return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, text=True, env=self.environment())
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "BOOTSTRAP": self.bootstrap}
+        return {**os.environ, "BOOTSTRAP": self.bootstrap, **self.secrets}
 
     def text(self) -> str:
         """What the last run wrote."""

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dev.broker import Broker
+from spark_sink.spark_session import sibling
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink
 
 pytestmark = pytest.mark.integration
@@ -123,3 +125,14 @@ def test_a_statement_that_fails_is_in_no_log(spark: SparkSession) -> None:
     finally:
         logger.removeHandler(handler)
     assert "" == told.getvalue()
+
+
+def test_credentials_of_catalogs_are_not_shown(spark: SparkSession) -> None:
+    """A session is told them as settings, which Spark keeps with each statement for its page and its event log."""
+    told = {f"spark.sql.catalog.x.{name}": f"hidden-{name}" for name in ("credential", "token", "jdbc.password")}
+    session = sibling(spark, {**told, "spark.sql.catalog.x.header.Authorization": "hidden-header"})
+    session.sql("SELECT 'of this test'").collect()
+    java: Any = session._jsparkSession.sharedState().statusStore().executionsList()
+    settings = [java.apply(number).modifiedConfigs().toString() for number in range(java.size())]
+    assert any("spark.sql.catalog.x.credential -> *" in one for one in settings)
+    assert not any("hidden-" in one for one in settings)

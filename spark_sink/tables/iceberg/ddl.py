@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode, match_rule
 from spark_sink.spark_session import sibling
-from spark_sink.tables.iceberg.open_table import is_iceberg, load, types_of
-from spark_sink.tables.iceberg.spark_catalog import quoted, settings
-from spark_sink.tables.locations import spelled
+from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
+from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
+from spark_sink.tables.iceberg.open_table import types_of
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
 from spark_sink.tables.spark_sql import listed
 from spark_sink.tables.staging import BOUNDED
 from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
 
-# Row changes are deletion vectors beside the files, which only the third version of the format has. The metadata of
-# every commit stand in a file of their own; the last of them are kept.
+# Row changes stand beside the files: as deletion vectors in the third version of the format, as files of positions in
+# the second. The metadata of every commit stand in a file of their own; the last of them are kept.
 _FIXED = {
-    "format-version": "3",
     **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
@@ -32,45 +31,62 @@ _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 
 
 class IcebergDdl:
-    """Creates and changes the Iceberg tables of a warehouse."""
+    """Creates and changes the Iceberg tables of a catalog."""
 
-    def __init__(self, spark: SparkSession, warehouse: str, buckets: Mapping[str, int]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        catalog: TableCatalog,
+        traits: Callable[[], CatalogTraits],
+        buckets: Mapping[str, int],
+    ) -> None:
         """
         Args:
+            traits: of the catalog, which are known when the first table is made.
             buckets: of new tables, by name or pattern.
         """
-        self._spark = sibling(spark, settings(warehouse))
-        self._warehouse = warehouse
+        self._traits = traits
+        self._spark = sibling(spark, catalog.spark)
+        self._catalog = catalog
         self._buckets = buckets
 
     def create(self, name: str, shape: TableShape) -> str:
-        present = spelled(self._warehouse, name, is_iceberg)
+        present = self._catalog.spelled(name)
         if present is not None:
             return present
+        for namespace in self._catalog.namespaces(name):
+            self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
-        properties = {**shape_properties(shape), **_FIXED, **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {})}
+        properties = {
+            **shape_properties(shape),
+            **_FIXED,
+            "format-version": str(self._traits().format_version),
+            **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
+        }
         parted = _parted(shape, match_rule(name, self._buckets))
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {quoted(name)} ({declared}) USING iceberg {parted}"
+            f"CREATE TABLE IF NOT EXISTS {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
             f"TBLPROPERTIES ({listed(properties)})"
         )
         return name
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
-        table = load(self._warehouse, name)
+        table = self._catalog.load(name)
         present = {} if table is None else types_of(table.metadata)
         missing = missing_columns(name, present, columns)
         # Before the columns: a column of which the table does not tell the source would be another column.
         properties = source_properties(columns)
         if properties:
-            self._spark.sql(f"ALTER TABLE {quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
+            self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
         if missing:
             declared = _declared((column.name, column.type) for column in missing)
-            self._spark.sql(f"ALTER TABLE {quoted(name)} ADD COLUMNS ({declared})")
+            self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         for column in columns:
-            self._spark.sql(f"ALTER TABLE {quoted(name)} ALTER COLUMN `{column.name}` TYPE {column.type}")
+            self._spark.sql(
+                f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"
+            )
 
 
 def _parted(shape: TableShape, buckets: int | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.table import StaticTable
+from pyiceberg.table import Table
 
 from spark_sink.model.version_timeline import Truncate
 from spark_sink.schema.engine_choice import Choice
@@ -23,7 +23,7 @@ from spark_sink.tables.staging import Staging, bounds_of, values_of
 class IcebergHistory(HistoryReader, IcebergOpened):
     """One table of the versions of a source table's rows."""
 
-    def __init__(self, table: StaticTable, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
+    def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         IcebergOpened.__init__(self, table, shape, choice)
         self._ordered: list[Order] = []
         self.orders = self._ordered

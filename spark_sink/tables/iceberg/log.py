@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.table import StaticTable
+from pyiceberg.table import Table
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
@@ -33,7 +33,7 @@ GREATEST_PROPERTY = "cdc.greatest"
 class IcebergLog(IcebergOpened):
     """One table that keeps the events of a source table."""
 
-    def __init__(self, table: StaticTable, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
+    def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         super().__init__(table, shape, choice)
         self._ordered: list[Order] = []
         self.orders = self._ordered

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import SparkSession
 
+from spark_sink.errors import FatalError
 from spark_sink.foreign_errors import reason
 from spark_sink.job_failures import SPARK_ERRORS, cause
-from spark_sink.spark_session import sibling
-from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, buckets_of, load, markers_of, version_of
-from spark_sink.tables.iceberg.spark_catalog import java_table, settings
+from spark_sink.spark_session import hadoop_folder, sibling
+from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
+from spark_sink.tables.iceberg.catalogs import TableCatalog
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, buckets_of, markers_of, version_of
+from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
 
 _DAY_MS = 86_400_000
@@ -30,19 +30,20 @@ _NO_LIMIT = str(1 << 50)
 
 
 class IcebergMaintenance:
-    """The Iceberg tables of a warehouse.
+    """The Iceberg tables of a catalog.
 
     Args:
         spark: None: nothing but a look at files is asked for.
     """
 
-    def __init__(self, warehouse: str, spark: SparkSession | None) -> None:
-        self._warehouse = warehouse
+    def __init__(self, catalog: TableCatalog, traits: CatalogTraits, spark: SparkSession | None) -> None:
+        self._traits = traits
+        self._catalog = catalog
         self._spark = spark
 
     def files(self, name: str) -> TableFiles | None:
         with _maintaining(name):
-            table = load(self._warehouse, name)
+            table = self._catalog.load(name)
             if table is None:
                 return None
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
@@ -68,7 +69,10 @@ class IcebergMaintenance:
 
     def vacuum(self, name: str, days: float) -> int:
         """Expire old snapshots, and remove the files of writers that died before their commit, when they are as old: a
-        writer that is at work has younger ones, and no snapshot that is kept knows them."""
+        writer that is at work has younger ones, and no snapshot that is kept knows them. Nothing where the catalog lets
+        none go: Iceberg then removes no file at all."""
+        if not self._traits.can_expire:
+            return 0
         limit = int(time.time() * 1000 - days * _DAY_MS)
         with _maintaining(name):
             return self._expire(name, limit) + self._remove_unknown(name, limit)
@@ -82,21 +86,26 @@ class IcebergMaintenance:
 
     def _remove_unknown(self, name: str, limit: int) -> int:
         table = self._table(name)
-        folder = _local_folder(table.location())
-        if folder is None:
-            return 0
         removed = 0
-        for part in (folder / "data", folder / "metadata"):
-            if part.is_dir() and not _may_hold_tables(part):
-                found = self._actions.deleteOrphanFiles(table).location(str(part)).olderThan(limit).execute()
+        for part in ("data", "metadata"):
+            folder = f"{table.location().rstrip('/')}/{part}"
+            if not self._may_hold_tables(folder):
+                found = self._actions.deleteOrphanFiles(table).location(folder).olderThan(limit).execute()
                 removed += len(list(found.orphanFileLocations()))
         return removed
+
+    def _may_hold_tables(self, folder: str) -> bool:
+        """Tell whether there may be tables below a folder of a table's files, whose names are longer than its name: all
+        of their files are unknown to it. Partitions of its own have names with an equals sign."""
+        files, path = hadoop_folder(self._session, folder)
+        entries = files.listStatus(path) if files.exists(path) else ()
+        return any(entry.isDirectory() and "=" not in entry.getPath().getName() for entry in entries)
 
     @cached_property
     def _session(self) -> SparkSession:
         if self._spark is None:
             raise AssertionError("without Spark files are only looked at")
-        return sibling(self._spark, settings(self._warehouse))
+        return sibling(self._spark, self._catalog.spark)
 
     @property
     def _actions(self) -> Any:
@@ -104,10 +113,10 @@ class IcebergMaintenance:
         return java.org.apache.iceberg.spark.actions.SparkActions.get(self._session._jsparkSession)
 
     def _table(self, name: str) -> Any:
-        return java_table(self._session, name)
+        return java_table(self._session, self._catalog, name)
 
     def _metadata(self, name: str) -> TableMetadata:
-        table = load(self._warehouse, name)
+        table = self._catalog.load(name)
         if table is None:
             raise MaintenanceError(f"{name}: it is gone")
         return table.metadata
@@ -126,25 +135,12 @@ def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
     return then if marked is None else min(then, marked.timestamp_ms)
 
 
-def _local_folder(location: str) -> Path | None:
-    """The folder of a table; None where it lies in an object store."""
-    if urlsplit(location).scheme not in ("", "file"):
-        return None
-    return Path("/" + location.removeprefix("file:").lstrip("/"))
-
-
-def _may_hold_tables(folder: Path) -> bool:
-    """Tell whether there may be tables below a folder of a table's files, whose names are longer than its name: all of
-    their files are unknown to it. Partitions of its own have names with an equals sign."""
-    return any(entry.is_dir() and "=" not in entry.name for entry in os.scandir(folder))
-
-
 @contextmanager
 def _maintaining(name: str) -> Iterator[None]:
-    """Raise MaintenanceError for what Spark, pyiceberg and the storage raise."""
+    """Raise MaintenanceError for what Spark, pyiceberg, the catalog and the storage raise."""
     try:
         yield
     except SPARK_ERRORS as error:
         raise MaintenanceError(f"{name}: {cause(str(error)) or type(error).__name__}") from error
-    except OSError as error:
+    except (OSError, FatalError) as error:
         raise MaintenanceError(f"{name}: {reason(error)}") from error

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from pyiceberg.table import StaticTable
+from pyiceberg.table import Table
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
@@ -21,7 +21,7 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
 
     def __init__(
         self,
-        table: StaticTable,
+        table: Table,
         shape: TableShape,
         choice: Choice,
         name: str,

@@ -1,5 +1,5 @@
-"""The common part of Iceberg tables of all modes: the newest metadata, the markers that snapshots carry, and columns as
-Arrow has them here."""
+"""The common part of Iceberg tables of all modes: what their metadata tell, the markers that snapshots carry, and
+columns as Arrow has them here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, GreaterThanOrEqual, In, LessThanOrEqual, Reference
-from pyiceberg.io import load_file_io
-from pyiceberg.table import StaticTable
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import BucketTransform
@@ -31,7 +30,6 @@ from pyiceberg.types import (
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.mirror_reader import Reach
 from spark_sink.tables.spark_operations import Order
@@ -59,35 +57,6 @@ _SQL: Mapping[type[IcebergType], str] = {
 
 # Of the sink's own columns those that no event becomes.
 _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
-
-
-def load(warehouse: str, name: str) -> StaticTable | None:
-    """Return a table as it is now; None when there is none."""
-    found = _newest_metadata(location(warehouse, name))
-    return None if found is None else StaticTable.from_metadata(found)
-
-
-def is_iceberg(folder: str) -> bool:
-    """Tell whether a folder is an Iceberg table."""
-    return _newest_metadata(folder) is not None
-
-
-def _newest_metadata(folder: str) -> str | None:
-    """The file of the newest metadata. A writer that dies after a commit leaves the hint at the one before, so that the
-    next ones are looked for."""
-    files = load_file_io(location=folder)
-    try:
-        with files.new_input(f"{folder}/metadata/version-hint.text").open() as hint:
-            version = int(hint.read())
-    except FileNotFoundError:
-        version = 0
-    while files.new_input(_metadata(folder, version + 1)).exists():
-        version += 1
-    return _metadata(folder, version) if version else None
-
-
-def _metadata(folder: str, version: int) -> str:
-    return f"{folder}/metadata/v{version}.metadata.json"
 
 
 def types_of(metadata: TableMetadata) -> dict[str, str]:
@@ -136,7 +105,7 @@ class IcebergOpened:
 
     orders: Sequence[Order] = ()
 
-    def __init__(self, table: StaticTable, shape: TableShape, choice: Choice, snapshot: int | None = None) -> None:
+    def __init__(self, table: Table, shape: TableShape, choice: Choice, snapshot: int | None = None) -> None:
         self._table = table
         self._snapshot = snapshot
         self.shape = shape

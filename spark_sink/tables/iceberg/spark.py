@@ -14,8 +14,9 @@ from types import MappingProxyType
 from pyspark.sql import SparkSession
 
 from spark_sink.spark_session import session_settings
-from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, load, markers_of, version_of
-from spark_sink.tables.iceberg.spark_catalog import java_table, quoted
+from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, markers_of, version_of
+from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
@@ -42,16 +43,17 @@ _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedExcep
 
 
 class IcebergInSpark:
-    """The Iceberg tables of a warehouse, as Spark writes them."""
+    """The Iceberg tables of a catalog, as Spark writes them."""
 
-    def __init__(self, staging: Staging) -> None:
+    def __init__(self, catalog: TableCatalog, staging: Staging) -> None:
+        self._catalog = catalog
         self._staging = staging
 
     def table(self, session: SparkSession, name: str) -> SparkTable:
-        return _Table(session, self._staging, name)
+        return _Table(session, self._catalog, self._staging, name)
 
     def version(self, name: str) -> int:
-        table = load(self._staging.warehouse, name)
+        table = self._catalog.load(name)
         return NO_SNAPSHOT if table is None else version_of(table.metadata)
 
     def refusal(self, error: str) -> str | None:
@@ -62,11 +64,12 @@ class IcebergInSpark:
 
 
 class _Table:
-    def __init__(self, session: SparkSession, staging: Staging, name: str) -> None:
+    def __init__(self, session: SparkSession, catalog: TableCatalog, staging: Staging, name: str) -> None:
         self._session = session
+        self._catalog = catalog
         self._staging = staging
         self._name = name
-        self._quoted = quoted(name)
+        self._quoted = quoted(catalog, name)
 
     def do(self, order: Order) -> None:
         match order:
@@ -112,13 +115,13 @@ class _Table:
         """Commit a marker alone."""
         markers = self._markers(marker)
         if markers is not None:
-            append = java_table(self._session, self._name).newAppend()
+            append = java_table(self._session, self._catalog, self._name).newAppend()
             append.set(MARKERS_PROPERTY, json.dumps(markers))
             append.commit()
 
     def _markers(self, marker: Marker | None) -> dict[str, int] | None:
         """All markers of the table and this one; None if the table has it."""
-        table = load(self._staging.warehouse, self._name)
+        table = self._catalog.load(self._name)
         markers = {} if table is None else markers_of(table.metadata)
         if marker is None:
             return markers

@@ -1,4 +1,4 @@
-"""The Iceberg tables of a warehouse, as a worker opens them."""
+"""The Iceberg tables of a catalog, as a worker opens them."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ from spark_sink.errors import FatalError
 from spark_sink.schema.engine_choice import EngineRules, choose_for_iceberg
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode, match_rule
+from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.history import IcebergHistory
 from spark_sink.tables.iceberg.log import IcebergLog
 from spark_sink.tables.iceberg.mirror import IcebergMirror
-from spark_sink.tables.iceberg.open_table import ancestors, buckets_of, is_iceberg, load, shape_of
-from spark_sink.tables.locations import location
+from spark_sink.tables.iceberg.open_table import ancestors, buckets_of, shape_of
 from spark_sink.tables.staging import Staging
 
 
 @dataclass(frozen=True)
 class IcebergTables:
-    """The Iceberg tables of a warehouse.
+    """The Iceberg tables of a catalog.
 
     Args:
+        warehouse: for staged files.
         app: pipeline and checkpoint: whose staged files they are.
         buckets: of new tables, by name or pattern.
     """
 
     warehouse: str
+    catalog: TableCatalog
     app: str = ""
     engines: EngineRules = field(default_factory=EngineRules)
     buckets: Mapping[str, int] = field(default_factory=dict)
 
     def open(self, name: str) -> IcebergMirror | IcebergLog | IcebergHistory | None:
-        table = load(self.warehouse, name)
+        table = self.catalog.load(name)
         if table is None:
             return None
         shape = shape_of(table.metadata)
@@ -47,15 +49,15 @@ class IcebergTables:
 
     def shape(self, name: str) -> TableShape | None:
         """Return the shape of a table; None when there is none."""
-        table = load(self.warehouse, name)
+        table = self.catalog.load(name)
         return None if table is None else shape_of(table.metadata)
 
     def exists(self, name: str) -> bool:
         """Tell whether there is such a table, be it ours or not."""
-        return is_iceberg(location(self.warehouse, name))
+        return self.catalog.exists(name)
 
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:
-        table = load(self.warehouse, name)
+        table = self.catalog.load(name)
         if table is None:
             return None
         kept = list(ancestors(table.metadata))

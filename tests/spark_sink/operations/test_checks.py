@@ -19,11 +19,12 @@ from dev.jars import spark_jars
 from dev.stack import wait_until
 from spark_sink import spark_session
 from spark_sink.commands import main
-from spark_sink.config.settings import Spark
+from spark_sink.config.settings import Settings, Spark
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import ConfigError
-from spark_sink.operations.checks import Question, answers
+from spark_sink.operations.checks import Question, answers, questions
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.tables.iceberg import served_catalog
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.records import report
 
@@ -63,6 +64,20 @@ def _settings(folder: Path, bootstrap: str, topic: str = "cdc.canonical", **tabl
         "tables": {"warehouse": str(folder / "warehouse"), **tables},
         "checkpoint": str(folder / "checkpoint"),
     }
+
+
+def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is one of the answers, with its address and without its token."""
+    monkeypatch.setattr(served_catalog, "_RETRIES", 0)
+    with hold_port() as held:
+        url = f"http://127.0.0.1:{held.getsockname()[1]}"
+        catalog = {"type": "rest", "uri": url, "properties": {"token": "hidden"}}
+        settings = Settings.model_validate(_settings(tmp_path, "nobody:1", iceberg_catalog=catalog))
+        asked = [one for one in questions(settings, lambda: None) if one.subject == "tables.iceberg_catalog"]
+        (answer,) = answers(asked)
+    assert not answer.ok
+    assert answer.text.startswith(f"the Iceberg catalog ({url}) does not answer as it should: ConnectionError")
+    assert "hidden" not in answer.text
 
 
 def test_settings_alone(asked: Asked) -> None:

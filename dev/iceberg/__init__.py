@@ -1,0 +1,1 @@
+"""Catalogs of Iceberg tables, for the tests: real servers on this machine."""

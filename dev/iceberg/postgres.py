@@ -1,0 +1,151 @@
+"""A real PostgreSQL of Debian's packages on this machine, for the tests of catalogs in a database: loopback only.
+
+`python -m dev.iceberg.postgres --build` installs it where it is missing, which takes root and apt. Exit code 1: it is
+not there. Without the option it runs one until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dev.broker import LOOPBACK, hold_port
+from dev.server import Server, ServerError, run_until_interrupted
+
+PACKAGES = ("postgresql",)
+MISSING = f"no PostgreSQL here: apt-get install {' '.join(PACKAGES)}"
+
+USER, PASSWORD, DATABASE = "cdc", "cdc password/of the tests", "postgres"
+
+START_SECONDS = 120.0
+
+# It refuses to run as root.
+_ACCOUNT = "postgres"
+
+
+class PostgresError(ServerError):
+    """The database does not run, or is not installed."""
+
+
+def programs() -> Path | None:
+    """Return the folder of its programs, of which Debian puts only the client on the path."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    on_path = shutil.which("initdb")
+    return found[-1].parent if found else None if on_path is None else Path(on_path).resolve().parent
+
+
+def build() -> bool:
+    """Install what is missing; tells whether it is there now."""
+    apt = shutil.which("apt-get")
+    if programs() is None and os.geteuid() == 0 and apt:
+        for arguments in (("update",), ("install", "-y", "--no-install-recommends", *PACKAGES)):
+            subprocess.run((apt, "-qq", *arguments), check=False, stdout=subprocess.DEVNULL)
+    return programs() is not None
+
+
+class Postgres(Server):
+    """A server with an empty database; what is in it stays over its ends and starts."""
+
+    name: ClassVar[str] = "postgres"
+    error = PostgresError
+
+    def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
+        super().__init__(port, directory)
+        self._held: socket.socket | None = None
+
+    @property
+    def jdbc(self) -> str:
+        """The address of its database, as Java has it."""
+        return f"jdbc:postgresql://{LOOPBACK}:{self.settled_port()}/{DATABASE}"
+
+    def start(self) -> None:
+        self._refuse_if_running("stop()")
+        found = programs()
+        if found is None:
+            raise PostgresError(MISSING)
+        if self.port is None:
+            self._held = hold_port()
+            self.port = self._held.getsockname()[1]
+        data = self.directory / "data"
+        if not (data / "PG_VERSION").exists():
+            self._make(found / "initdb", data)
+        of_tests = {"listen_addresses": LOOPBACK, "port": str(self.port), "unix_socket_directories": "", "fsync": "off"}
+        options = [word for name, value in of_tests.items() for word in ("-c", f"{name}={value}")]
+        self._launch([*_unprivileged(), str(found / "postgres"), "-D", str(data), *options])
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        # At SIGTERM it waits until its clients have gone by themselves.
+        self._end(signal.SIGINT)
+
+    def close(self) -> None:
+        super().close()
+        if self._held is not None:
+            self._held.close()
+
+    def _make(self, initdb: Path, data: Path) -> None:
+        data.mkdir()
+        password = self.directory / "password"
+        password.write_text(PASSWORD + "\n")
+        if os.geteuid() == 0:
+            self.directory.chmod(0o711)
+            shutil.chown(data, _ACCOUNT)
+            shutil.chown(password, _ACCOUNT)
+        command = [*_unprivileged(), str(initdb), "-D", str(data), "--username", USER, "--auth", "scram-sha-256"]
+        made = subprocess.run(
+            [*command, "--no-sync", "--encoding", "UTF8", "--locale", "C", "--pwfile", str(password)],
+            capture_output=True,
+            text=True,
+            cwd=data,
+            check=False,
+        )
+        if made.returncode:
+            raise PostgresError(f"initdb ended with exit code {made.returncode}: {made.stderr.strip()[-500:]}")
+
+    def _wait_until_it_answers(self) -> None:
+        process = self._running()
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise PostgresError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+            if "ready to accept connections" in self.log.read_text(errors="replace"):
+                return
+            time.sleep(0.05)
+        raise PostgresError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+
+
+def _unprivileged() -> Sequence[str]:
+    """The beginning of a command that is run by an account without rights; the tie to us is lost with them, so that it
+    is made again."""
+    if os.geteuid() != 0:
+        return ()
+    account = pwd.getpwnam(_ACCOUNT)
+    setpriv = shutil.which("setpriv") or "setpriv"
+    groups = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}", "--clear-groups")
+    return (setpriv, *groups, "--pdeathsig", "KILL", "--")
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--build" not in arguments:
+        return run_until_interrupted(Postgres, "PostgreSQL", lambda database: database.jdbc)
+    if not build():
+        print(MISSING, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

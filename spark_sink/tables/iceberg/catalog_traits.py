@@ -1,0 +1,77 @@
+"""The traits of a catalog of Iceberg tables, as it showed them, and the place where they are remembered."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow.fs as fs
+from deltalake.exceptions import TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+
+from spark_sink.config.iceberg_catalog import CatalogAccess
+from spark_sink.schema.table_naming import RESERVED
+
+
+@dataclass(frozen=True)
+class CatalogTraits:
+    """The behaviour of a catalog; the defaults are what the sink wants, and what folders do.
+
+    Args:
+        format_version: of the tables that it makes.
+        keeps_snapshots: versions of before can be read.
+        can_expire: it lets old snapshots go.
+    """
+
+    format_version: int = 3
+    keeps_snapshots: bool = True
+    can_expire: bool = True
+
+
+class _Remembered(msgspec.Struct):
+    asked_at: float
+    traits: CatalogTraits
+
+
+@dataclass(frozen=True)
+class TraitsMemory:
+    """The answer of one catalog, in the sink's own folder of a warehouse."""
+
+    warehouse: str
+    access: CatalogAccess
+
+    @property
+    def id(self) -> str:
+        """Of this catalog and warehouse, whoever asks."""
+        told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
+        return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
+
+    def recall(self, seconds: float = math.inf) -> CatalogTraits | None:
+        """Return the answer, if it is known and no older."""
+        try:
+            with self._files.open_input_stream(self._path) as stored:
+                found = msgspec.json.decode(stored.read(), type=_Remembered)
+        except (OSError, TableNotFoundError, msgspec.MsgspecError):
+            return None  # of a warehouse that is not there yet, say: asked again, the catalog answers the same
+        return found.traits if time.time() - found.asked_at < seconds else None
+
+    def keep(self, traits: CatalogTraits) -> None:
+        """Remember the answer; the warehouse is there."""
+        content = msgspec.json.encode({"asked_at": time.time(), "traits": asdict(traits)})
+        with tempfile.TemporaryDirectory() as scratch:
+            written = Path(scratch, "traits.json")
+            written.write_bytes(content)
+            fs.copy_files(str(written), self._path, destination_filesystem=self._files)
+
+    @property
+    def _files(self) -> fs.FileSystem:
+        return fs.PyFileSystem(DeltaStorageHandler(self.warehouse))
+
+    @property
+    def _path(self) -> str:
+        return f"{RESERVED}/catalogs/{self.id}.json"

@@ -1,0 +1,32 @@
+"""The tables of a catalog of Iceberg's in a database, which Spark writes by JDBC."""
+
+from __future__ import annotations
+
+from pyiceberg.catalog.sql import IcebergNamespaceProperties, IcebergTables, SqlCatalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.typedef import Identifier
+from sqlalchemy import inspect
+
+
+class JdbcCatalog(SqlCatalog):
+    """pyiceberg's, which takes a database that nothing was written to for an error. Spark makes its tables."""
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        if not self._is_made():
+            raise NoSuchTableError(f"{identifier}: the database has no table of a catalog")
+        return super().load_table(identifier)
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        return list(super().list_namespaces(namespace)) if self._is_made() else []
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        return list(super().list_tables(namespace)) if self._is_made() else []
+
+    def _is_made(self) -> bool:
+        if not self._made:
+            known = inspect(self.engine)
+            self._made = all(known.has_table(one.__tablename__) for one in (IcebergTables, IcebergNamespaceProperties))
+        return self._made
+
+    _made = False

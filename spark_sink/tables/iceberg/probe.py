@@ -1,0 +1,135 @@
+"""A table that is made in a catalog at the start, and dropped again: it shows what the catalog really does.
+
+Catalogs were seen that make a table of another version than was asked for, show the newest snapshot only, or let none
+go, all without a word.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import structlog
+from pyspark.sql import SparkSession
+
+from spark_sink.config.iceberg_catalog import CatalogAccess
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.job_failures import SPARK_ERRORS, cause
+from spark_sink.schema.table_naming import RESERVED
+from spark_sink.spark_session import sibling
+from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
+from spark_sink.tables.iceberg.catalogs import in_sql, quoted
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, markers_of
+from spark_sink.tables.iceberg.served_catalog import ServedCatalog
+from spark_sink.tables.iceberg.spark_catalog import java_table
+
+log = structlog.get_logger()
+
+# The newest first: of others the sink knows no row changes.
+_VERSIONS = (3, 2)
+
+_APP = "probe"
+
+# A start asks again after so long: a catalog may have been raised to another version.
+_BELIEVED_SECONDS = 86_400.0
+
+
+def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
+    """Return what a catalog does, asking it if that is not known, and say what is not as it should be.
+
+    Raises:
+        ConfigError: it loses what the sink rests on.
+        FatalError: it does not answer, or makes no tables.
+    """
+    memory = TraitsMemory(warehouse, access)
+    traits = memory.recall(_BELIEVED_SECONDS)
+    if traits is None:
+        traits = _Probe(spark, access, f"{RESERVED}.probe_{memory.id}").ask()
+        memory.keep(traits)
+    log.info("iceberg catalog", catalog=access.address, format_version=traits.format_version)
+    if traits.format_version != _VERSIONS[0]:
+        log.warning("iceberg tables of an older version", catalog=access.address, version=traits.format_version)
+    if not traits.keeps_snapshots:
+        why = "it shows the newest snapshot only: cuts, sweeps by time and readers of old versions find nothing"
+        log.warning("iceberg catalog keeps no versions", catalog=access.address, why=why)
+    if not traits.can_expire:
+        why = "it lets no snapshot go: whoever runs the catalog must remove old ones, and their files"
+        log.warning("iceberg tables not vacuumed", catalog=access.address, why=why)
+    return traits
+
+
+class _Probe:
+    def __init__(self, spark: SparkSession, access: CatalogAccess, name: str) -> None:
+        self._session = sibling(spark, access.spark)
+        self._address = access.address
+        self._catalog = ServedCatalog(access)
+        self._name = name
+        self._quoted = quoted(self._catalog, name)
+
+    def ask(self) -> CatalogTraits:
+        try:
+            for namespace in self._catalog.namespaces(self._name):
+                self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
+            self._drop()  # what a start has left that was killed
+            self._create()
+            try:
+                return self._look()
+            finally:
+                self._drop()
+        except SPARK_ERRORS as error:
+            raise FatalError(
+                f"the Iceberg catalog ({self._address}) makes no table for the sink: "
+                f"{cause(str(error)) or type(error).__name__}. Check tables.iceberg_catalog, and that its user may "
+                f"make namespaces and tables; tried was {self._quoted}"
+            ) from error
+
+    def _create(self) -> None:
+        for version in _VERSIONS:
+            properties = f"TBLPROPERTIES ('format-version' = '{version}')"
+            try:
+                self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
+            except SPARK_ERRORS:
+                if version == _VERSIONS[-1]:
+                    raise
+            else:
+                return
+
+    def _look(self) -> CatalogTraits:
+        table = java_table(self._session, self._catalog, self._name)
+        for version in range(2):
+            append = table.newAppend()
+            append.set(MARKERS_PROPERTY, json.dumps({_APP: version}))
+            append.commit()
+        found = self._load().metadata
+        if markers_of(found) != {_APP: 1}:
+            raise ConfigError(
+                f"the Iceberg catalog ({self._address}) does not keep what a commit says of itself, by which the sink "
+                "knows after a crash what is in a table already: batches would be written twice. Use another catalog"
+            )
+        return CatalogTraits(found.format_version, len(found.snapshots) > 1, self._expires(table))
+
+    def _expires(self, table: Any) -> bool:
+        later = int(time.time() * 1000) + 60_000
+        try:
+            table.expireSnapshots().expireOlderThan(later).retainLast(1).commit()
+        except SPARK_ERRORS as error:
+            log.info("iceberg catalog lets no snapshot go", why=cause(str(error)))
+            return False
+        return len(self._load().metadata.snapshots) == 1
+
+    def _load(self) -> Any:
+        table = self._catalog.load(self._name)
+        if table is None:
+            raise FatalError(
+                f"the Iceberg catalog ({self._address}) does not find {self._quoted}, which was made there"
+            )
+        return table
+
+    def _drop(self) -> None:
+        if not self._catalog.exists(self._name):
+            return
+        try:
+            self._session.sql(f"DROP TABLE {self._quoted} PURGE")
+        except SPARK_ERRORS:
+            self._session.sql(f"DROP TABLE {self._quoted}")  # its few files stay

@@ -1,0 +1,104 @@
+"""The catalog of Iceberg tables, as the file says it and both clients are told it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_sink.config.iceberg_catalog import CatalogAccess
+from spark_sink.config.settings import parse
+from spark_sink.errors import ConfigError
+
+FILE = """
+pipeline: shop
+kafka: {{bootstrap_servers: "localhost:9092"}}
+tables:
+  warehouse: {warehouse}
+  formats: {{"*": iceberg}}
+  iceberg_catalog: {catalog}
+checkpoint: checkpoint
+{more}
+"""
+
+SECRET = {"SECRET": "a very secret thing"}
+PREFIX = "spark.sql.catalog.cdc_iceberg"
+
+
+def access(catalog: str, warehouse: str = "/lake", more: str = "") -> CatalogAccess:
+    found = parse(FILE.format(catalog=catalog, warehouse=warehouse, more=more), SECRET, "sink.yaml").iceberg_catalog
+    assert found is not None
+    return found
+
+
+def test_rest() -> None:
+    """Properties reach both, secrets no text; a table may lie in an object store."""
+    catalog = '{type: rest, uri: "https://catalog:8181/api", warehouse: prod, properties: {credential: "${SECRET}"}}'
+    found = access(catalog, "s3://lake/tables", 'storage: {endpoint: "http://minio:9000"}')
+    common = {"uri": "https://catalog:8181/api", "warehouse": "prod", "credential": SECRET["SECRET"]}
+    assert {f"{PREFIX}.{name}": value for name, value in common.items()}.items() <= found.spark.items()
+    assert {f"{PREFIX}.type": "rest", f"{PREFIX}.cache-enabled": "false"}.items() <= found.spark.items()
+    store = {"s3.endpoint": "http://minio:9000", "s3.region": "us-east-1", "s3.force-virtual-addressing": "false"}
+    assert {**common, **store} == found.reader
+    assert SECRET["SECRET"] not in repr(found)
+    text = FILE.format(catalog=catalog, warehouse="/lake", more="")
+    assert SECRET["SECRET"] not in repr(parse(text, SECRET, "sink.yaml"))
+
+
+def test_jdbc() -> None:
+    """Its tables lie below the warehouse; the same database is known by two addresses."""
+    properties = '{jdbc.user: "sink@x", jdbc.password: "${SECRET}"}'
+    uri = "jdbc:postgresql://db:5432/catalog?sslmode=verify-full&sslrootcert=/ca.pem"
+    found = access(f'{{type: jdbc, name: prod, uri: "{uri}", properties: {properties}}}')
+    prefix = "spark.sql.catalog.prod"
+    expected = {"type": "jdbc", "uri": uri, "warehouse": "/lake", "jdbc.schema-version": "V1"}
+    assert {f"{prefix}.{name}": value for name, value in expected.items()}.items() <= found.spark.items()
+    assert found.reader["uri"] == (
+        "postgresql+psycopg2://sink%40x:a%20very%20secret%20thing@db:5432/catalog"
+        "?connect_timeout=20&sslmode=verify-full&sslrootcert=%2Fca.pem"
+    )
+    assert ("prod", uri) == (found.name, found.address)
+    beside = access('{type: jdbc, uri: "jdbc:postgresql://db/x"}', warehouse="lake")
+    assert str(Path("lake").absolute()) == beside.reader["warehouse"] == beside.spark[f"{PREFIX}.warehouse"]
+
+
+def test_what_the_file_says_of_spark_wins() -> None:
+    more = f"spark: {{conf: {{{PREFIX}.io-impl: com.example.IO, spark.sql.catalog.cdc_iceberg2.x: y}}}}"
+    found = access('{type: rest, uri: "http://catalog"}', more=more)
+    assert "com.example.IO" == found.spark[f"{PREFIX}.io-impl"]
+    assert not any("cdc_iceberg2" in name for name in found.spark)
+
+
+def test_any_other() -> None:
+    """Both clients are told by settings of their own."""
+    conf = f"{PREFIX}: org.apache.iceberg.spark.SparkCatalog, {PREFIX}.type: hive"
+    found = access(
+        "{type: other, properties: {type: hive, uri: 'thrift://ms:9083'}}", more=f"spark: {{conf: {{{conf}}}}}"
+    )
+    assert {"type": "hive", "uri": "thrift://ms:9083"} == found.reader
+    assert "hive" == found.spark[f"{PREFIX}.type"]
+    assert "org.apache.iceberg.spark.SparkCatalog" == found.spark[PREFIX]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "said"),
+    [
+        ("{type: rest}", "type rest needs a uri"),
+        ("{type: rest, uri: 'thrift://x'}", "uri: not http://HOST:PORT/PATH"),
+        ("{type: rest, uri: 'https://u:${SECRET}@x'}", "only the address"),
+        ("{type: jdbc, uri: 'jdbc:mysql://x/y'}", "uri: not jdbc:postgresql://HOST:PORT/DATABASE"),
+        ("{type: jdbc, uri: 'jdbc:postgresql://x'}", "uri: not jdbc:postgresql://HOST:PORT/DATABASE"),
+        ("{type: jdbc, uri: 'jdbc:postgresql://x/y?password=${SECRET}'}", "stand in properties"),
+        ("{type: jdbc, uri: 'jdbc:postgresql://x/y?currentSchema=z'}", "uri: currentSchema: only sslmode"),
+        ("{type: other, uri: 'http://x'}", "type other has no uri"),
+        ("{type: other}", "type other needs properties.type"),
+        ("{type: other, properties: {type: glue}}", "type other needs spark.sql.catalog.cdc_iceberg in spark.conf"),
+        ("{type: rest, uri: 'http://x', name: spark_catalog}", "spark_catalog holds Delta tables"),
+        ("{type: hadoop}", "expected rest, jdbc or other"),
+    ],
+)
+def test_mistakes(catalog: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        access(catalog)
+    assert said in str(caught.value)
+    assert SECRET["SECRET"] not in str(caught.value)

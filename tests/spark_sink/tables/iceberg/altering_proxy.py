@@ -1,0 +1,95 @@
+"""A REST catalog that does otherwise than it is asked, without a word, as some were seen to: a proxy."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Alter = Callable[[Any], None]
+
+
+def nothing(_body: Any) -> None:
+    pass
+
+
+def second_version(request: Any) -> None:
+    """Tables are made of the second version, whatever was asked for."""
+    if "schema" in request and "properties" in request:
+        request["properties"]["format-version"] = "2"
+
+
+def no_expiry(request: Any) -> None:
+    if "schema" in request and "properties" in request:
+        request["properties"]["gc.enabled"] = "false"
+
+
+def no_properties_of_snapshots(request: Any) -> None:
+    for update in request.get("updates", []):
+        if update.get("action") == "add-snapshot":
+            summary = update["snapshot"]["summary"]
+            update["snapshot"]["summary"] = {"operation": summary["operation"]}
+
+
+def newest_snapshot_only(answer: Any) -> None:
+    metadata = answer.get("metadata")
+    if metadata is not None:
+        newest = metadata.get("current-snapshot-id")
+        metadata["snapshots"] = [one for one in metadata["snapshots"] if one["snapshot-id"] == newest]
+        metadata["snapshot-log"] = [one for one in metadata["snapshot-log"] if one["snapshot-id"] == newest]
+
+
+@contextmanager
+def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Iterator[str]:
+    """The address of a catalog that alters what it is asked, and what it answers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_one(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {"Authorization": self.headers["Authorization"], "Content-Type": "application/json"}
+            sent = urllib.request.Request(
+                url + self.path, _altered(body, request) or None, headers, method=self.command
+            )
+            try:
+                with urllib.request.urlopen(sent, timeout=600) as got:
+                    code, told = got.status, got.read()
+            except urllib.error.HTTPError as refused:
+                with refused:
+                    code, told = refused.code, refused.read()
+            told = _altered(told, answer)
+            self.send_response(code)
+            self.send_header("Content-Type", "application/json")
+            if code != 204:
+                self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            self.wfile.write(told)
+
+        do_GET = do_POST = do_HEAD = do_DELETE = handle_one  # noqa: N815 - as the handler calls them
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _altered(body: bytes, alter: Alter) -> bytes:
+    if not body:
+        return body
+    content = json.loads(body)
+    alter(content)
+    return json.dumps(content).encode()

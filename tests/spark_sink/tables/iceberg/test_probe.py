@@ -1,0 +1,105 @@
+"""What the sink learns of a catalog from a table that it makes there, and what it does with that: a real catalog, and
+ones that do otherwise than they are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyspark.sql import SparkSession
+from structlog.testing import capture_logs
+
+from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
+from spark_sink.config.table_rules import TableRules
+from spark_sink.errors import ConfigError
+from spark_sink.schema.table_spec import Format
+from spark_sink.tables.formats import ask_catalog
+from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
+from spark_sink.tables.iceberg.probe import catalog_traits
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import MergingLake
+from tests.spark_sink.tables.iceberg.altering_proxy import (
+    altering,
+    newest_snapshot_only,
+    no_expiry,
+    no_properties_of_snapshots,
+    second_version,
+)
+from tests.spark_sink.tables.iceberg.conftest import rest_access
+
+ICEBERG = TableRules(formats={"*": Format.ICEBERG})
+
+
+def test_a_catalog_that_does_all(spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path) -> None:
+    """Nothing is left in it, and it is not asked again within a day."""
+    access = rest_access(rest_server.url)
+    with capture_logs() as logs:
+        assert CatalogTraits(3, True, True) == catalog_traits(spark, str(tmp_path), access)
+    assert [("info", "iceberg catalog")] == [(line["log_level"], line["event"]) for line in logs]
+    others = load_catalog("any", type="rest", uri=rest_server.url, token=TOKEN)
+    assert [] == others.list_tables("_cdc")
+    with altering(rest_server.url, second_version) as url:
+        other = rest_access(url)
+        assert 2 == catalog_traits(spark, str(tmp_path), other).format_version
+    memory = TraitsMemory(str(tmp_path), other)
+    assert 2 == catalog_traits(spark, str(tmp_path), other).format_version  # nobody is there to be asked
+    assert memory.recall(0.0) is None
+    (stored,) = tmp_path.glob(f"_cdc/catalogs/{memory.id}.json")
+    stored.write_text("{")
+    assert memory.recall() is None
+
+
+@pytest.mark.faults  # for its time: `make test` has the probe itself
+def test_tables_of_the_second_version(
+    spark: SparkSession, rest_server: RestCatalogServer, merging_lake: MergingLake
+) -> None:
+    """The sink says so, and works: rows that change are in files of positions beside."""
+    with altering(rest_server.url, second_version) as url:
+        merging_lake.catalog = rest_access(url)
+        merging_lake.use(ICEBERG)
+        with capture_logs() as logs:
+            ask_catalog(spark, merging_lake.tables)
+        assert "iceberg tables of an older version" in [line["event"] for line in logs]
+        merging_lake.use(ICEBERG, {"shop/sales//orders": "old.orders"})
+        merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+        merging_lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2)])
+        merging_lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=3), change("d", {"id": 2}, pos=4)])
+        table = merging_lake.tables.iceberg_catalog.load("old.orders")
+        assert table is not None
+        assert 2 == table.metadata.format_version
+        assert [{"id": 1, "a": "y"}] == merging_lake.rows("old.orders")
+
+
+def test_a_catalog_that_lets_nothing_go(
+    spark: SparkSession, rest_server: RestCatalogServer, merging_lake: MergingLake
+) -> None:
+    """Maintenance removes nothing, and does not fail each day."""
+    with altering(rest_server.url, no_expiry) as url:
+        merging_lake.catalog = rest_access(url)
+        merging_lake.use(ICEBERG)
+        with capture_logs() as logs:
+            ask_catalog(spark, merging_lake.tables)
+        assert "iceberg tables not vacuumed" in [line["event"] for line in logs]
+        merging_lake.use(ICEBERG, {"shop/sales//orders": "kept.orders"})
+        merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+        for batch in range(3):
+            merging_lake.apply(batch, [change("c", {"id": batch}, {"a": "x"}, pos=batch + 1)])
+        assert "compact kept.orders, vacuum kept.orders" == merging_lake.command("maintain", "kept.orders").result
+
+
+def test_a_catalog_that_shows_the_newest_snapshot(
+    spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
+) -> None:
+    with altering(rest_server.url, answer=newest_snapshot_only) as url, capture_logs() as logs:
+        assert not catalog_traits(spark, str(tmp_path), rest_access(url)).keeps_snapshots
+    assert "iceberg catalog keeps no versions" in [line["event"] for line in logs]
+
+
+def test_a_catalog_that_loses_markers(spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path) -> None:
+    """It is refused, and asked again at the next start."""
+    with altering(rest_server.url, no_properties_of_snapshots) as url:
+        access = rest_access(url)
+        with pytest.raises(ConfigError, match="does not keep what a commit says of itself"):
+            catalog_traits(spark, str(tmp_path), access)
+        assert TraitsMemory(str(tmp_path), access).recall() is None

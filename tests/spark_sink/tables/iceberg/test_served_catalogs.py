@@ -1,0 +1,133 @@
+"""Iceberg tables in catalogs that somebody serves: the sink finds, makes and keeps its tables there by their names."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
+from spark_sink.config.table_rules import TableRules
+from spark_sink.errors import ConfigError, FatalError
+from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.tables.formats import FormatTables
+from spark_sink.tables.protocols import MirrorTable
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.lake import MergingLake
+from tests.spark_sink.tables.iceberg.conftest import rest_access
+
+NAME = "shop_sales.orders"
+ICEBERG = TableRules(formats={"*": Format.ICEBERG})
+
+
+@pytest.fixture
+def lake(merging_lake: MergingLake, rest_server: RestCatalogServer) -> Iterator[MergingLake]:
+    merging_lake.catalog = rest_access(rest_server.url)
+    merging_lake.use(ICEBERG)
+    yield merging_lake
+    others = load_catalog("any", type="rest", uri=rest_server.url, token=TOKEN)
+    for namespace in others.list_namespaces():
+        for table in others.list_tables(namespace):
+            others.drop_table(table)
+
+
+def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_server: RestCatalogServer) -> None:
+    """It is made in the catalog, changed, made wider and put together there; Spark and pyiceberg read equal rows by its
+    name, and nothing of it lies in the warehouse of the sink. A batch that comes again is not written again."""
+    old = lake.announce(schema_of({"id": "int32", "a": "string"}))
+    lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id, schema=old) for id in (1, 2, 3)])
+    between = datetime.now(UTC)
+    new = lake.announce(schema_of({"id": "int64", "a": "string", "b": "int32"}))
+    batch = [
+        change("u", {"id": 1}, {"b": 7}, pos=4, full=False, schema=new),
+        change("d", {"id": 2}, pos=5, schema=new),
+        change("u", {"id": 2**40}, {"a": "moved"}, key_old={"id": 3}, pos=6, full=False, schema=new),
+    ]
+    lake.apply(1, batch)
+    rows = [{"id": 1, "a": "x", "b": 7}, {"id": 2**40, "a": "moved", "b": None}]
+    assert rows == lake.rows()
+    present = lake.read().where("_cdc_deleted_at IS NULL").select("id", "a", "b").orderBy("id")
+    assert rows == [row.asDict() for row in present.collect()]
+    assert not Path(lake.path()).exists()
+    (report,) = lake.apply(1, batch)
+    assert (1, 0) == (report.counters.skipped, report.counters.commits)
+    for number in range(2, 4):
+        lake.apply(number, [change("u", {"id": 1}, {"b": number}, pos=10 + number, full=False, schema=new)])
+    held = lake.version()
+    assert f"compact {NAME}, vacuum {NAME}" == lake.command("maintain").result
+    (report,) = lake.apply(3, [change("u", {"id": 1}, {"b": 3}, pos=13, full=False, schema=new)])
+    assert 1 == report.counters.skipped
+    assert [3, None] == [row["b"] for row in lake.rows()]
+    assert 3 in lake.stored(version=held).column("b").to_pylist()
+    then = lake.tables.as_of(NAME, between)
+    assert isinstance(then, MirrorTable)
+    assert {(1,), (2,), (3,)} == set(then.written())
+    others = load_catalog("any", type="rest", uri=rest_server.url, token=TOKEN)
+    found = others.load_table("shop_sales.orders").scan(row_filter="_cdc_deleted_at IS NULL").to_arrow()
+    assert lake.rows() == sorted(found.select(["id", "a", "b"]).to_pylist(), key=lambda row: str(row["id"]))
+
+
+@pytest.mark.faults  # for its time
+def test_histories_and_changelogs(lake: MergingLake) -> None:
+    lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*.orders": Mode.HISTORY, "*.log": Mode.CHANGELOG}))
+    for table in ("orders", "log"):
+        lake.announce(schema_of({"id": "int64", "a": "string"}, table=table))
+    for number, a in enumerate("xyz"):
+        events = [change("u", {"id": 1}, {"a": a}, pos=number + 1, table=table) for table in ("orders", "log")]
+        lake.apply(number, events)
+        lake.apply(number, events)
+    by_table = {table: lake.stored(f"shop_sales.{table}").column("a").to_pylist() for table in ("orders", "log")}
+    assert {"orders": ["x", "y", "z"], "log": ["x", "y", "z"]} == {
+        table: sorted(values) for table, values in by_table.items()
+    }
+
+
+def test_names(lake: MergingLake) -> None:
+    """Folders of a name are namespaces; a name without any is in `default`. What is there in another case is found."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    for batch, name in enumerate(("a.b.c", "plain", "Mixed.Case")):
+        lake.use(ICEBERG, {"shop/sales//orders": name})
+        lake.apply(batch, [change("c", {"id": batch}, {"a": "x"}, pos=batch + 1)])
+        assert [batch] == [row["id"] for row in lake.rows(name)]
+        assert lake.tables.exists(name)
+    catalog = lake.tables.iceberg_catalog
+    assert ("cdc_iceberg", "default", "plain") == catalog.path("plain")
+    assert ("Mixed.Case", "plain") == (catalog.spelled("mixed.CASE"), catalog.spelled("PLAIN"))
+    assert catalog.spelled("mixed.none") is None
+    assert catalog.spelled("none.case") is None
+
+
+def test_a_table_of_the_other_format(lake: MergingLake) -> None:
+    """Each format is looked for where its tables are."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    lake.use(TableRules())
+    with pytest.raises(ConfigError, match="is there in the format iceberg"):
+        lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2)])
+
+
+def test_it_travels(lake: MergingLake) -> None:
+    """Workers get the way to the catalog, and no connection; its text tells no secret."""
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
+    assert lake.tables.exists(NAME)
+    sent: FormatTables = pickle.loads(pickle.dumps(lake.tables))
+    assert TOKEN not in repr(sent)
+    assert sent.exists(NAME)
+
+
+def test_a_catalog_that_refuses(tmp_path: Path, rest_server: RestCatalogServer) -> None:
+    """One line says which, and why, without the token."""
+    tables = FormatTables(
+        str(tmp_path), formats={"*": Format.ICEBERG}, catalog=rest_access(rest_server.url, {"token": "wrong-token"})
+    )
+    with pytest.raises(FatalError) as refused:
+        tables.open(NAME)
+    said = str(refused.value)
+    assert f"the Iceberg catalog ({rest_server.url}) does not answer as it should: UnauthorizedError" in said
+    assert "wrong-token" not in said
+    assert "\n" not in said
