@@ -1,7 +1,7 @@
-"""The charts, as Helm lints and renders them, and kube-score judges them.
+"""The charts, as Helm lints and renders them, kube-score judges them, and Kubernetes takes them.
 
-`python -m dev.charts --build` builds both programs into the user's cache from the Go module proxy, once, in some
-minutes of processor time.
+`python -m dev.charts --build` builds the first two programs into the user's cache from the Go module proxy, once, in
+some minutes of processor time; `--build-validator` the third, in some more.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,20 @@ KUBE_SCORE = GoProgram(
     ".venv/bin/python -m dev.charts --build",
 )
 
+# It has the schemas of Kubernetes from 1.23 to 1.30 inside, and judges as an API server does before it stores.
+VALIDATOR = GoProgram(
+    "kubectl-validate",
+    "kubectl-validate",
+    "sigs.k8s.io/kubectl-validate",
+    "v0.0.4",
+    ".venv/bin/python -m dev.charts --build-validator",
+)
+FIRST_KUBERNETES, LAST_KUBERNETES = 23, 30
+
 FOLDER = Path(__file__).parents[1] / "helm"
 CHARTS = ("translator", "spark-sink")
+
+_OF_OPERATORS = frozenset({"kafka.strimzi.io", "keda.sh", "monitoring.coreos.com", "sparkoperator.k8s.io"})
 
 # Of a check of kube-score that has nothing to say against an object.
 _FINE = 10
@@ -85,6 +98,18 @@ def remarks(chart: str, *values: Path) -> set[str]:
     }
 
 
+def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
+    """Return what an API server of that version would refuse of a release; kinds of operators are not asked about."""
+    text = _template(chart, values, ("--kube-version", kubernetes))
+    own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump_all(own, file)
+        file.flush()
+        command = [str(VALIDATOR.built()), "--version", kubernetes, file.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).splitlines() if done.returncode else []
+
+
 def examples(chart: str) -> list[Path]:
     """The files of values that come with a chart."""
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
@@ -106,11 +131,12 @@ def _helm(*arguments: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    if list(arguments) != ["--build"]:
+    wanted = {"--build": (HELM, KUBE_SCORE), "--build-validator": (VALIDATOR,)}.get(" ".join(arguments))
+    if wanted is None:
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        for program in (HELM, KUBE_SCORE):
+        for program in wanted:
             print(program.build())
     except GoProgramError as error:
         print(f"charts: {error}", file=sys.stderr)
