@@ -44,6 +44,9 @@ VALIDATOR = GoProgram(
 )
 FIRST_KUBERNETES, LAST_KUBERNETES = 23, 30
 
+# Helm that was built from its module takes a cluster for 1.20 where it is not told.
+_NEWEST = f"1.{LAST_KUBERNETES}"
+
 FOLDER = Path(__file__).parents[1] / "helm"
 CHARTS = ("translator", "spark-sink")
 
@@ -66,7 +69,7 @@ def lint(chart: str, *values: Path) -> None:
     Raises:
         ChartError: it found an error, or something that is no good style.
     """
-    _helm("lint", "--strict", str(FOLDER / chart), *_files(values))
+    _helm("lint", "--strict", "--kube-version", _NEWEST, str(FOLDER / chart), *_files(values))
 
 
 def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
@@ -100,7 +103,7 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
     """Return what an API server of that version would refuse of a release; kinds of operators are not asked about."""
-    text = _template(chart, values, ("--kube-version", kubernetes))
+    text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
         yaml.safe_dump_all(own, file)
@@ -115,8 +118,9 @@ def examples(chart: str) -> list[Path]:
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
 
 
-def _template(chart: str, values: Sequence[Path], settings: Sequence[str]) -> str:
-    return _helm("template", RELEASE, str(FOLDER / chart), "-n", NAMESPACE, *_files(values), *settings)
+def _template(chart: str, values: Sequence[Path], settings: Sequence[str], kubernetes: str = _NEWEST) -> str:
+    cluster = ("-n", NAMESPACE, "--kube-version", kubernetes)
+    return _helm("template", RELEASE, str(FOLDER / chart), *cluster, *_files(values), *settings)
 
 
 def _files(values: Sequence[Path]) -> list[str]:
