@@ -163,6 +163,10 @@ class Yard:
         """Its records; each partition in order."""
         return self._all(topic)
 
+    def topics(self, prefix: str) -> list[str]:
+        """The topics whose names begin so."""
+        return sorted(name for name in self._admin.list_topics(timeout=10).topics if name.startswith(prefix))
+
     def _all(self, topic: str) -> list[Any]:
         client = {"bootstrap.servers": self.bootstrap}
         reader = TopicReader(client, TopicAdmin(client).describe([topic]))

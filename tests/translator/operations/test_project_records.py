@@ -18,6 +18,7 @@ CHANGES = 120
 PROJECTIONS = [
     build("json", {}),
     build("avro", {}),
+    build("json", {"key_change": "two_events"}),
     build("debezium", {"tombstones": True, "schema_block": True}),
     build("upsert", {"unavailable": "omit", "truncate": "drop"}),
 ]

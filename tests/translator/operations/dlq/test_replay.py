@@ -167,6 +167,45 @@ def test_a_letter_of_a_projection(yard: Yard) -> None:
     assert [] == yard.look(clear, pending=True).letters
 
 
+def test_each_row_goes_to_the_topic_of_its_table(yard: Yard) -> None:
+    """As in a run from scratch: topic, partition and bytes. A dry run makes no topic, the run the missing ones."""
+    yard.feed(0, update(1), update(2, both=False), update(3, table="u"))
+    yard.feed(1, *(update(row, table=table) for row, table in enumerate("utttuu")))
+    routed, scratch = (f"{yard.name}-{which}-rows.{{table}}" for which in ("routed", "scratch"))
+    yard.translate(yard.settings(AMBIGUOUS, projections=[{"topic": routed, "codec": "json"}]))
+    clear = yard.settings(CLEAR, projections=[{"topic": routed, "codec": "json"}])
+    yard.replay(clear, execute=False)
+    assert [routed.format(table="shop.t")] == yard.topics(routed.format(table=""))
+    known = {identity(record) for record in yard.read(routed.format(table="shop.t"))}
+    yard.replay(clear)
+    yard.translate(
+        yard.settings(
+            CLEAR, output={"topic": f"{yard.name}-scratch"}, projections=[{"topic": scratch, "codec": "json"}]
+        )
+    )
+    for table, count in (("shop.t", 5), ("shop.u", 4)):
+        ours, theirs = (yard.read(topic.format(table=table)) for topic in (routed, scratch))
+        assert count == len(ours)
+        added, wanted = ([content(one) for one in found if identity(one) not in known] for found in (ours, theirs))
+        assert len(added) >= count - 1
+        assert sorted(wanted) == sorted(added)
+
+
+def test_a_letter_of_a_projection_by_table(yard: Yard) -> None:
+    """It names the template, and its row goes to the topic of the table, and to no other output."""
+    routed = f"{yard.name}-rows.{{table}}"
+    yard.feed(0, update(1, both=False, name="x" * 5_000))
+    small = {"topic": routed, "codec": "json", "config": {"max.message.bytes": "3000"}}
+    yard.translate(yard.settings(CLEAR, projections=[small]))
+    assert [] == yard.topics(routed.format(table=""))
+    clear = yard.settings(CLEAR, projections=[{"topic": routed, "codec": "json"}])
+    (found,) = yard.look(clear, pending=True).letters
+    assert (routed, "TOO_LARGE") == (found.letter.output, found.letter.code)
+    yard.replay(clear)
+    assert [1, 1] == [len(yard.read(topic)) for topic in (f"{yard.name}-out", routed.format(table="shop.t"))]
+    assert [] == yard.look(clear, pending=True).letters
+
+
 def test_metadata_that_came_later(yard: Yard) -> None:
     """Rows that nobody could read are replayed by the metadata that the topic holds now, and not waited for without."""
     settings = yard.settings({}, "qlik", timing={"metadata_wait": 0, "broker_wait": 20, "delivery": 20})
