@@ -16,6 +16,7 @@ from bench.generators import WRITERS, MessageStream, RawMessage, generate
 from bench.generators.history import StreamSpec
 from bench.measure import machine, rate, table
 from translator import dialects
+from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message, Setup
 from translator.service.delivery.memory import InMemoryDelivery
@@ -56,9 +57,16 @@ class RawBatch(NamedTuple):
 
 
 class MemoryPipeline:
-    """The pipeline of the service for one stream, with a delivery that counts records and keeps none."""
+    """The pipeline of the service for one stream, with a delivery that counts records and keeps none.
 
-    def __init__(self, stream: MessageStream) -> None:
+    Args:
+        projections: codecs of outputs beside the canonical topic.
+        native: off, to measure the plain way.
+    """
+
+    def __init__(self, stream: MessageStream, projections: Sequence[Codec] = (), *, native: bool = True) -> None:
+        self._codecs: Sequence[Codec] = (AvroCodec(), *projections)
+        self._native = native
         self.accounts: list[BatchAccount] = []
         self._catalog = MetadataCatalog()
         self.dialect = _dialect(stream, self._catalog)
@@ -70,9 +78,11 @@ class MemoryPipeline:
     def _build(self) -> Pipeline:
         topics = (_OUTPUT.topic, _OUTPUT.dead_letter_topic, _OUTPUT.schemas_topic, _OUTPUT.metadata_topic)
         canonical, letters, schemas, metadata = (OutputTopic(name, _PARTITIONS, _MAX_BYTES) for name in topics)
-        outputs = Outputs(events=(EventOutput(AvroCodec(), canonical),), schemas=schemas, metadata=metadata)
+        projected = [OutputTopic(f"p{number}", _PARTITIONS, _MAX_BYTES) for number in range(1, len(self._codecs))]
+        events = tuple(map(EventOutput, self._codecs, (canonical, *projected)))
+        outputs = Outputs(events=events, schemas=schemas, metadata=metadata)
         source = Source(name="bench", dialect=self.dialect.name, topics=("raw",))
-        path = native_path(self.translator, [(AvroCodec(), _MAX_BYTES)])
+        path = native_path(self.translator, [(codec, _MAX_BYTES) for codec in self._codecs]) if self._native else None
         return Pipeline(
             {"raw": Route(self.translator, "dGhlLXRvcGljLWlkLS0tLQ")},
             Target(outputs=outputs, dead_letters=letters, version="0"),
