@@ -35,7 +35,7 @@ chart-check: setup ## Lint, render and test charts and compose file with tools t
 	@$(BIN)/python -m dev.promtool --build || true
 	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
 
-interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK; INTEROP_ARGS).
+interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK and PostgreSQL; INTEROP_ARGS).
 	@$(BIN)/python -m dev.interop $(INTEROP_ARGS)
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).

@@ -24,10 +24,6 @@ PRODUCER: Mapping[str, str | int] = {
 """Settings of librdkafka that all peers with it have."""
 
 
-class NotInstalledError(Exception):
-    """A contestant cannot be had on this machine; the message is the reason, for the report."""
-
-
 class PointlessError(Exception):
     """A contestant would be another one once more; a report has no word of it."""
 

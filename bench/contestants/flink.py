@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.contestants.base import PRODUCER, Assignment, Installed, Launch, NotInstalledError
-from bench.contestants.environments import download
+from bench.contestants.base import PRODUCER, Assignment, Installed, Launch
 from bench.generators import MessageStream
 from bench.generators.history import tables_of
+from dev.environments import NotInstalledError, download
 from dev.jars import JarsError, cache, fetch, only_one, read_checksums
 from dev.java import JavaError, find_java
 

@@ -16,14 +16,13 @@ from bench.contestants.base import (
     Assignment,
     Installed,
     Launch,
-    NotInstalledError,
     usual_records,
 )
-from bench.contestants.environments import environment, versions
 from bench.generators import MessageStream
 from bench.generators._qlik import schema_id
 from bench.generators.history import tables_of
 from bench.generators.qlik_avro import ENVELOPE_SCHEMA, data_schema
+from dev.environments import NotInstalledError, environment, versions
 from translator.dialects.dts_avro import schema as dts_schema
 
 PROGRAMS = Path(__file__).with_name("programs")

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.contestants import CONTESTANTS
-from bench.contestants.base import Assignment, Contestant, NotInstalledError, PointlessError
+from bench.contestants.base import Assignment, Contestant, PointlessError
 from bench.generators import MessageStream, generate
 from bench.generators.history import StreamSpec
 from bench.plan import DELIVERIES, BenchProfile, Heat
@@ -23,6 +23,7 @@ from bench.runner.measurement import RawTopic, measure
 from bench.runner.running import ContestantError
 from bench.runner.topics import Topics
 from bench.steps.pipeline import step_costs
+from dev.environments import NotInstalledError
 
 _STEP_ROUNDS = 3
 

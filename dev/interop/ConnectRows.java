@@ -10,31 +10,42 @@ import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.json.JsonConverter;
 
 /**
- * The newest row of each key, as sinks of Kafka Connect get it from its JSON converter. Arguments: the columns. Standard
- * input: key and value of the records in base64, with a tab between them; a dash is no value. Output: as FlinkRows.
+ * The newest row of each key, as sinks of Kafka Connect get it from its JSON converter. Standard input, with tabs: `table`, a
+ * label and the columns; then `record`, key and value of each record in base64, where a dash is no value. Output: as FlinkRows.
  */
 public class ConnectRows {
-    public static void main(String[] columns) throws Exception {
+    public static void main(String[] arguments) throws Exception {
         JsonConverter keys = new JsonConverter();
         JsonConverter values = new JsonConverter();
         keys.configure(Map.of("schemas.enable", "true"), true);
         values.configure(Map.of("schemas.enable", "true"), false);
+        String[] table = null;
         Map<String, Struct> rows = new LinkedHashMap<>();
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] parts = line.split("\t");
-            String key = keys.toConnectData("topic", decoded(parts[0])).value().toString();
-            SchemaAndValue value = values.toConnectData("topic", decoded(parts[1]));
+            if (parts[0].equals("table")) {
+                print(table, rows);
+                table = parts;
+                rows.clear();
+                continue;
+            }
+            String key = keys.toConnectData("topic", decoded(parts[1])).value().toString();
+            SchemaAndValue value = values.toConnectData("topic", decoded(parts[2]));
             if (value.value() == null) {
                 rows.remove(key);
             } else {
                 rows.put(key, (Struct) value.value());
             }
         }
+        print(table, rows);
+    }
+
+    private static void print(String[] table, Map<String, Struct> rows) {
         for (Struct row : rows.values()) {
-            StringBuilder line = new StringBuilder("row");
-            for (String column : columns) {
-                line.append('\t').append(cell(row.schema().field(column) == null ? null : row.get(column)));
+            StringBuilder line = new StringBuilder("row\t" + table[1]);
+            for (int i = 2; i < table.length; i++) {
+                line.append('\t').append(cell(row.schema().field(table[i]) == null ? null : row.get(table[i])));
             }
             System.out.println(line);
         }

@@ -1,3 +1,5 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.ZoneId;
 import java.util.ArrayList;
@@ -12,8 +14,9 @@ import org.apache.flink.types.RowKind;
 import org.apache.flink.util.CloseableIterator;
 
 /**
- * The rows of a table of Flink SQL when its source has ended. Arguments: the statement that creates it, its name, and how
- * many of its first columns are the key. A row is a line, a cell its text in base64, NULL is a dash.
+ * The rows of tables of Flink SQL when their sources have ended. Standard input, a line for each table, with tabs: a label,
+ * the name of the table, how many of its columns are the key (the first ones), and the statement that creates it in base64.
+ * A row is a line behind the label, a cell its text in base64, NULL is a dash.
  */
 public class FlinkRows {
     public static void main(String[] arguments) throws Exception {
@@ -22,13 +25,28 @@ public class FlinkRows {
         flink.getConfig().set("parallelism.default", "1");
         flink.getConfig().set("table.exec.source.cdc-events-duplicate", "true");
         flink.getConfig().setLocalTimeZone(ZoneId.of("UTC"));
-        flink.executeSql(arguments[0]);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            String[] parts = line.split("\t");
+            flink.executeSql(new String(Base64.getDecoder().decode(parts[3]), StandardCharsets.UTF_8));
+            for (Row row : rows(flink, parts[1], Integer.parseInt(parts[2]))) {
+                StringBuilder cells = new StringBuilder("row\t" + parts[0]);
+                for (int i = 0; i < row.getArity(); i++) {
+                    cells.append('\t').append(cell(row.getField(i)));
+                }
+                System.out.println(cells);
+            }
+            flink.executeSql("DROP TABLE " + parts[1]);
+        }
+    }
+
+    private static Iterable<Row> rows(TableEnvironment flink, String table, int keys) throws Exception {
         Map<List<Object>, Row> rows = new HashMap<>();
-        try (CloseableIterator<Row> changes = flink.executeSql("SELECT * FROM " + arguments[1]).collect()) {
+        try (CloseableIterator<Row> changes = flink.executeSql("SELECT * FROM " + table).collect()) {
             while (changes.hasNext()) {
                 Row change = changes.next();
                 List<Object> key = new ArrayList<>();
-                for (int i = 0; i < Integer.parseInt(arguments[2]); i++) {
+                for (int i = 0; i < keys; i++) {
                     key.add(change.getField(i));
                 }
                 if (change.getKind() == RowKind.DELETE) {
@@ -38,13 +56,7 @@ public class FlinkRows {
                 }
             }
         }
-        for (Row row : rows.values()) {
-            StringBuilder line = new StringBuilder("row");
-            for (int i = 0; i < row.getArity(); i++) {
-                line.append('\t').append(cell(row.getField(i)));
-            }
-            System.out.println(line);
-        }
+        return rows.values();
     }
 
     private static String cell(Object value) {

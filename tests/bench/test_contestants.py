@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from bench.contestants import environments
-from bench.contestants.base import Assignment, NotInstalledError
+from bench.contestants.base import Assignment
 from bench.contestants.flink import FlinkSql, sql
 from bench.contestants.peers import PROGRAMS, BareLoop
 from bench.contestants.service import TranslatorService, way_of
 from bench.generators import WRITERS, generate
 from bench.generators.history import StreamSpec
+from dev import environments
+from dev.environments import NotInstalledError
 from translator.settings import load
 
 SPEC = StreamSpec(200, columns=14)

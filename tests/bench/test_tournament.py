@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.contestants.base import Assignment, Installed, Launch, NotInstalledError, PointlessError
+from bench.contestants.base import Assignment, Installed, Launch, PointlessError
 from bench.contestants.peers import BareLoop
 from bench.contestants.service import TranslatorService
 from bench.plan import SMALLEST, Heat
 from bench.results import BenchCase, BenchResult
 from bench.runner.tournament import Tournament
 from dev.broker import Broker
+from dev.environments import NotInstalledError
 
 TOTAL = 1_500
 

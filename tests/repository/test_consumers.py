@@ -13,7 +13,10 @@ import duckdb
 import msgspec
 import pytest
 
-from dev.interop.readers import debezium_statement, flink_statement
+from dev.interop import clickhouse
+from dev.interop.flink import avro_statement, debezium_statement, flink_statement
+from dev.interop.tables import SourceTable
+from dev.shop import LINES, ORDERS
 from dev.sources import shop_sources
 from tests.cdc_core.reader.sources import Translated, translated
 from tests.repository.pages import ROOT, blocks, page, section
@@ -73,16 +76,55 @@ def test_versions_of_interop() -> None:
     """The page names the versions that `make interop` runs."""
     wanted = dict(re.findall(r'name="([\w-]+)" rev="([\d.]+)', (ROOT / "dev" / "interop" / "jars.xml").read_text()))
     told = {
-        name: f"| {wanted[jar]}" for name, jar in (("upsert-kafka", "flink-json"), ("JSON converter", "connect-json"))
+        name: f"| {wanted[jar]}"
+        for name, jar in (
+            ("upsert-kafka", "flink-json"),
+            ("JSON converter", "connect-json"),
+            ("JDBC sink", "connect-runtime"),
+        )
     }
     assert [] == [
         name for name, version in told.items() if not re.search(rf"{name}.*{re.escape(version)}\b", CONSUMERS)
     ]
     assert f"Kafka connector {wanted['flink-sql-connector-kafka']}" in CONSUMERS
+    assert f"the format {wanted['flink-sql-avro-confluent-registry']}" in CONSUMERS
+    assert f"sink {wanted['debezium-connector-jdbc']}Final" in CONSUMERS
+    assert f"chdb {clickhouse.VERSION}" in CONSUMERS
 
 
 def test_statements_of_interop() -> None:
     """`make interop` finds the statement for Flink on the page, and makes the other of it."""
-    assert "'upsert-kafka', 'topic' = 'cdc.rows'" in flink_statement("here:1")
+    assert "'upsert-kafka', 'topic' = 'rows.canal.shop.orders'" in flink_statement("here:1")
+    assert "'topic' = 'debezium.canal.shop.orders'" in debezium_statement("here:1")
     assert "'debezium-json'" in debezium_statement("here:1")
     assert "'properties.bootstrap.servers' = 'here:1'" in debezium_statement("here:1")
+
+
+def test_statements_in_avro() -> None:
+    """Columns have the types of the schema in the registry: keys are wide, times are text, a decimal has its scale."""
+    types = {
+        "id": "int32",
+        "customer_id": "int64",
+        "total": "decimal(14,2)",
+        "placed": "timestamp",
+        "signature": "bytes",
+    }
+    table = SourceTable("canal", ORDERS, "canal.shop.orders", {**types, "state": "string"}, ())
+    statement = avro_statement("here:1", table, "http://there:2")
+    assert (
+        "`id` BIGINT, `customer_id` BIGINT, `state` STRING, `total` DECIMAL(14,2), `placed` STRING, `signature` BYTES"
+    ) in statement
+    assert "'debezium-avro-confluent.url' = 'http://there:2'" in statement
+    assert "'topic' = 'avro.canal.shop.orders'" in statement
+    assert flink_statement("here:1") == flink_statement("here:1", table), "the page has the columns of that table"
+
+
+def test_statements_of_clickhouse() -> None:
+    """Those of the page, for any table."""
+    _, create, insert, select = clickhouse.clickhouse_statements(LINES, Path("there.jsonl"))
+    assert "CREATE TABLE order_lines (" in create
+    assert "ORDER BY (order_id, line)" in create
+    assert "'there.jsonl'" in insert
+    for statement in (create, insert):
+        assert "order_id Int64, line Int32, sku Nullable(String)" in statement
+    assert select.endswith("FROM order_lines FINAL")

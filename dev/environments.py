@@ -1,4 +1,4 @@
-"""Virtual environments of peers, in the user's cache: what they need is no dependency of this project."""
+"""Virtual environments of programs that we run beside ours, in the user's cache: no dependencies of this project."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.contestants.base import NotInstalledError
 from dev.jars import cache, only_one
 
-_INSTALL_SECONDS = 600.0
+_INSTALL_SECONDS = 900.0
 _QUIETLY = ("--quiet", "--disable-pip-version-check")
+
+
+class NotInstalledError(Exception):
+    """A program cannot be had on this machine; the message says why."""
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
@@ -24,7 +27,7 @@ def environment(name: str, requirements: Sequence[str]) -> Path:
         NotInstalledError: pip cannot install them; the message has its last line.
     """
     made_from = "\n".join((*requirements, sys.version))
-    directory = cache() / f"bench-{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
+    directory = cache() / f"python-{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
     done = directory / "installed"
     with only_one(directory):
         if not done.exists():

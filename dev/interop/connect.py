@@ -1,0 +1,163 @@
+"""Kafka Connect: its JSON converter, and a worker in standalone mode with sinks into PostgreSQL."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from dev.broker import LOOPBACK
+from dev.iceberg.postgres import DATABASE, PASSWORD, USER, Postgres, programs
+from dev.interop.jars import jars
+from dev.interop.java_program import encoded, run_program
+from dev.interop.results import SECONDS, Found, ReaderError, Rows
+from dev.interop.tables import CONNECT, DEBEZIUM_CONNECT, SourceTable
+from dev.java import find_java
+from dev.server import Server, ServerError
+from dev.stack import Stack, wait_until
+
+_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def json_converter(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
+    """The JSON converter alone, record by record."""
+    return run_program(("connect",), "ConnectRows", tables, _lines(stack, tables))
+
+
+def jdbc_upsert(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
+    """Debezium's JDBC sink, from the upsert projection with the schema block."""
+    return _jdbc(stack, tables, CONNECT)
+
+
+def jdbc_debezium(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
+    """Debezium's JDBC sink, from the Debezium projection with the schema block."""
+    return _jdbc(stack, tables, DEBEZIUM_CONNECT)
+
+
+def _lines(stack: Stack, tables: Sequence[SourceTable]) -> Iterator[str]:
+    for table in tables:
+        yield "\t".join(("table", table.levels, *(column.name for column in table.shape.columns)))
+        records = sorted(stack.records(table.topic(CONNECT)), key=lambda record: (record.partition(), record.offset()))
+        for record in records:
+            yield f"record\t{encoded(record.key())}\t{encoded(record.value())}"
+
+
+class ConnectError(ServerError):
+    """The worker of Kafka Connect does not run."""
+
+
+class ConnectWorker(Server):
+    """A worker in standalone mode with one connector."""
+
+    name = "connect"
+    error = ConnectError
+
+    def __init__(self, bootstrap: str, connector: Mapping[str, str]) -> None:
+        super().__init__()
+        self._write(
+            "worker",
+            {
+                "bootstrap.servers": bootstrap,
+                "listeners": "http://127.0.0.1:0",
+                **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
+                **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
+                # The default guesses the type of a header by its text, and ends at the keys in those of key changes.
+                "header.converter": "org.apache.kafka.connect.storage.StringConverter",
+                "offset.storage.file.filename": str(self.directory / "offsets"),
+                "offset.flush.interval.ms": "500",
+                "consumer.auto.offset.reset": "earliest",
+                "consumer.isolation.level": "read_committed",
+            },
+        )
+        self._write("connector", connector)
+
+    def start(self) -> None:
+        self._refuse_if_running("stop()")
+        files = [str(self.directory / f"{name}.properties") for name in ("worker", "connector")]
+        program = "org.apache.kafka.connect.cli.ConnectStandalone"
+        java = [str(find_java().executable), "-Xmx1g", "-cp", f"{jars() / 'connect'}/*"]
+        self._launch([*java, program, *files])
+
+    def check(self) -> None:
+        """Look whether it goes on.
+
+        Raises:
+            ReaderError: it ended, or its connector did.
+        """
+        said = self.log.read_text(encoding="utf-8", errors="replace")
+        if self._running().poll() is not None or re.search("Task is being killed|Failed to create connector", said):
+            reasons = [line for line in said.splitlines() if "ERROR" in line or line.startswith("Caused by")]
+            raise ReaderError(f"Kafka Connect failed: {' '.join(reasons[-5:])}")
+
+    def _write(self, name: str, settings: Mapping[str, str]) -> None:
+        text = "".join(f"{setting}={value}\n" for setting, value in settings.items())
+        (self.directory / f"{name}.properties").write_text(text, encoding="utf-8")
+
+
+def _jdbc(stack: Stack, tables: Sequence[SourceTable], prefix: str) -> Found:
+    topics = [table.topic(prefix) for table in tables]
+    with Postgres() as postgres:
+        connector = {
+            "name": prefix,
+            "connector.class": "io.debezium.connector.jdbc.JdbcSinkConnector",
+            "topics": ",".join(topics),
+            "connection.url": postgres.jdbc,
+            "connection.username": USER,
+            "connection.password": PASSWORD,
+            "insert.mode": "upsert",
+            "delete.enabled": "true",
+            "primary.key.mode": "record_key",
+            "schema.evolution": "basic",
+        }
+        with ConnectWorker(stack.bootstrap, connector) as worker:
+            group = f"connect-{prefix}"
+            wait_until("the sink has read all", SECONDS, lambda: _has_read_all(stack, worker, group, topics))
+        return {table.levels: _rows(postgres, table, prefix) for table in tables}
+
+
+def _has_read_all(stack: Stack, worker: ConnectWorker, group: str, topics: Sequence[str]) -> bool:
+    worker.check()
+    reader = Consumer({"bootstrap.servers": stack.bootstrap, "group.id": group, "log_level": 0})
+    try:
+        known = reader.list_topics(timeout=60).topics
+        places = [TopicPartition(topic, number) for topic in topics for number in known[topic].partitions]
+        committed = {(one.topic, one.partition): one.offset for one in reader.committed(places, timeout=60)}
+        ends = {(one.topic, one.partition): reader.get_watermark_offsets(one, timeout=60)[1] for one in places}
+    except KafkaException:
+        return False  # the group has no coordinator yet
+    finally:
+        reader.close()
+    return all(committed[place] >= end for place, end in ends.items() if end)
+
+
+def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
+    name = table.topic(prefix).replace(".", "_").lower()  # as PostgreSQL takes names without quotes
+    query = f'SELECT row_to_json(_row) FROM "{name}" _row'  # noqa: S608 - the name is one of our topics
+    command = [str((programs() or Path()) / "psql"), "-h", LOOPBACK, "-p", str(postgres.settled_port()), "-U", USER]
+    ran = subprocess.run(
+        [*command, "-d", DATABASE, "-XAtq", "-c", query],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env=os.environ | {"PGPASSWORD": PASSWORD},
+    )
+    if ran.returncode:
+        raise ReaderError(f"psql ended with exit code {ran.returncode}: {ran.stderr[-1000:]}")
+    binary = [column.name for column in table.shape.columns if column.kind == "blob"]
+    found = (json.loads(line, parse_float=str, parse_int=str) for line in ran.stdout.splitlines())
+    return [_row(row, binary) for row in found]
+
+
+def _row(row: dict[str, Any], binary: Sequence[str]) -> dict[str, Any]:
+    """Bytes as everywhere, in base64; PostgreSQL has them as hexadecimal digits behind a mark."""
+    for name in binary:
+        if row[name] is not None:
+            row[name] = base64.b64encode(bytes.fromhex(row[name].removeprefix("\\x"))).decode()
+    return row

@@ -1,0 +1,64 @@
+"""The readers in Java: programs of one file, run from their source, which takes a JDK."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from dev.interop.jars import jars
+from dev.interop.results import SECONDS, Found, ReaderError, Rows
+from dev.interop.tables import SourceTable
+from dev.java import find_java
+
+_HERE = Path(__file__).parent
+
+
+def run_program(
+    configurations: Sequence[str],
+    program: str,
+    tables: Sequence[SourceTable],
+    lines: Iterable[str],
+    options: Sequence[str] = (),
+    arguments: Sequence[str] = (),
+) -> Found:
+    """Return what a program finds.
+
+    Args:
+        configurations: of jars.xml, whose jars it needs.
+        lines: its standard input.
+        options: of the JVM.
+
+    Raises:
+        ReaderError: it ended with an error.
+    """
+    class_path = ":".join(f"{jars() / configuration}/*" for configuration in configurations)
+    command = [str(find_java().executable), *options, "-Xmx1g", "-cp", class_path]
+    ran = subprocess.run(
+        [*command, str(_HERE / f"{program}.java"), *arguments],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=SECONDS,
+    )
+    if ran.returncode:
+        raise ReaderError(f"{program} ended with exit code {ran.returncode}: {ran.stderr[-3000:]}")
+    columns = {table.levels: [column.name for column in table.shape.columns] for table in tables}
+    found: dict[str, Rows] = {levels: [] for levels in columns}
+    for line in ran.stdout.splitlines():
+        kind, _, rest = line.partition("\t")
+        if kind == "row":
+            levels, *cells = rest.split("\t")
+            found[levels].append(dict(zip(columns[levels], map(_cell, cells), strict=True)))
+    return found
+
+
+def encoded(part: bytes | None) -> str:
+    """Return a part of a record as the programs read it."""
+    return "-" if part is None else base64.b64encode(part).decode()
+
+
+def _cell(text: str) -> str | None:
+    return None if text == "-" else base64.b64decode(text).decode()
