@@ -11,11 +11,14 @@
 # A Debian 12 (it has Java 17) with Python 3.11 or newer. Give a digest for builds that must be the same next year:
 #   --build-arg PYTHON_IMAGE=python:3.12-slim-bookworm@sha256:...
 ARG PYTHON_IMAGE=python:3.12-slim-bookworm
+# The time that stands wherever one is asked for, so that two builds of one source can be the same (docs/releasing.md).
+ARG SOURCE_DATE_EPOCH=1767225600
 
 
 # -- what both images stand on
 
 FROM ${PYTHON_IMAGE} AS base
+ARG SOURCE_DATE_EPOCH
 # Hadoop asks the system for the name of its user and fails without one, so the user is in /etc/passwd.
 RUN groupadd --gid 10001 cdc \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin cdc
@@ -28,6 +31,9 @@ ENV PATH=/opt/cdc/bin:$PATH \
 # -- wheels, all verified; this stage stays behind
 
 FROM ${PYTHON_IMAGE} AS wheels
+# With it bytecode is compared with its source by content, not by time: layers round times, and half would not fit.
+ARG SOURCE_DATE_EPOCH
+ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH}
 WORKDIR /build
 COPY pyproject.toml requirements.lock dev/lock_part.py ./
 # Each image installs its part of the lock, entries whole; `pip check` below fails the build if a package were missing.

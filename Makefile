@@ -10,9 +10,10 @@ CHAOS_ARGS ?=
 BENCH_ARGS ?=
 INTEROP_ARGS ?=
 CASE_ARGS ?= --help
+AUDIT_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chart-check interop chaos soak bench case fuzz lint fmt lock package docs clean
+.PHONY: help setup demo test test-faults chart-check image-check interop chaos soak bench case fuzz lint fmt lock package sbom audit docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +35,10 @@ chart-check: setup ## Lint, render and test charts and compose file with tools t
 	@$(BIN)/python -m dev.compose --build
 	@$(BIN)/python -m dev.promtool --build || true
 	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
+
+image-check: setup ## Build both images without a container engine and run the demo's messages through them (Debian, root).
+	@$(BIN)/python -m dev.images
+	@$(BIN)/python -m pytest -rP tests/images $(TEST_ARGS)
 
 interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK and PostgreSQL; INTEROP_ARGS).
 	@$(BIN)/python -m dev.interop $(INTEROP_ARGS)
@@ -72,6 +77,12 @@ lock: ## Compile both locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises
 package: setup ## Make the source distribution and the wheel, native path included, in dist, and try the wheel.
 	@$(BIN)/python -m dev.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
+
+sbom: image-check ## Write bills of materials and licences of both images to build/sbom (Syft is built once, with Go).
+	@$(BIN)/python -m dev.sbom --build
+
+audit: setup ## Ask for known vulnerabilities of packages and crates (AUDIT_ARGS of pip-audit).
+	@$(BIN)/python -m dev.audit $(AUDIT_ARGS)
 
 docs: setup ## Build the documentation as a site into build/site; a link that leads nowhere fails (fetches MkDocs once).
 	@$(BIN)/python -m dev.docs_site

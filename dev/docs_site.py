@@ -7,7 +7,6 @@ build/docs-env from requirements-docs.lock, by hash: no user of the programs nee
 
 from __future__ import annotations
 
-import hashlib
 import os
 import posixpath
 import re
@@ -18,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-LOCK = ROOT / "requirements-docs.lock"
-_ENVIRONMENT = ROOT / "build" / "docs-env"
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -59,27 +56,16 @@ def _mended(link: re.Match[str], page: str) -> str:
     return f"{mark}[{text}]({posixpath.relpath(path, folder)}{anchor})"
 
 
-def _environment() -> Path:
-    """Return the folder of commands of the environment, made from the present lock."""
-    stamp, wanted = _ENVIRONMENT / "stamp", hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()
-    if not stamp.is_file() or stamp.read_text() != wanted:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(_ENVIRONMENT)], check=True)
-        pip = [str(_ENVIRONMENT / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "--require-hashes", "-r", str(LOCK)], check=True)
-        stamp.write_text(wanted)
-    return _ENVIRONMENT / "bin"
-
-
 def main() -> None:
     """Build the site; a link or an anchor that leads nowhere, or a page without a place, ends it with code 1."""
-    try:
-        commands = _environment()
-    except subprocess.CalledProcessError as error:
-        sys.exit(f"docs: the parts of {LOCK.name} cannot be installed: {error}")
+    # Here, not above: MkDocs loads this file alone, and knows no other of ours.
+    from dev.locked_environment import commands
+
+    mkdocs = commands("docs") / "mkdocs"
     # Material says at every build that its support ends in May 2027, and that Zensical, its successor, reads mkdocs.yml
     # Not with --quiet: then warnings would not be counted, and nothing would be strict.
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run([commands / "mkdocs", "build", "--strict"], cwd=ROOT, env=quiet, check=False)
+    built = subprocess.run([mkdocs, "build", "--strict"], cwd=ROOT, env=quiet, check=False)
     sys.exit(built.returncode)
 
 

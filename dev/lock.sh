@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Compiles requirements.lock and requirements-docs.lock from pyproject.toml, with a uv of its own that leaves no trace. Arguments go to uv.
+# Compiles requirements.lock, requirements-docs.lock and requirements-audit.lock from pyproject.toml, with a uv of its own that
+# leaves no trace. Arguments go to uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,3 +26,4 @@ compile() {
 
 compile requirements.lock "Every package of every extra" "--all-extras pyproject.toml" "$@"
 compile requirements-docs.lock "The packages of the documentation site" "--group docs" "$@"
+compile requirements-audit.lock "The packages of the audit" "--group audit" "$@"

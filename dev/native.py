@@ -76,7 +76,7 @@ def check() -> None:
         return
     _run(["cargo", "fmt", "--check"], CRATE)
     try:
-        with only_one(stamp), _locked_crate() as crate:
+        with only_one(stamp), locked_crate() as crate:
             _run(["cargo", "clippy", "--locked", "--quiet", "--", "--deny", "warnings"], crate)
     except CratesError as error:
         print(f"native: clippy was not asked: {error}", file=sys.stderr)
@@ -106,7 +106,7 @@ def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
 
 
 @contextmanager
-def _locked_crate() -> Iterator[Path]:
+def locked_crate() -> Iterator[Path]:
     """Give a copy of the crate with a Cargo.lock of exactly the listed crates: cargo fetches no others for it."""
     with tempfile.TemporaryDirectory() as folder:
         crate = Path(folder, "crate")
@@ -127,7 +127,7 @@ def _locked_crate() -> Iterator[Path]:
 
 def _compile(to: Path) -> None:
     print("native: compiling the native path (a minute, once)", file=sys.stderr)
-    with _locked_crate() as crate:
+    with locked_crate() as crate:
         _run(["cargo", "build", "--release", "--locked", "--quiet"], crate)
         made = crate / "target" / "release" / LIBRARY
         fresh = to.with_suffix(".new")

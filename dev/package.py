@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 _PARTS = ("pyproject.toml", "README.md", "LICENSE", "cdc_core", "translator", "spark_sink")
 
 # 2026-01-01: files in a wheel have times, and two builds of one source shall have the same.
-_EPOCH = "1767225600"
+EPOCH = "1767225600"
 
 
 class Packages(NamedTuple):
@@ -92,7 +92,7 @@ def _with_native_path(plain: Path, work: Path) -> Path:
 
 
 def _run(command: list[str], folder: Path) -> str:
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": _EPOCH}
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"package: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")

@@ -40,8 +40,8 @@ PARTS = (
 )
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/integration",))
 
-# They need Helm, which `make chart-check` builds.
-CHARTS = "tests/charts"
+# They need what `make chart-check` and `make image-check` build.
+APART = ("tests/charts", "tests/images")
 
 
 class Runner:
@@ -85,10 +85,10 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
 
 def parts(faults: bool) -> list[tuple[str, ...]]:
     """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without, but
-    for those of the charts."""
+    for those of charts and images."""
     if faults:
         return [(*part, "-m", "faults") for part in FAULTS]
-    apart = [CHARTS, *(folder for part in PARTS for folder in part)]
+    apart = [*APART, *(folder for part in PARTS for folder in part)]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
     longest, second, *shorter = PARTS
     return [(*part, "-m", "not faults") for part in (longest, second, others, *shorter)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.run_tests import CHARTS, FAULTS, NO_TESTS, PARTS, ROOT, main, parts, result
+from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, ROOT, main, parts, result
 
 
 def _files(arguments: tuple[str, ...]) -> list[Path]:
@@ -21,9 +21,9 @@ def _files(arguments: tuple[str, ...]) -> list[Path]:
 def test_every_file_is_in_one_part() -> None:
     """No file is forgotten when folders move, and none runs twice."""
     found = sorted(path for part in parts(faults=False) for path in _files(part))
-    charts = set((ROOT / CHARTS).rglob("test_*.py"))
-    assert charts
-    assert sorted(set((ROOT / "tests").rglob("test_*.py")) - charts) == found
+    apart = {path for folder in APART for path in (ROOT / folder).rglob("test_*.py")}
+    assert apart
+    assert sorted(set((ROOT / "tests").rglob("test_*.py")) - apart) == found
 
 
 def test_every_folder_is_there() -> None:

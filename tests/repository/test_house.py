@@ -138,7 +138,7 @@ def test_lock_satisfies_the_project() -> None:
     assert [] == unmet
 
 
-@pytest.mark.parametrize("name", ["requirements.lock", "requirements-docs.lock"])
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-docs.lock", "requirements-audit.lock"])
 def test_lock_is_exact_and_hashed(name: str) -> None:
     """Every entry of a lock is one exact version with at least one hash, and no address of an index."""
     lock = (ROOT / name).read_text()

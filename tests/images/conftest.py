@@ -1,0 +1,58 @@
+"""The images for the tests of this folder, which `make image-check` builds."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from dev.container import command
+from dev.images import ROOT, TARGETS, BuiltImage, built
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="session")
+def images() -> Mapping[str, BuiltImage]:
+    """Without one the tests fail, and say how it is built."""
+    return {target: built(target) for target in TARGETS}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that the user of the images may write to, as a volume of theirs."""
+    os.chown(tmp_path, 10001, 10001)
+    return tmp_path
+
+
+@pytest.fixture
+def run(images: Mapping[str, BuiltImage], folder: Path) -> Run:
+    """Run an image with arguments to its end; `entry` in place of what it begins with."""
+
+    def run(target: str, *arguments: str, entry: list[str] | None = None) -> subprocess.CompletedProcess[str]:
+        image = images[target]
+        if entry is not None:
+            image = image._replace(settings={**image.settings, "Entrypoint": entry})
+        return subprocess.run(
+            command(image, folder, arguments), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+
+    return run
+
+
+@pytest.fixture
+def programs(images: Mapping[str, BuiltImage], folder: Path) -> Mapping[str, Path]:
+    """The images as programs that `dev.stack` starts; they may write to the same folder."""
+    found = {}
+    for target in images:
+        program = folder / f"run-{target}"
+        program.write_text(
+            f'#!/bin/sh\ncd "{ROOT}"\nexec "{sys.executable}" -m dev.container "{folder}" {target} "$@"\n'
+        )
+        program.chmod(0o755)
+        found[target] = program
+    return found

@@ -1,0 +1,75 @@
+"""What is in the images, and what a process may do there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import pytest
+
+from dev.images import TARGETS, BuiltImage
+from tests.images.conftest import Run
+
+PYTHON = ["/opt/cdc/bin/python", "-c"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_it_starts(target: str, run: Run, images: Mapping[str, BuiltImage]) -> None:
+    """Each says its version, on a root that is read-only; how large it is and how long that takes is printed."""
+    started = time.monotonic()
+    done = run(target, "--version")
+    took = time.monotonic() - started
+    assert (0, "") == (done.returncode, done.stderr)
+    assert version("cdc-translator") in done.stdout
+    print(f"{target}: {_mib(images[target])} MiB on disk, --version in {took:.1f} s")
+
+
+def test_the_native_path_is_inside(run: Run) -> None:
+    """Without it common messages cost several times as much."""
+    assert "native" in run("translator", "--version").stdout
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_it_is_nobody_in_particular(target: str, run: Run) -> None:
+    """The process is the first one, of user 10001, with no capabilities, and writes nowhere but to /tmp."""
+    code = """
+import os, pathlib
+print(os.getpid(), os.getuid(), os.getgid())
+print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith("Cap")))
+for folder in ("/", "/opt/cdc", "/etc", "/var/tmp", "/tmp"):
+    try:
+        pathlib.Path(folder, "x").write_text("")
+        print(folder, "written")
+    except OSError:
+        pass
+"""
+    done = run(target, code, entry=PYTHON)
+    assert (0, "") == (done.returncode, done.stderr)
+    who, capabilities, *written = done.stdout.splitlines()
+    assert "1 10001 10001" == who
+    assert {"0000000000000000"} == {*capabilities.split()}
+    assert ["/tmp written"] == written
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tools_stayed_behind(target: str, images: Mapping[str, BuiltImage]) -> None:
+    """No compiler, and nothing that installs packages, is in the image."""
+    places = [images[target].root / folder for folder in ("usr/bin", "usr/local/bin", "opt/cdc/bin")]
+    programs = {path.name for place in places if place.is_dir() for path in place.iterdir()}
+    assert {"translator", "python"} <= programs
+    assert set() == programs & {"cargo", "rustc", "gcc", "cc", "javac", "pip", "pip3", "git", "curl", "wget"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bytecode_fits(target: str, images: Mapping[str, BuiltImage]) -> None:
+    """All of it is compared with its source by content: in an image times are not those of the build, and with nowhere
+    to write it, what does not fit is compiled at every start."""
+    (packages,) = (images[target].root / "opt" / "cdc" / "lib").glob("python3*/site-packages")
+    assert list((packages / "translator" / "__pycache__").glob("settings.*.pyc"))
+    by_time = [path for path in packages.rglob("*.pyc") if not path.read_bytes()[4] & 1]
+    assert [] == by_time
+
+
+def _mib(image: BuiltImage) -> int:
+    return sum(path.lstat().st_blocks * 512 for path in image.root.rglob("*")) >> 20
