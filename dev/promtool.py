@@ -1,7 +1,7 @@
-"""`python -m dev.promtool [--build]`: Prometheus' own tool, by which queries are checked and alerts are evaluated.
+"""`python -m dev.promtool [--build]`: Prometheus and its own tool, by which queries and alerts are evaluated.
 
-It is the one on the PATH. With `--build` Debian's package is fetched where there is none, and unpacked into the user's
-cache: nothing is installed, and no root is needed. Exit code 1: it is not there.
+They are those on the PATH. With `--build` Debian's package is fetched where there are none, and unpacked into the
+user's cache: nothing is installed, and no root is needed. Exit code 1: they are not there.
 """
 
 from __future__ import annotations
@@ -16,33 +16,41 @@ from dev.jars import cache, only_one
 
 MISSING = "promtool was not found: make chart-check fetches it on Debian (package prometheus)"
 
-_FETCHED = "promtool-debian"
+_PROGRAMS = ("promtool", "prometheus")
+
+
+def _fetched(name: str) -> Path:
+    return cache() / f"{name}-debian"
+
+
+def program(name: str) -> str | None:
+    """Return `promtool` or `prometheus`; None where there is none."""
+    return shutil.which(name) or (str(_fetched(name)) if _fetched(name).is_file() else None)
 
 
 def promtool() -> str | None:
-    """Return the program; None where there is none."""
-    fetched = cache() / _FETCHED
-    return shutil.which("promtool") or (str(fetched) if fetched.is_file() else None)
+    """Return the tool; None where there is none."""
+    return program("promtool")
 
 
-def build() -> str | None:
-    """Fetch it where it is missing, and return it as `promtool` does."""
-    fetched = cache() / _FETCHED
+def build(name: str = "promtool") -> str | None:
+    """Fetch both where that one is missing, and return it as `program` does."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
-    with only_one(fetched):
-        if promtool() is None and apt and dpkg:
-            _fetch(apt, dpkg, fetched)
-    return promtool()
+    with only_one(_fetched("promtool")):
+        if program(name) is None and apt and dpkg:
+            _fetch(apt, dpkg)
+    return program(name)
 
 
-def _fetch(apt: str, dpkg: str, to: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=to.parent, prefix=f"{to.name}.new-") as folder:
+def _fetch(apt: str, dpkg: str) -> None:
+    with tempfile.TemporaryDirectory(dir=cache(), prefix="prometheus.new-") as folder:
         subprocess.run([apt, "-qq", "download", "prometheus"], cwd=folder, capture_output=True, check=False)
         for package in Path(folder).glob("prometheus_*.deb"):
             subprocess.run([dpkg, "-x", str(package), folder], capture_output=True, check=False)
-        unpacked = Path(folder, "usr", "bin", "promtool")
-        if unpacked.is_file():
-            unpacked.rename(to)
+        for name in _PROGRAMS:
+            unpacked = Path(folder, "usr", "bin", name)
+            if unpacked.is_file():
+                unpacked.rename(_fetched(name))
 
 
 def main() -> None:

@@ -233,10 +233,14 @@ class Stack:
         del self._processes[name]
         return code
 
+    def pid(self, name: str) -> int:
+        """The id of a process that was started."""
+        return self._processes[name].pid
+
     def kill(self, name: str) -> None:
         """Ends a process as a power cut would, and with it the processes that it started."""
         process = self._processes.pop(name)
-        children = _descendants(process.pid)
+        children = descendants(process.pid)
         process.kill()
         for pid in children:
             _kill(pid)
@@ -329,7 +333,7 @@ def is_ready(port: int) -> bool:
         return False
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """Process ids below a process, from /proc; empty where there is none."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 import time
-import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,8 +17,9 @@ from aiokafka.structs import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import LOOPBACK, Broker
+from dev.broker import Broker
 from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+from dev.stack import is_ready as is_ready_at
 
 PATIENCE = 180.0
 """Seconds: a bound for what hangs. On a busy machine a start alone takes half a minute, that of a broker two."""
@@ -144,11 +144,7 @@ class Feeding:
 
 def is_ready(stack: Stack) -> bool:
     """What the readiness probe of a worker says; false while it does not answer."""
-    try:
-        urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/readyz", timeout=5).close()
-    except OSError:
-        return False
-    return True
+    return is_ready_at(stack.web_port)
 
 
 def identity(record: Any) -> str:

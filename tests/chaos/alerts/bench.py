@@ -1,0 +1,162 @@
+"""The product under Prometheus: a broker, a translator and a sink, and the messages that trouble them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from dev.broker import Broker, free_port
+from dev.stack import Stack, descendants, is_ready, wait_until
+from tests.chaos.alerts.prometheus import Prometheus
+from tests.translator.operations._replay import AMBIGUOUS, update
+from tests.translator.service.test_pipeline import QLIK_ROW
+
+SHOP, ERP, ERP_METADATA = "raw.shop", "raw.erp", "raw.erp.metadata"
+PATIENCE = 180.0
+_WAITING = 10_000
+
+_SOURCES: tuple[dict[str, Any], ...] = (
+    {"name": "shop", "dialect": "canal", "topics": [SHOP], "options": AMBIGUOUS},
+    {"name": "erp", "dialect": "qlik", "topics": [ERP, ERP_METADATA], "metadata_topics": [ERP_METADATA]},
+)
+
+
+class Bench:
+    """What a drill does things to."""
+
+    def __init__(self, broker: Broker, directory: Path) -> None:
+        self.broker = broker
+        projections = [{"topic": "cdc.rows", "codec": "upsert"}]
+        self.stack = Stack(broker.bootstrap, directory, _SOURCES, max_offsets=1_000, projections=projections)
+        self.change(
+            "translator",
+            on_error={"AMBIGUOUS_VARIANT": "hold_table"},
+            timing={"session": 6, "rebalance": 90, "delivery": 80, "metadata_wait": 300},
+        )
+        self._sink_port = free_port()
+        self.change("sink", metrics={"port": self._sink_port})
+        self._create({SHOP: 2, ERP: 2, ERP_METADATA: 1})
+        self.prometheus = Prometheus(
+            directory / "prometheus", {"translator": self.stack.web_port, "spark-sink": self._sink_port}
+        )
+        self._number = 0
+
+    def close(self) -> None:
+        self.prometheus.close()
+        self.stack.close()
+
+    def change(self, program: str, **sections: Any) -> None:
+        """Change the configuration of `translator` or `sink`."""
+        file = self.stack.directory / f"{program}.yaml"
+        settings = yaml.safe_load(file.read_text(encoding="utf-8"))
+        for name, values in sections.items():
+            settings[name] = {**settings.get(name, {}), **values} if isinstance(values, dict) else values
+        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def sources(self) -> list[dict[str, Any]]:
+        """The sources as they are configured now."""
+        settings = yaml.safe_load((self.stack.directory / "translator.yaml").read_text(encoding="utf-8"))
+        found: list[dict[str, Any]] = settings["sources"]
+        return found
+
+    def command(self, program: str, *arguments: str) -> str:
+        """Run a command of a program on its configuration, as its page says; returns what it printed."""
+        module, name = {"translator": ("translator", "translator"), "sink": ("spark_sink", "sink")}[program]
+        line = [sys.executable, "-m", module, *arguments, "-c", str(self.stack.directory / f"{name}.yaml")]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise AssertionError(f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    # -- messages
+
+    def send(self, topic: str, *values: bytes, partition: int = 0) -> None:
+        producer = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+        for value in values:
+            producer.produce(topic, value, partition=partition)
+            producer.poll(0)
+        assert 0 == producer.flush(PATIENCE)
+
+    def rows(self, count: int, table: str = "t", **members: Any) -> list[bytes]:
+        """Canal inserts, committed now."""
+        self._number += count
+        numbers = range(self._number - count, self._number)
+        now = int(time.time() * 1000)
+        made = [json.loads(update(number, table=table)) for number in numbers]
+        return [
+            json.dumps({**one, "type": "INSERT", "old": None, "es": now, "ts": now, **members}).encode() for one in made
+        ]
+
+    @contextmanager
+    def streaming(self, make: Callable[[], list[bytes]], pause: float) -> Iterator[None]:
+        """Messages that do not stop."""
+        ended = threading.Event()
+
+        def feed() -> None:
+            producer = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+            while not ended.wait(pause):
+                # While no broker takes them a few thousand are enough.
+                for value in make() if len(producer) < _WAITING else ():
+                    producer.produce(SHOP, value, partition=1)
+                producer.poll(0)
+            producer.flush(PATIENCE)
+
+        thread = threading.Thread(target=feed)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    # -- processes
+
+    def signal(self, name: str, number: signal.Signals, *, of_children: bool = False) -> None:
+        """Send a signal to a program, or to what it started: of the sink, Spark."""
+        pid = self.stack.pid(name)
+        for target in descendants(pid) if of_children else [pid]:
+            os.kill(target, number)
+
+    @contextmanager
+    def second_translator(self) -> Iterator[None]:
+        """Another process of the group, which comes and goes in order."""
+        settings = yaml.safe_load((self.stack.directory / "translator.yaml").read_text(encoding="utf-8"))
+        port = free_port()
+        file = self.stack.directory / "second.yaml"
+        file.write_text(yaml.safe_dump({**settings, "web": {**settings["web"], "port": port}}), encoding="utf-8")
+        line = [sys.executable, "-m", "translator", "run", "-c", str(file)]
+        with (self.stack.directory / "second.log").open("ab") as log:
+            process = subprocess.Popen(line, stdout=log, stderr=log)
+        try:
+            wait_until("the second is at work", PATIENCE, lambda: is_ready(port))
+            yield
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+    def is_at_work(self) -> bool:
+        """Tell whether the translator has its partitions."""
+        return is_ready(self.stack.web_port)
+
+    def _create(self, topics: dict[str, int]) -> None:
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
+        for future in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
+            future.result(PATIENCE)
+
+
+def unknown_row(schema_id: str) -> bytes:
+    """A row of Qlik that waits for its metadata."""
+    return json.dumps({**QLIK_ROW, "messageSchemaId": schema_id}).encode()

@@ -1,0 +1,250 @@
+"""The drills: what makes each alert fire, and the steps of its page."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from dev.stack import CANONICAL, wait_until
+from tests.chaos.alerts.bench import ERP, ERP_METADATA, PATIENCE, SHOP, Bench, unknown_row
+from tests.translator.commands.test_learn import metadata
+from tests.translator.operations._replay import CLEAR, update
+
+KEYLESS = "shop_shop.keyless"
+
+
+class Drill(Struct, frozen=True):
+    """An alert driven.
+
+    Args:
+        cause: what is done, in words; `ended`: what ends it.
+        begin: makes it fire; `end` follows its page. An alert about something new ends by itself ten minutes later.
+    """
+
+    alert: str
+    cause: str
+    begin: Callable[[Bench], None]
+    ended: str
+    end: Callable[[Bench], None]
+
+    @property
+    def is_at_rest_before(self) -> bool:
+        """Tell whether the cause is made; a program that was never started is one that is there."""
+        return self.begin is not _nothing
+
+
+def _nothing(bench: Bench) -> None:
+    """The window of the rule passes."""
+
+
+def _start_translator(bench: Bench) -> None:
+    bench.stack.start("translator")
+
+
+def _start_sink(bench: Bench) -> None:
+    bench.stack.start("spark-sink")
+
+
+def _hang(bench: Bench) -> None:
+    bench.signal("translator", signal.SIGSTOP)
+
+
+def _kill_and_start(bench: Bench) -> None:
+    bench.stack.kill("translator")
+    bench.stack.start("translator")
+
+
+def _broken(bench: Bench) -> None:
+    bench.send(SHOP, b"{]", b"{]")
+
+
+def _look_and_discard(bench: Bench) -> None:
+    assert "MALFORMED_JSON" in bench.command("translator", "dlq", "ls")
+    bench.command("translator", "dlq", "discard", "--reason", "a drill", "--code", "MALFORMED_JSON", "--execute")
+
+
+def _ambiguous(bench: Bench) -> None:
+    bench.send(SHOP, update(1, table="held"), update(2, table="held", both=False))
+
+
+def _correct_and_replay(bench: Bench) -> None:
+    bench.stack.stop("translator")
+    shop, erp = bench.sources()
+    bench.change("translator", sources=[{**shop, "options": CLEAR}, erp])
+    bench.stack.start("translator")
+    wait_until("it is at work", PATIENCE, bench.is_at_work, bench.stack)
+    bench.command("translator", "dlq", "replay", "--execute")
+    bench.send(SHOP, update(3, table="held", both=False))
+
+
+def _late(bench: Bench) -> None:
+    hour_ago = int((time.time() - 3600) * 1000)
+    with bench.streaming(lambda: bench.rows(1, es=hour_ago), pause=0.2):
+        bench.prometheus.wait("TranslatorLag", fires=True)
+
+
+def _fresh(bench: Bench) -> None:
+    bench.send(SHOP, *bench.rows(1), partition=1)
+
+
+def _keyless(bench: Bench) -> None:
+    bench.send(SHOP, *bench.rows(2, table="keyless", pkNames=None))
+
+
+def _waits(schema_id: str) -> Callable[[Bench], None]:
+    return lambda bench: bench.send(ERP, unknown_row(schema_id))
+
+
+def _teach(schema_id: str) -> Callable[[Bench], None]:
+    return lambda bench: bench.send(ERP_METADATA, metadata(schema_id, "EMP", 1))
+
+
+def _conflict(bench: Bench) -> None:
+    bench.send(ERP_METADATA, metadata("BBBB", "DEPT", 1), metadata("BBBB", "DEPT", 1, "OTHER"))
+
+
+def _broker_away(bench: Bench) -> None:
+    with bench.streaming(lambda: bench.rows(200), pause=0.01):
+        time.sleep(3)
+        bench.broker.kill()
+        bench.prometheus.wait("TranslatorStalled", fires=True)
+        bench.broker.start()
+
+
+def _come_and_go(bench: Bench) -> None:
+    for _ in range(4):
+        with bench.second_translator():
+            pass
+
+
+def _park(bench: Bench) -> None:
+    """The keyless rows of an earlier drill, and more of them."""
+    bench.send(SHOP, *bench.rows(2, table="keyless", pkNames=None))
+
+
+def _mode_and_resume(bench: Bench) -> None:
+    assert KEYLESS in bench.command("sink", "status")
+    bench.stack.stop("spark-sink")
+    bench.change("sink", tables={"modes": {KEYLESS: "changelog"}})
+    bench.stack.start("spark-sink")
+    bench.command("sink", "resume", KEYLESS, "--wait", str(PATIENCE))
+
+
+def _undecodable(bench: Bench) -> None:
+    bench.send(CANONICAL, b"no event")
+
+
+def _look_at_quarantine(bench: Bench) -> None:
+    assert "UNDECODABLE" in bench.command("sink", "quarantine", "ls")
+
+
+def _widen(bench: Bench) -> None:
+    row = {"id": "1", "name": "a", "price": "1.50"}
+    kinds = {"id": "bigint", "name": "varchar(10)", "price": "decimal(9,2)"}
+    for kind, price in (("decimal(9,2)", "1.50"), ("decimal(20,8)", "1.00000001")):
+        message = {"data": [{**row, "price": price}], "mysqlType": {**kinds, "price": kind}}
+        bench.send(SHOP, *bench.rows(1, table="priced", **message))
+        wait_until("it is applied", PATIENCE, lambda: bench.stack.rows("shop_shop.priced"), bench.stack)
+
+
+def _view(bench: Bench) -> None:
+    assert "price__v2" in bench.command("sink", "view", "shop_shop.priced")
+
+
+def _spark_hangs(bench: Bench) -> None:
+    bench.send(SHOP, *bench.rows(30_000))
+    wait_until("events wait", PATIENCE, lambda: bench.prometheus.value("cdc_sink_lag_records") > 0, bench.stack)
+    bench.signal("spark-sink", signal.SIGSTOP, of_children=True)
+
+
+def _restart_sink(bench: Bench) -> None:
+    bench.signal("spark-sink", signal.SIGCONT, of_children=True)
+    bench.stack.kill("spark-sink")
+    bench.stack.start("spark-sink")
+
+
+def _too_much(bench: Bench) -> None:
+    """More comes than batches of a thousand events can take."""
+    with bench.streaming(lambda: bench.rows(1_000), pause=0.25):
+        bench.prometheus.wait("SinkFallsBehind", fires=True)
+
+
+def _larger_batches(bench: Bench) -> None:
+    bench.stack.stop("spark-sink")
+    bench.change("sink", batches={"max_offsets": 500_000})
+    bench.stack.start("spark-sink")
+
+
+DRILLS = (
+    Drill("TranslatorDown", "it was not started", _nothing, "it is started", _start_translator),
+    Drill("TranslatorDeadLetters", "messages that are no JSON", _broken, "`dlq ls`, `dlq discard`", _look_and_discard),
+    Drill("TranslatorLag", "events committed an hour ago", _late, "events committed now", _fresh),
+    Drill(
+        "TranslatorProjectionRefused",
+        "rows without a key, for an upsert projection",
+        _keyless,
+        "ends by itself",
+        _nothing,
+    ),
+    Drill(
+        "TranslatorWaitsForMetadata",
+        "a row of Qlik before its metadata",
+        _waits("A1"),
+        "the metadata message",
+        _teach("A1"),
+    ),
+    Drill("TranslatorBehind", "another row that waits", _waits("C3"), "its metadata message", _teach("C3")),
+    Drill("TranslatorMetadataConflict", "two metadata messages with one id", _conflict, "ends by itself", _nothing),
+    Drill(
+        "TranslatorRebalances", "a second process comes and goes four times", _come_and_go, "ends by itself", _nothing
+    ),
+    Drill(
+        "TranslatorTablesHeld",
+        "an update that its profile cannot read, under `hold_table`",
+        _ambiguous,
+        "the option corrected, `dlq replay`",
+        _correct_and_replay,
+    ),
+    Drill("TranslatorStalled", "the broker is killed while records flow", _broker_away, "the broker is back", _nothing),
+    Drill(
+        "TranslatorDown",
+        "the process is stopped (SIGSTOP): stuck",
+        _hang,
+        "killed and started, as its probe does",
+        _kill_and_start,
+    ),
+    Drill("SinkDown", "it was not started", _nothing, "it is started", _start_sink),
+    Drill("SinkTablesParked", "a table without a key", _park, "`tables.modes`, `spark-sink resume`", _mode_and_resume),
+    Drill(
+        "SinkQuarantine",
+        "a record that is no event",
+        _undecodable,
+        "`quarantine ls`; ends by itself",
+        _look_at_quarantine,
+    ),
+    Drill(
+        "SinkColumnsBeside", "decimal(9,2) becomes decimal(20,8)", _widen, "`spark-sink view`; ends by itself", _view
+    ),
+    Drill(
+        "SinkStalled",
+        "Spark is stopped (SIGSTOP) while events wait",
+        _spark_hangs,
+        "the sink is killed and started",
+        _restart_sink,
+    ),
+    Drill(
+        "SinkFallsBehind",
+        "more events than batches of 1 000 take",
+        _too_much,
+        "a larger `batches.max_offsets`",
+        _larger_batches,
+    ),
+)
+
+NOT_DRIVEN = {
+    "SinkMaintenanceFails": "a table whose files cannot be tidied up, which nothing here makes",
+    "SinkCatalogRefuses": "wants a catalog that refuses",
+}
