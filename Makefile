@@ -71,7 +71,7 @@ fmt: setup ## Mend style and format where a tool can.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: ## Compile both locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
+lock: ## Compile the locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
 	@dev/lock.sh $(LOCK_ARGS)
 
 package: setup ## Make the source distribution and the wheel, native path included, in dist, and try the wheel.

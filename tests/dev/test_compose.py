@@ -47,10 +47,10 @@ def test_mounted_files() -> None:
 
 
 def test_the_message() -> None:
-    """It is one that the source of the settings reads."""
+    """The source of the settings reads the file as it stands, which `translator send` sends whole."""
     source = yaml.safe_load(_text("translator"))["sources"][0]
     options = [word for name, value in source["options"].items() for word in ("-o", f"{name}={value}")]
-    done = _program.run("translate", "-d", source["dialect"], *options, str(FOLDER / "message.json"))
+    done = _program.run("translate", "-d", source["dialect"], *options, "--raw", str(FOLDER / "message.json"))
     assert "records=1 translated=1" in done.stderr
 
 
