@@ -5,7 +5,9 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.iceberg.catalog.Namespace;
@@ -40,21 +42,29 @@ public class RestCatalogServer {
   private static final String TOKEN = System.getenv("CDC_CATALOG_TOKEN");
 
   public static void main(String[] arguments) throws Exception {
-    InMemoryCatalog catalog = new InMemoryCatalog();
     Configuration hadoop = new Configuration();
     System.getProperties().forEach((name, value) -> {
       if (name.toString().startsWith("fs.")) hadoop.set(name.toString(), value.toString());
     });
     HADOOP_FILES = hadoop;
-    catalog.initialize("rest", Map.of("warehouse", arguments[0], "io-impl", Files.class.getName()));
+    WAREHOUSE = arguments[0];
     HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
     server.setExecutor(Executors.newFixedThreadPool(8));
-    server.createContext("/", exchange -> serve(exchange, catalog));
+    server.createContext("/", RestCatalogServer::serve);
     server.start();
     System.out.println("listening on port " + server.getAddress().getPort());
   }
 
   private static Configuration HADOOP_FILES;
+  private static String WAREHOUSE;
+  private static final Map<String, InMemoryCatalog> CATALOGS = new ConcurrentHashMap<>();
+
+  private static InMemoryCatalog catalog(String name) {
+    InMemoryCatalog made = new InMemoryCatalog();
+    String folder = name.isEmpty() ? WAREHOUSE : WAREHOUSE + "/" + name;
+    made.initialize("rest", Map.of("warehouse", folder, "io-impl", Files.class.getName()));
+    return made;
+  }
 
   /** Hadoop's files with our settings: a catalog in memory is given none. */
   public static class Files extends org.apache.iceberg.hadoop.HadoopFileIO {
@@ -72,7 +82,7 @@ public class RestCatalogServer {
     return made;
   }
 
-  private static void serve(HttpExchange exchange, InMemoryCatalog catalog) throws IOException {
+  private static void serve(HttpExchange exchange) throws IOException {
     int code = 200;
     Object answer;
     try {
@@ -80,7 +90,7 @@ public class RestCatalogServer {
         code = 401;
         answer = error(401, new SecurityException("no token, or not the right one"));
       } else {
-        answer = answer(exchange, catalog);
+        answer = answer(exchange);
       }
     } catch (NoSuchTableException | NoSuchNamespaceException e) {
       code = 404;
@@ -117,9 +127,15 @@ public class RestCatalogServer {
     return Namespace.of(URLDecoder.decode(part, StandardCharsets.UTF_8).split("\u001f"));
   }
 
-  /** Paths are /v1/config and /v1/namespaces/NAMESPACE/tables/TABLE; those of metrics are answered with nothing. */
-  private static Object answer(HttpExchange exchange, InMemoryCatalog catalog) throws IOException {
+  /**
+   * Paths are /v1/config and /v1/namespaces/NAMESPACE/tables/TABLE; those of metrics are answered with nothing. What
+   * stands before names a catalog, which is there when it is first named.
+   */
+  private static Object answer(HttpExchange exchange) throws IOException {
     String[] path = exchange.getRequestURI().getRawPath().split("/");
+    String name = path[1].equals("v1") ? "" : path[1];
+    InMemoryCatalog catalog = CATALOGS.computeIfAbsent(name, RestCatalogServer::catalog);
+    path = name.isEmpty() ? path : Arrays.copyOfRange(path, 1, path.length);
     String query = exchange.getRequestURI().getRawQuery();
     String method = exchange.getRequestMethod();
     if (path[2].equals("config")) {

@@ -62,6 +62,7 @@ class RestCatalogServer(Server):
 
     @property
     def url(self) -> str:
+        """The address of a catalog; with a name behind it, of one beside."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pyiceberg.table import StaticTable
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Operation
 
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors
@@ -21,7 +22,9 @@ def is_iceberg(folder: Path) -> bool:
 
 def commit_markers(folder: Path) -> list[tuple[str, int]]:
     """App and version of each commit that has one, in their order; not those of the sink's own (`cdc.`)."""
-    return list(_of_iceberg(folder) if is_iceberg(folder) else _of_delta(folder))
+    if is_iceberg(folder):
+        return list(of_snapshots(StaticTable.from_metadata(str(folder)).metadata))
+    return list(_of_delta(folder))
 
 
 def _of_delta(folder: Path) -> Iterator[tuple[str, int]]:
@@ -32,11 +35,11 @@ def _of_delta(folder: Path) -> Iterator[tuple[str, int]]:
                 yield mark["appId"], mark["version"]
 
 
-def _of_iceberg(folder: Path) -> Iterator[tuple[str, int]]:
+def of_snapshots(metadata: TableMetadata) -> Iterator[tuple[str, int]]:
     """A snapshot carries the markers of all works: its own is the one that its parent does not have. One that changes
     rows and has none of its own was made for a marker that was there already: it is told again."""
     before: dict[str, int] = {}
-    for snapshot in reversed(list(ancestors(StaticTable.from_metadata(str(folder)).metadata))):
+    for snapshot in reversed(list(ancestors(metadata))):
         summary = snapshot.summary
         told = None if summary is None else summary.get(MARKERS_PROPERTY)
         if summary is None or told is None or summary.operation in _NO_CHANGE:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from pyspark.sql import SparkSession
 
+from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
 from spark_sink import spark_session
+from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.settings import Spark
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Format
@@ -94,9 +99,35 @@ def each_lake_of_format(request: pytest.FixtureRequest) -> Lake:
 
 def _of_iceberg_tables(request: pytest.FixtureRequest) -> Lake:
     iceberg: MergingLake = request.getfixturevalue("merging_lake")
+    give_catalog(request, iceberg)
     iceberg.formats = {"*": Format.ICEBERG}
     iceberg.use(TableRules())
     return iceberg
+
+
+def give_catalog(request: pytest.FixtureRequest, lake: Lake) -> None:
+    """Nothing, and its Iceberg tables are folders; with ICEBERG_CATALOG=rest a catalog of its own on one server."""
+    if os.environ.get("ICEBERG_CATALOG") == "rest":
+        lake.catalog_of = partial(_rest_catalog, request.getfixturevalue("rest_server"))
+        lake.catalog = lake.catalog_of(lake.warehouse)
+
+
+def _rest_catalog(server: RestCatalogServer, warehouse: Path) -> CatalogAccess:
+    name = hashlib.sha256(str(warehouse).encode()).hexdigest()[:12]
+    return rest_access(f"{server.url}/{name}")
+
+
+def rest_access(url: str, properties: Mapping[str, str] | None = None) -> CatalogAccess:
+    """The way to a REST catalog, as a configuration says it."""
+    given = {name: SecretStr(value) for name, value in (properties or {"token": TOKEN}).items()}
+    return IcebergCatalog(type=CatalogType.REST, uri=url, properties=given).access("/unused", {}, {})
+
+
+@pytest.fixture(scope="session")
+def rest_server() -> Iterator[RestCatalogServer]:
+    """A running REST catalog of Iceberg tables, one for all: give it tables, or a name, of your own."""
+    with RestCatalogServer() as running:
+        yield running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -35,6 +35,7 @@ from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.protocols import TableDdl
 from spark_sink.tables.spark_operations import OrderRunner
 from tests.spark_sink.changes import record
+from tests.spark_sink.commit_markers import commit_markers, of_snapshots
 from tests.spark_sink.local import LocalRunner, NoOrders, local_ddl
 
 PATTERN = "{source}_{db}_{schema}.{table}"
@@ -60,6 +61,8 @@ class Lake:
         self.formats: Formats = {}
         # Of Iceberg tables; None: they are folders.
         self.catalog: CatalogAccess | None = None
+        # The catalog of another lake, by its warehouse.
+        self.catalog_of: Callable[[Path], CatalogAccess | None] = lambda _: None
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
         self.warehouse = warehouse
@@ -167,6 +170,14 @@ class Lake:
         assert found is not None
         return found.scan(snapshot_id=version).to_arrow()
 
+    def commit_markers(self, table: str = "shop_sales.orders") -> list[tuple[str, int]]:
+        """App and version of each commit that has one, in their order."""
+        if self.tables.format(table) is Format.DELTA:
+            return commit_markers(Path(self.path(table)))
+        found = self.tables.iceberg_catalog.load(table)
+        assert found is not None
+        return list(of_snapshots(found.metadata))
+
     def version(self, table: str = "shop_sales.orders") -> int:
         if self.tables.format(table) is Format.DELTA:
             return DeltaTable(self.path(table)).version()
@@ -203,6 +214,7 @@ class MergingLake(Lake):
     def beside(self, warehouse: Path) -> MergingLake:
         made = type(self)(self.spark, warehouse)
         made.formats = self.formats
+        made.catalog_of, made.catalog = self.catalog_of, self.catalog_of(warehouse)
         made.use(TableRules())
         return made
 

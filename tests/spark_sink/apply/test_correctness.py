@@ -27,7 +27,7 @@ from spark_sink.errors import FatalError
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatMaintenance
 from tests.spark_sink.changes import change, schema_of
-from tests.spark_sink.commit_markers import commit_markers
+from tests.spark_sink.conftest import give_catalog
 from tests.spark_sink.lake import Lake, MergingLake, rewrite_as_others
 
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
@@ -157,6 +157,7 @@ def delivered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     lake = Lake(tmp_path_factory.mktemp("correctness") / "warehouse")
     if request.param == "on Spark":
         lake = MergingLake(request.getfixturevalue("spark"), lake.warehouse)
+        give_catalog(request, lake)
         lake.use(TableRules(formats={"*": Format.ICEBERG}))
     for number in range(len(CASES)):
         lake.announce(schema_of(COLUMNS, table=_table(number)))
@@ -200,7 +201,7 @@ def test_two_drivers_at_once(lake_of_format: Lake) -> None:
             if failure is not None:
                 applier(records, batch)  # started again
     assert oracle([c(0, 0), *(event for events in histories for event in events)]) == {r["id"]: r for r in lake.rows()}
-    markers = commit_markers(Path(lake.path()))
+    markers = lake.commit_markers()
     assert len(set(markers)) == len(markers) > len(histories), "a segment was committed twice"
 
 

@@ -17,7 +17,6 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.requests import State
 from spark_sink.tables.delta.control_tables import ParkedBook
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, change, folding, schema_of
-from tests.spark_sink.commit_markers import commit_markers
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
 
@@ -86,7 +85,7 @@ def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> Non
     else:
         for number in range(BROKEN + 1):
             apply(number)
-    before, waiting = commit_markers(Path(lake.path(ORDERS))), len(lake.parked())
+    before, waiting = lake.commit_markers(ORDERS), len(lake.parked())
     assert sum(map(len, batches[1 : BROKEN + 1])) - 1 == waiting
     lake.use(ALL_SCOPES)
     lake.books.requests.ask("resume", ORDERS)
@@ -106,7 +105,7 @@ def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> Non
     assert rows == {row["id"]: row for row in lake.rows()}
     assert len(batches) == len(lake.rows(CUSTOMERS))
     assert [] == lake.quarantine()
-    after = commit_markers(Path(lake.path(ORDERS)))
+    after = lake.commit_markers(ORDERS)
     assert after[: len(before)] == before != after
     assert len(set(after)) == len(after)
 

@@ -24,6 +24,16 @@ def second_version(request: Any) -> None:
         request["properties"]["format-version"] = "2"
 
 
+class BadRequest(Exception):
+    """The proxy refuses the request by itself."""
+
+
+def no_third_version(request: Any) -> None:
+    """It does say so."""
+    if request.get("properties", {}).get("format-version") == "3":
+        raise BadRequest("format version 3 is not supported")
+
+
 def no_expiry(request: Any) -> None:
     if "schema" in request and "properties" in request:
         request["properties"]["gc.enabled"] = "false"
@@ -53,17 +63,22 @@ def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Ite
 
         def handle_one(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            try:
+                body = _altered(body, request)
+            except BadRequest as refused:
+                self._answer(400, json.dumps({"error": {"message": str(refused), "type": "x", "code": 400}}).encode())
+                return
             headers = {"Authorization": self.headers["Authorization"], "Content-Type": "application/json"}
-            sent = urllib.request.Request(
-                url + self.path, _altered(body, request) or None, headers, method=self.command
-            )
+            sent = urllib.request.Request(url + self.path, body or None, headers, method=self.command)
             try:
                 with urllib.request.urlopen(sent, timeout=600) as got:
                     code, told = got.status, got.read()
             except urllib.error.HTTPError as refused:
                 with refused:
                     code, told = refused.code, refused.read()
-            told = _altered(told, answer)
+            self._answer(code, _altered(told, answer))
+
+        def _answer(self, code: int, told: bytes) -> None:
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             if code != 204:

@@ -1,23 +1,15 @@
-"""Catalogs of Iceberg tables that somebody serves."""
+"""A database for catalogs of Iceberg tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pytest
 from pydantic import SecretStr
 
 from dev.iceberg import postgres
 from dev.iceberg.postgres import Postgres
-from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
-
-
-@pytest.fixture(scope="session")
-def rest_server() -> Iterator[RestCatalogServer]:
-    """A running catalog, one for all: give it tables of your own."""
-    with RestCatalogServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="session")
@@ -27,12 +19,6 @@ def database() -> Iterator[Postgres]:
         pytest.skip(f"{postgres.MISSING}; catalogs in a database are NOT SHOWN")
     with Postgres() as running:
         yield running
-
-
-def rest_access(url: str, properties: Mapping[str, str] | None = None) -> CatalogAccess:
-    """The way to such a server, as a configuration says it."""
-    given = {name: SecretStr(value) for name, value in (properties or {"token": TOKEN}).items()}
-    return IcebergCatalog(type=CatalogType.REST, uri=url, properties=given).access("/unused", {}, {})
 
 
 def jdbc_access(database: Postgres, warehouse: str, name: str, password: str = postgres.PASSWORD) -> CatalogAccess:

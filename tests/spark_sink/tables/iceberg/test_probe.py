@@ -18,15 +18,16 @@ from spark_sink.tables.formats import ask_catalog
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 from spark_sink.tables.iceberg.probe import catalog_traits
 from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.conftest import rest_access
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.tables.iceberg.altering_proxy import (
     altering,
     newest_snapshot_only,
     no_expiry,
     no_properties_of_snapshots,
+    no_third_version,
     second_version,
 )
-from tests.spark_sink.tables.iceberg.conftest import rest_access
 
 ICEBERG = TableRules(formats={"*": Format.ICEBERG})
 
@@ -86,6 +87,13 @@ def test_a_catalog_that_lets_nothing_go(
         for batch in range(3):
             merging_lake.apply(batch, [change("c", {"id": batch}, {"a": "x"}, pos=batch + 1)])
         assert "compact kept.orders, vacuum kept.orders" == merging_lake.command("maintain", "kept.orders").result
+
+
+def test_a_catalog_that_refuses_the_third_version(
+    spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
+) -> None:
+    with altering(rest_server.url, no_third_version) as url:
+        assert CatalogTraits(2, True, True) == catalog_traits(spark, str(tmp_path), rest_access(url))
 
 
 def test_a_catalog_that_shows_the_newest_snapshot(

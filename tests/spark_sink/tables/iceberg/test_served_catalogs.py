@@ -17,8 +17,8 @@ from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.conftest import rest_access
 from tests.spark_sink.lake import MergingLake
-from tests.spark_sink.tables.iceberg.conftest import rest_access
 
 NAME = "shop_sales.orders"
 ICEBERG = TableRules(formats={"*": Format.ICEBERG})
