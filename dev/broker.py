@@ -136,7 +136,9 @@ class Broker(Server):
             # be exchanged, clients hold its address; it is waited for.
             port = self.port or free_port()
             if self.port is None:
-                self._ports = {name: free_port() for name in self._extra.listeners}
+                self._ports = {}
+                for name in self._extra.listeners:
+                    self._ports[name] = self._another_port(port)
             try:
                 self._begin(port)
                 self._finish(port)
@@ -175,11 +177,18 @@ class Broker(Server):
 
     def _settings(self, port: int) -> dict[str, str]:
         """Return the settings that SETTINGS leave open."""
-        controller_port = free_port()
+        controller_port = self._another_port(port)
         return {
             "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
             **self._places(port, controller_port),
         }
+
+    def _another_port(self, port: int) -> int:
+        """A free port that no listener has: what the system gives to one it may give to the next."""
+        taken = {port, *self._ports.values()}
+        while (found := free_port()) in taken:
+            pass
+        return found
 
     def _places(self, port: int, controller_port: int) -> dict[str, str]:
         advertised = [f"{name}://{LOOPBACK}:{number}" for name, number in {"PLAINTEXT": port, **self._ports}.items()]

@@ -115,6 +115,14 @@ def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> 
     assert not directory.exists()
 
 
+def test_no_two_listeners_with_one_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may give the port that it just gave, as long as nobody listens there."""
+    offered = [7, 7, 8]
+    monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop(0))
+    settings = Broker(7, tmp_path)._settings(7)
+    assert ["PLAINTEXT://127.0.0.1:7", "CONTROLLER://127.0.0.1:8"] == settings["listeners"].split(",")
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_command_ends_in_order(how: signal.Signals) -> None:
     """`python -m dev.broker` prints its address, and on Ctrl-C or SIGTERM leaves no process and no directory."""
