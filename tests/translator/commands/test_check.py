@@ -132,12 +132,22 @@ def test_the_example_of_the_page(check: Check) -> None:
         (
             "codec: debezium",
             "codec: json",
-            "topic cdc.debezium: json: unknown option 'tombstones'; allowed: none",
+            "topic cdc.debezium: json: unknown option 'tombstones'; allowed: key_change",
         ),
         ("key: [ID]", "columns: {ID: number}", "tables: OWNER.*: column ID: unknown type 'number'"),
         ("nobody:1", "${NO_SUCH_VARIABLE}", "FILE: environment variable NO_SUCH_VARIABLE is not set"),
     ],
-    ids=["setting", "dialect", "option", "value", "codec", "codec option", "no options", "table", "variable"],
+    ids=[
+        "setting",
+        "dialect",
+        "option",
+        "value",
+        "codec",
+        "codec option",
+        "option of another codec",
+        "table",
+        "variable",
+    ],
 )
 def test_refused(check: Check, old: str, new: str, reason: str) -> None:
     """A mistake in settings, dialect, options or tables is told, and the exit code is 2."""

@@ -160,7 +160,7 @@ def test_metadata_too_large_for_its_topic_is_a_dead_letter() -> None:
     """What the other processes could not be told is not learned here either; the stream goes on."""
     bench = Bench("qlik", limits={"metadata": 4000})
     large = json.loads(json.dumps(METADATA))
-    large["message"]["dataSchema"] = "x" * 5000
+    large["message"]["dataSchema"] = json.dumps({"type": "record", "name": "x" * 5000, "fields": []})
     asyncio.run(bench.run([record(0, large), record(1, QLIK_ROW)]))
     letters = bench.read(bench.output.dead_letter_topic, PARTITION)
     assert [b"TOO_LARGE", b"SCHEMA_MISSING"] == [dict(letter.headers())["cdc-error-code"] for letter in letters]
