@@ -34,8 +34,9 @@ def test_every_folder_is_there() -> None:
 def test_every_fault_is_in_a_part() -> None:
     """A test with the mark outside of those folders would run nowhere."""
     marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.faults" in path.read_text()]
-    looked_at = {path for part in parts(faults=True) for path in _files(part)}
-    assert {*marked} - {Path(__file__)} <= looked_at
+    looked_at = [path for part in parts(faults=True) for path in _files(part)]
+    assert {*marked} - {Path(__file__)} <= {*looked_at}
+    assert len({*looked_at}) == len(looked_at), "and none twice"
 
 
 @pytest.mark.parametrize(
