@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import structlog
 
@@ -37,6 +38,8 @@ class Lag:
         self._entry = entry
         self._ends = ends
         self._begins = begins
+        # What is planned stays; a batch is asked about before it, behind it, and before the next one.
+        self._planned = lru_cache(2)(self._read_plan)
 
     def taken(self, batch: int) -> int | None:
         """Return how many offsets a batch takes, at most so many records; None when that cannot be said now."""
@@ -62,7 +65,7 @@ class Lag:
             return self._planned(batch - 1)
         return None if self._begins is None else self._begins()
 
-    def _planned(self, batch: int) -> Mapping[int, int]:
+    def _read_plan(self, batch: int) -> Mapping[int, int]:
         return planned_offsets(self._entry(batch), self._topic)
 
 

@@ -79,6 +79,21 @@ def test_the_size_of_a_batch_is_not_known() -> None:
     ]
 
 
+def test_a_plan_is_read_once() -> None:
+    """It lies in the store of the checkpoint, and every batch would wait for it three times."""
+    read: list[int] = []
+
+    def entry(batch: int) -> str:
+        read.append(batch)
+        return ENTRY
+
+    lag = Lag("cdc.canonical", entry, lambda: {0: 120, 1: 7}, dict)
+    for batch in range(3):
+        lag.taken(batch)
+        lag.after(batch)
+    assert [0, 1, 2] == read
+
+
 def test_what_spark_has_planned() -> None:
     """The entry of the log of offsets tells the end of every partition."""
     assert {0: 120, 1: 7} == planned_offsets(ENTRY, "cdc.canonical")
