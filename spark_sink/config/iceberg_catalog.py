@@ -112,7 +112,7 @@ class IcebergCatalog(BaseModel):
         spark = {f"{prefix}.cache-enabled": "false"}
         reader = {**store, **given}
         if self.type is not CatalogType.OTHER:
-            place = self.warehouse if self.type is CatalogType.REST else _whole(self.warehouse or warehouse)
+            place = self.warehouse if self.type is CatalogType.REST else whole_place(self.warehouse or warehouse)
             common = {"uri": self.uri or "", **({"warehouse": place} if place else {})}
             ours = {_PROPERTY_OF_TYPE: self.type.value, **common, **_SPARK_DEFAULTS[self.type], **given}
             spark[prefix] = "org.apache.iceberg.spark.SparkCatalog"
@@ -125,7 +125,7 @@ class IcebergCatalog(BaseModel):
         return CatalogAccess(self.name, self.type, self.uri or f"type {reader.get('type', 'other')}", spark, reader)
 
 
-def _whole(folder: str) -> str:
+def whole_place(folder: str) -> str:
     """A folder or URL that does not depend on who reads it: metadata name all files by where they lie."""
     return folder if urlsplit(folder).scheme else str(Path(folder).absolute())
 

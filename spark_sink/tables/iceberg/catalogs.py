@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
 from pyiceberg.io import load_file_io
 from pyiceberg.table import StaticTable, Table
 
-from spark_sink.config.iceberg_catalog import FOLDERS, CatalogAccess
+from spark_sink.config.iceberg_catalog import FOLDERS, CatalogAccess, whole_place
 from spark_sink.tables.locations import location, spelled
 
 
@@ -56,12 +54,11 @@ class FolderCatalog:
 
     @property
     def spark(self) -> Mapping[str, str]:
-        catalog, url = f"spark.sql.catalog.{FOLDERS}", urlsplit(self.warehouse).scheme
+        catalog = f"spark.sql.catalog.{FOLDERS}"
         return {
             catalog: "org.apache.iceberg.spark.SparkCatalog",
             f"{catalog}.type": "hadoop",
-            # Metadata name all files by where they lie, so that it must not depend on who reads them.
-            f"{catalog}.warehouse": self.warehouse if url else str(Path(self.warehouse).absolute()),
+            f"{catalog}.warehouse": whole_place(self.warehouse),
             f"{catalog}.cache-enabled": "false",
         }
 
