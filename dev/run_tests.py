@@ -30,8 +30,6 @@ SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py"))
 AT_ONCE = 2
 NO_TESTS = 5
 
-_STORE = "tests/spark_sink/s3"
-
 # The longest first; what is in none of them comes third.
 PARTS = (
     ("tests/integration",),
@@ -40,7 +38,7 @@ PARTS = (
     ("tests/translator/service", "tests/translator/kafka"),
     ("tests/translator/operations", "tests/translator/commands"),
 )
-FAULTS = (("tests/spark_sink",), ("tests/chaos",), (_STORE,), ("tests/integration",))
+FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
 # They need what `make chart-check` and `make image-check` build.
 APART = ("tests/charts", "tests/images")
@@ -89,15 +87,17 @@ def parts(faults: bool) -> list[tuple[str, ...]]:
     """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without, but
     for those of charts and images."""
     if faults:
-        return [(*part, *_but_for_the_store(part), "-m", "faults") for part in FAULTS]
+        return [(*part, *_but_for_others(part), "-m", "faults") for part in FAULTS]
     apart = [*APART, *(folder for part in PARTS for folder in part)]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
     longest, second, *shorter = PARTS
     return [(*part, "-m", "not faults") for part in (longest, second, others, *shorter)]
 
 
-def _but_for_the_store(part: Sequence[str]) -> list[str]:
-    return [f"--ignore={_STORE}"] if part == ("tests/spark_sink",) else []
+def _but_for_others(part: Sequence[str]) -> list[str]:
+    """The arguments that leave out folders inside of these that are parts of their own."""
+    folders = [folder for other in FAULTS for folder in other]
+    return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
 
 
 def result(codes: Sequence[int]) -> int:

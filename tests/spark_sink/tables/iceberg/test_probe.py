@@ -51,19 +51,24 @@ def test_a_catalog_that_does_all(spark: SparkSession, rest_server: RestCatalogSe
     assert memory.recall() is None
 
 
+def _told(spark: SparkSession, lake: MergingLake, url: str, name: str) -> list[str]:
+    """The lines of the log when the lake meets the catalog; from there on it has a table of that name."""
+    lake.catalog = rest_access(url)
+    lake.use(ICEBERG)
+    with capture_logs() as logs:
+        ask_catalog(spark, lake.tables)
+    lake.use(ICEBERG, {"shop/sales//orders": name})
+    lake.announce(schema_of({"id": "int64", "a": "string"}))
+    return [line["event"] for line in logs]
+
+
 @pytest.mark.faults  # for its time: `make test` has the probe itself
 def test_tables_of_the_second_version(
     spark: SparkSession, rest_server: RestCatalogServer, merging_lake: MergingLake
 ) -> None:
     """The sink says so, and works: rows that change are in files of positions beside."""
     with altering(rest_server.url, second_version) as url:
-        merging_lake.catalog = rest_access(url)
-        merging_lake.use(ICEBERG)
-        with capture_logs() as logs:
-            ask_catalog(spark, merging_lake.tables)
-        assert "iceberg tables of an older version" in [line["event"] for line in logs]
-        merging_lake.use(ICEBERG, {"shop/sales//orders": "old.orders"})
-        merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+        assert "iceberg tables of an older version" in _told(spark, merging_lake, url, "old.orders")
         merging_lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2)])
         merging_lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=3), change("d", {"id": 2}, pos=4)])
         table = merging_lake.tables.iceberg_catalog.load("old.orders")
@@ -77,13 +82,7 @@ def test_a_catalog_that_lets_nothing_go(
 ) -> None:
     """Maintenance removes nothing, and does not fail each day."""
     with altering(rest_server.url, no_expiry) as url:
-        merging_lake.catalog = rest_access(url)
-        merging_lake.use(ICEBERG)
-        with capture_logs() as logs:
-            ask_catalog(spark, merging_lake.tables)
-        assert "iceberg tables not vacuumed" in [line["event"] for line in logs]
-        merging_lake.use(ICEBERG, {"shop/sales//orders": "kept.orders"})
-        merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+        assert "iceberg tables not vacuumed" in _told(spark, merging_lake, url, "kept.orders")
         for batch in range(3):
             merging_lake.apply(batch, [change("c", {"id": batch}, {"a": "x"}, pos=batch + 1)])
         assert "compact kept.orders, vacuum kept.orders" == merging_lake.command("maintain", "kept.orders").result
