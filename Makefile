@@ -42,6 +42,8 @@ image-check: setup ## Build both images without a container engine and run the d
 
 interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK and PostgreSQL; INTEROP_ARGS).
 	@$(BIN)/python -m dev.interop $(INTEROP_ARGS)
+	@$(BIN)/python -m dev.collector
+	@$(BIN)/python -m pytest tests/cdc_core/test_otlp_collector.py
 
 chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)

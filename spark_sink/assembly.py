@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from importlib.metadata import version
 
 import structlog
 
@@ -95,7 +97,20 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             health=health,
             available_now=available_now,
         )
-        job.run()
+        with _reports(settings, metrics):
+            job.run()
     finally:
         schemas.close()
         spark.stop()
+
+
+def _reports(settings: Settings, metrics: Metrics) -> AbstractContextManager[None]:
+    """Report the metrics to who is named by `metrics.otlp`."""
+    if settings.metrics.otlp is None:
+        return nullcontext()
+    # Here, not above: 0.06 s and 5 MiB that only who reports pays.
+    from cdc_core.otlp import reported
+
+    names = {"service.name": "cdc-spark-sink", "service.version": version("cdc-translator")}
+    identity = names | {"cdc.pipeline": settings.pipeline}
+    return reported(settings.metrics.otlp, metrics.registry, identity, log.warning)

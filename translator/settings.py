@@ -19,6 +19,7 @@ from cdc_core import config
 from cdc_core.config_mistakes import SettingsFile
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
+from cdc_core.otlp_settings import Otlp
 from translator.errors import ConfigError, ErrorCode
 from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
@@ -139,6 +140,7 @@ class MetricsSettings(Section):
     tables: int = Field(
         default=100, ge=0, le=10_000, description="Tables with series of their own; the others are `other` together."
     )
+    otlp: Otlp | None = Field(default=None, description="Not set: nothing is reported; Prometheus asks at /metrics.")
 
 
 class Timing(Section):

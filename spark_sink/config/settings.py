@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
+from cdc_core.otlp_settings import Otlp
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka
@@ -208,6 +209,7 @@ class MetricsSettings(_Section):
 
     port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
     max_tables: int = Field(default=100, ge=0, description="Tables with a label of their own; the rest is `other`.")
+    otlp: Otlp | None = Field(default=None, description="Not set: nothing is reported; Prometheus asks at /metrics.")
 
 
 class Spark(_Section):

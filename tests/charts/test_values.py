@@ -89,12 +89,12 @@ def test_network_policy() -> None:
     (policy,) = _of_kind("NetworkPolicy", "translator")
     dns, named, added = policy["spec"]["egress"]
     assert [53, 53] == [port["port"] for port in dns["ports"]]
-    assert [9093, 9094, 8081, 443] == [port["port"] for port in named["ports"]]
+    assert [9093, 9094, 8081, 443, 4318] == [port["port"] for port in named["ports"]]
     assert [9095] == [port["port"] for port in added["ports"]]
     (inward,) = policy["spec"]["ingress"]
     assert "monitoring" in str(inward["from"])
     (policy,) = _of_kind("NetworkPolicy", "spark-sink")
-    assert [9093, 9000] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
+    assert [9093, 9000, 4318] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
 
 
 @pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (3, 1)])

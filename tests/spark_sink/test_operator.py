@@ -24,6 +24,7 @@ from dev.broker import Broker
 from spark_sink.commands import main
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format
+from tests.otlp_receiver import TOKEN, receiver
 from tests.spark_sink.changes import OTHER_SCOPE, change, record, schema_of
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait
@@ -83,7 +84,12 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int, format
     operator = Operator(sink)
     _bytes_of_others(operator)
     _batch_again(sink)
-    _checkpoint_deleted(operator, free_port)
+    with receiver() as receiving:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        operator.settings(metrics={"otlp": {"endpoint": receiving.endpoint, "headers": headers, "interval": 1}})
+        _checkpoint_deleted(operator, free_port)
+        assert receiving.newest("cdc_sink_batches_total").as_double >= 1
+        assert "cdc-spark-sink" == receiving.reports[-1].identity["service.name"]
     _another_mode(sink)
 
 

@@ -299,7 +299,7 @@ yes
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
-{{- range list (dig "storage" "endpoint" "" .Values.config) (dig "kafka" "oauth_token_url" "" .Values.config) -}}
+{{- range list (dig "storage" "endpoint" "" .Values.config) (dig "kafka" "oauth_token_url" "" .Values.config) (dig "metrics" "otlp" "endpoint" "" .Values.config) -}}
 {{- if . -}}
 {{- $url := urlParse . -}}
 {{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}

@@ -202,7 +202,7 @@ volumeMounts:
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
-{{- range list (dig "registry" "url" "" (.Values.config | merge (dict "registry" dict))) (dig "kafka" "oauth_token_url" "" .Values.config) -}}
+{{- range list (dig "registry" "url" "" (.Values.config | merge (dict "registry" dict))) (dig "kafka" "oauth_token_url" "" .Values.config) (dig "metrics" "otlp" "endpoint" "" .Values.config) -}}
 {{- if . -}}
 {{- $url := urlParse . -}}
 {{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.broker import Broker, hold_port
 from dev.stack import wait_until
+from tests.otlp_receiver import TOKEN, receiver
 from tests.stopped import MOMENTS, stopped_while_it_imports
 
 PROGRAM = Path(sys.executable).with_name("translator")
@@ -94,7 +95,7 @@ class Group:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         admin.create_topics([NewTopic(f"{self._name}-raw", 1, 1)])[f"{self._name}-raw"].result(30)
 
-    def start(self, port: int) -> subprocess.Popen[str]:
+    def start(self, port: int, **metrics: object) -> subprocess.Popen[str]:
         directory = self._directory / str(port)
         directory.mkdir()
         process = start(
@@ -104,6 +105,7 @@ class Group:
             output={"topic": self._name},
             topics={"create": True, "partitions": 1},
             web={"port": port},
+            metrics=metrics,
             sources=[{"name": "s", "dialect": "canal", "topics": [f"{self._name}-raw"]}],
         )
         self._processes.append(process)
@@ -144,10 +146,20 @@ def is_ready(port: int) -> bool:
 
 
 def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
-    """Nobody asks /readyz, and yet the gauges are right."""
-    group.start(free_port)
-    wait_until("a partition is assigned", PATIENCE_SECONDS, lambda: gauge(free_port, "cdc_partitions_assigned") == 1)
-    assert 1 == gauge(free_port, "cdc_topics_subscribed")
+    """Nobody asks /readyz, and yet the gauges are right; also those that are reported, unasked."""
+    with receiver() as receiving:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        group.start(free_port, otlp={"endpoint": receiving.endpoint, "headers": headers, "interval": 1})
+        wait_until(
+            "a partition is assigned", PATIENCE_SECONDS, lambda: gauge(free_port, "cdc_partitions_assigned") == 1
+        )
+        assert 1 == gauge(free_port, "cdc_topics_subscribed")
+        wait_until(
+            "the same was reported",
+            PATIENCE_SECONDS,
+            lambda: (point := receiving.newest("cdc_partitions_assigned")) and point.as_double == 1,
+        )
+        assert "cdc-translator" == receiving.reports[-1].identity["service.name"]
 
 
 def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, free_port: int) -> None:

@@ -1,0 +1,211 @@
+"""Reports the metrics of a process to a receiver of OpenTelemetry's protocol, under the names that Prometheus reads.
+
+Only who sets `metrics.otlp` imports this. What the settings do not say, such as certificates and attributes of the
+process, comes from OpenTelemetry's own variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.sdk.metrics.export import (
+    AggregationTemporality,
+    Gauge,
+    Histogram,
+    HistogramDataPoint,
+    Metric,
+    MetricExportResult,
+    MetricsData,
+    NumberDataPoint,
+    ResourceMetrics,
+    ScopeMetrics,
+    Sum,
+)
+from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from prometheus_client import CollectorRegistry
+from prometheus_client import Metric as Family
+
+from cdc_core.otlp_settings import Otlp
+
+_CUMULATIVE = AggregationTemporality.CUMULATIVE
+_BILLION = 1_000_000_000
+
+_TRY_SECONDS = 5.0
+"""One report, with what the exporter repeats of it. It bounds how long the end of a process waits for its last one."""
+
+_LOGGER = "opentelemetry.exporter"
+_REASON_CHARACTERS = 300
+
+
+class _Warn(Protocol):
+    def __call__(self, event: str, /, **fields: object) -> object: ...
+
+
+@contextmanager
+def reported(settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: _Warn) -> Iterator[None]:
+    """Report a registry while the block runs, and once more at its end. Where no receiver is, reports are lost.
+
+    Args:
+        identity: attributes of the process, `service.name` among them.
+        warn: writes a line of the log for each report that did not arrive.
+    """
+    reports = _Reports(settings, registry, identity, warn)
+    reports.start()
+    try:
+        yield
+    finally:
+        reports.end()
+
+
+class _Reports(threading.Thread):
+    """A report every few seconds, until the end."""
+
+    def __init__(self, settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: _Warn) -> None:
+        super().__init__(name="reports of metrics", daemon=True)
+        self._settings = settings
+        self._registry = registry
+        self._warn = warn
+        self._ended = threading.Event()
+        self._reasons = _Reasons()
+        self._begun = time.time_ns()
+        defaults = {"service.instance.id": f"{socket.gethostname()}:{os.getpid()}", **identity}
+        self._resource = Resource(defaults).merge(OTELResourceDetector().detect())
+        headers = {name: value.get_secret_value() for name, value in settings.headers.items()}
+        self._exporter = OTLPMetricExporter(settings.endpoint, headers=headers, timeout=_TRY_SECONDS)
+
+    def run(self) -> None:
+        while not self._ended.wait(self._settings.interval):
+            self._report()
+        self._report()
+
+    def end(self) -> None:
+        """Wait for the last report, which has a bound."""
+        self._ended.set()
+        self.join()
+
+    def _report(self) -> None:
+        metrics = metrics_of(self._registry, self._begun, time.time_ns())
+        scope = ScopeMetrics(InstrumentationScope("cdc"), metrics, "")
+        data = MetricsData([ResourceMetrics(self._resource, [scope], "")])
+        arrived = self._exporter.export(data) is MetricExportResult.SUCCESS
+        reason = self._reasons.take()
+        if not arrived:
+            self._warn("metrics were not reported", endpoint=self._settings.endpoint, reason=reason)
+
+
+class _Reasons(logging.Handler):
+    """Keeps why a report did not arrive: the exporter tells that to a log of its own, and nobody else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: list[str] = []
+        logger = logging.getLogger(_LOGGER)
+        logger.addHandler(self)
+        logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._told.append(record.getMessage())
+
+    def take(self) -> str:
+        """Return what was told since the last time, the first of it: what comes then are the same again."""
+        told, self._told = self._told, []
+        return told[0][:_REASON_CHARACTERS] if told else ""
+
+
+def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[Metric]:
+    """Return the metrics of a registry as OpenTelemetry has them. A gauge that is no number is not known, and left out.
+
+    Args:
+        begun_ns: since when counters count that do not tell it, nanoseconds since 1970.
+        now_ns: the time of the values.
+    """
+    return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
+
+
+def _counter(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
+    name = f"{family.name}_total"
+    created = _created(family)
+    points = [
+        NumberDataPoint(sample.labels, created.get(_key(sample.labels), begun_ns), now_ns, sample.value)
+        for sample in family.samples
+        if sample.name == name
+    ]
+    if points:
+        yield Metric(name, family.documentation, "", Sum(points, _CUMULATIVE, is_monotonic=True))
+
+
+def _gauge(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
+    points = [
+        NumberDataPoint(sample.labels, begun_ns, now_ns, sample.value)
+        for sample in family.samples
+        if not math.isnan(sample.value)
+    ]
+    if points:
+        yield Metric(family.name, family.documentation, "", Gauge(points))
+
+
+def _histogram(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
+    """A summary, which tells a count and a sum, is a histogram of one bucket: its exporter has no summaries."""
+    created = _created(family)
+    series: dict[tuple[tuple[str, str], ...], dict[float, int]] = {}
+    sums: dict[tuple[tuple[str, str], ...], float] = {}
+    for sample in family.samples:
+        labels = {name: value for name, value in sample.labels.items() if name != "le"}
+        if sample.name in (f"{family.name}_bucket", f"{family.name}_count"):
+            bound = float(sample.labels.get("le", math.inf))
+            series.setdefault(_key(labels), {})[bound] = int(sample.value)
+        elif sample.name == f"{family.name}_sum":
+            sums[_key(labels)] = sample.value
+    points = [
+        _histogram_point(dict(labels), within, sums[labels], created.get(labels, begun_ns), now_ns)
+        for labels, within in series.items()
+    ]
+    if points:
+        yield Metric(family.name, family.documentation, "", Histogram(points, _CUMULATIVE))
+
+
+def _histogram_point(
+    labels: Mapping[str, str], within: Mapping[float, int], total: float, begun_ns: int, now_ns: int
+) -> HistogramDataPoint:
+    """Make a point of counts that each hold those below, as Prometheus has them; here each bucket counts its own."""
+    bounds = sorted(within)
+    counts = [within[bound] for bound in bounds]
+    own = [count - below for count, below in zip(counts, [0, *counts], strict=False)]
+    return HistogramDataPoint(
+        labels,
+        begun_ns,
+        now_ns,
+        count=counts[-1],
+        sum=total,
+        bucket_counts=own,
+        explicit_bounds=bounds[:-1],
+        # Optional in the protocol, and not known here; the types of the library do not say so.
+        min=None,  # type: ignore[arg-type]
+        max=None,  # type: ignore[arg-type]
+    )
+
+
+_READERS = {"counter": _counter, "gauge": _gauge, "histogram": _histogram, "summary": _histogram}
+
+
+def _created(family: Family) -> Mapping[tuple[tuple[str, str], ...], int]:
+    """Since when each series counts, where it tells."""
+    return {
+        _key(sample.labels): int(sample.value * _BILLION)
+        for sample in family.samples
+        if sample.name == f"{family.name}_created"
+    }
+
+
+def _key(labels: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(labels.items()))

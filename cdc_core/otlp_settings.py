@@ -1,0 +1,32 @@
+"""The section `metrics.otlp` of both programs: where figures go for which nobody asks."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field, SecretStr, field_validator
+
+from cdc_core.kafka_settings import Section, checked_scheme
+
+
+class Otlp(Section):
+    """A receiver of OpenTelemetry's protocol over HTTP, such as a collector."""
+
+    endpoint: str = Field(description="URL with its path, such as http://collector:4318/v1/metrics.")
+    headers: dict[str, SecretStr] = Field(
+        default_factory=dict, description="Sent with each request, such as a token; each value a secret."
+    )
+    interval: float = Field(default=60, ge=1, le=3600, description="Seconds from one report to the next.")
+
+    @field_validator("endpoint")
+    @classmethod
+    def _is_a_url(cls, value: str) -> str:
+        checked_scheme(value, "endpoint", "headers")
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _have_names(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
+            raise ValueError("a name of headers has letters, digits and - alone")
+        return value

@@ -1,0 +1,145 @@
+"""OpenTelemetry's collector on this machine, to which programs report and which Prometheus may scrape.
+
+`python -m dev.collector` builds it into the user's cache from the Go module proxy, once, in two minutes; Go holds every
+module against its checksum database.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import ClassVar
+
+import yaml
+
+from dev.broker import LOOPBACK, hold_port
+from dev.jars import cache, only_one
+from dev.server import Server, ServerError
+
+START_SECONDS = 120.0
+
+BUILD_COMMAND = ".venv/bin/python -m dev.collector"
+
+_HERE = Path(__file__).parent
+_SOURCES = ("main.go", "go.mod")
+
+
+class CollectorError(ServerError):
+    """The collector does not run, or was not built."""
+
+
+class Collector(Server):
+    """A collector that keeps what it was sent last."""
+
+    name: ClassVar[str] = "collector"
+    error = CollectorError
+
+    def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
+        super().__init__(port, directory)
+        self._held: list[socket.socket] = []
+
+    @property
+    def endpoint(self) -> str:
+        """Where programs report."""
+        return f"http://{LOOPBACK}:{self.settled_port()}/v1/metrics"
+
+    def start(self) -> None:
+        self._refuse_if_running("stop()")
+        if not program().is_file():
+            raise CollectorError(f"the collector was not built; it needs Go, and minutes: {BUILD_COMMAND}")
+        if not self._held:
+            self._held = [hold_port(), hold_port()]
+            self.port = self._held[0].getsockname()[1]
+        configuration = self.directory / "collector.yaml"
+        configuration.write_text(yaml.safe_dump(self._configuration()), encoding="utf-8")
+        self._launch([str(program()), "--config", str(configuration)])
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def scraped(self) -> str:
+        """What Prometheus reads of it, in its text format."""
+        scrape = f"http://{LOOPBACK}:{self._scrape_port}/metrics"
+        with urllib.request.urlopen(scrape, timeout=START_SECONDS) as answer:
+            return str(answer.read().decode())
+
+    def close(self) -> None:
+        super().close()
+        for held in self._held:
+            held.close()
+
+    @property
+    def _scrape_port(self) -> int:
+        return int(self._held[1].getsockname()[1])
+
+    def _configuration(self) -> dict[str, object]:
+        return {
+            "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"{LOOPBACK}:{self.port}"}}}},
+            "exporters": {"prometheus": {"endpoint": f"{LOOPBACK}:{self._scrape_port}"}},
+            "service": {
+                "telemetry": {"metrics": {"level": "none"}},
+                "pipelines": {"metrics": {"receivers": ["otlp"], "exporters": ["prometheus"]}},
+            },
+        }
+
+    def _wait_until_it_answers(self) -> None:
+        process = self._running()
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise CollectorError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+            try:
+                self.scraped()
+                with socket.create_connection((LOOPBACK, self.settled_port()), START_SECONDS):
+                    return
+            except (urllib.error.URLError, ConnectionError):
+                time.sleep(0.05)
+        raise CollectorError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+
+
+def program() -> Path:
+    """Return where it lies, built or not; other sources, another place."""
+    sources = b"".join((_HERE / name).read_bytes() for name in _SOURCES)
+    return cache() / f"collector-{hashlib.sha256(sources).hexdigest()[:12]}"
+
+
+def build() -> Path:
+    """Return the program, built if it is not there yet.
+
+    Raises:
+        CollectorError: there is no Go, or it does not get the modules.
+    """
+    made = program()
+    with only_one(made):
+        if not made.is_file():
+            _compile(made)
+    return made
+
+
+def _compile(made: Path) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise CollectorError("the collector needs Go 1.26 or newer, and `go` was not found")
+    with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+        for name in _SOURCES:
+            shutil.copy(_HERE / name, scratch)
+        # What go.mod does not name follows from what it does: Go takes the least versions that these ask for.
+        for command in (["mod", "tidy"], ["build", "-trimpath", "-ldflags=-s", "-o", "collector", "."]):
+            environment = os.environ | {"CGO_ENABLED": "0"}
+            done = subprocess.run(
+                [go, *command], cwd=scratch, env=environment, capture_output=True, text=True, check=False
+            )
+            if done.returncode != 0:
+                said = done.stderr.strip().splitlines()[-5:]
+                raise CollectorError(f"go {' '.join(command)} failed: {'; '.join(said)}")
+        Path(scratch, "collector").rename(made)

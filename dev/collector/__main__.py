@@ -1,0 +1,13 @@
+"""`python -m dev.collector`: build the collector, and say where it lies."""
+
+from __future__ import annotations
+
+import sys
+
+from dev.collector import CollectorError, build
+
+if __name__ == "__main__":
+    try:
+        print(build())
+    except CollectorError as error:
+        sys.exit(f"collector: {error}")

@@ -1,0 +1,103 @@
+"""Metrics reported by OpenTelemetry's protocol: what Prometheus would read, and nothing that stops the process."""
+
+import math
+
+import pytest
+from opentelemetry.sdk.metrics.export import Histogram, Sum
+from prometheus_client import CollectorRegistry, Counter, Gauge, Summary
+from pydantic import ValidationError
+
+from cdc_core.otlp import metrics_of, reported
+from cdc_core.otlp_settings import Otlp
+from tests.cdc_core.metrics_of_both import registries
+from tests.otlp_receiver import TOKEN, Receiver, receiver
+
+BEGUN, NOW = 1_000, 2_000
+
+
+def _otlp(receiving: Receiver, token: str = TOKEN) -> Otlp:
+    return Otlp(endpoint=receiving.endpoint, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.mark.parametrize("registry", registries().values(), ids=registries())
+def test_every_value_that_prometheus_reads_is_reported(registry: CollectorRegistry) -> None:
+    """Under the same names and labels; a histogram's buckets each hold those below there, and their own here."""
+    expected = {}
+    for sample in (sample for family in registry.collect() for sample in family.samples):
+        if not sample.name.endswith("_created") and not math.isnan(sample.value):
+            expected[sample.name, tuple(sorted(sample.labels.items()))] = sample.value
+    found = {}
+    for metric in metrics_of(registry, BEGUN, NOW):
+        for point in metric.data.data_points:
+            labels = dict(point.attributes)
+            if not isinstance(metric.data, Histogram):
+                found[metric.name, tuple(sorted(labels.items()))] = point.value
+                continue
+            found[f"{metric.name}_count", tuple(labels.items())] = point.count
+            found[f"{metric.name}_sum", tuple(labels.items())] = point.sum
+            below = 0
+            for bound, count in zip([*point.explicit_bounds, math.inf], point.bucket_counts, strict=True):
+                below += count
+                said = "+Inf" if math.isinf(bound) else str(bound)
+                found[f"{metric.name}_bucket", tuple(sorted({**labels, "le": said}.items()))] = below
+    without_buckets = {key: value for key, value in found.items() if "cdc_transaction_seconds_bucket" not in key}
+    assert expected == without_buckets
+
+
+def test_times_and_kinds() -> None:
+    """Counters rise since they were made; a gauge that is not known is not told."""
+    registry = CollectorRegistry()
+    made = Counter("made", "Tells since when.", registry=registry)
+    Gauge("unknown", "Not known.", registry=registry).set(math.nan)
+    Summary("times", "None of these labels yet.", ("kind",), registry=registry)
+    Gauge("known", "Known.", registry=registry).set(0)
+    made.inc(2)
+    counter, gauge = metrics_of(registry, BEGUN, NOW)
+    assert ("made_total", "known") == (counter.name, gauge.name)
+    assert isinstance(counter.data, Sum)
+    assert counter.data.is_monotonic
+    (point,) = counter.data.data_points
+    assert (2, NOW) == (point.value, point.time_unix_nano)
+    assert point.start_time_unix_nano > BEGUN, "since it was made, which it tells"
+
+
+def test_a_last_report_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the interval never ended; who we are can be said by OpenTelemetry's variables, too."""
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.version=9")
+    warnings: list[str] = []
+    with receiver() as receiving:
+        identity = {"service.name": "cdc-translator", "service.version": "1"}
+        with reported(
+            _otlp(receiving), registries()["translator"], identity, lambda event, **_: warnings.append(event)
+        ):
+            pass
+        (report,) = receiving.reports
+    assert [] == warnings
+    assert {"service.name": "cdc-translator", "service.version": "9"}.items() <= report.identity.items()
+    assert {"deployment.environment", "service.instance.id"} <= report.identity.keys()
+    point = report.series["cdc_records_in_total", (("partition", "3"), ("source", "erp"), ("topic", "raw"))]
+    assert 7 == point.as_double
+
+
+def test_who_is_refused_says_why() -> None:
+    """Where, and what was answered; never the token. The process goes on."""
+    lines: list[dict[str, object]] = []
+    with receiver() as receiving:
+        settings = _otlp(receiving, "stolen-token")
+        with reported(
+            settings, registries()["spark-sink"], {}, lambda event, **fields: lines.append({"event": event, **fields})
+        ):
+            pass
+    (line,) = lines
+    assert ("metrics were not reported", receiving.endpoint) == (line["event"], line["endpoint"])
+    assert "401" in str(line["reason"]) or "who are you" in str(line["reason"])
+    assert "stolen-token" not in str(line)
+    assert "stolen-token" not in repr(settings)
+
+
+@pytest.mark.parametrize("endpoint", ["collector:4318", "http://me:secret@collector/v1/metrics", "grpc://collector"])
+def test_what_is_no_endpoint(endpoint: str) -> None:
+    """It is refused when the file is read, without being quoted: somebody may have put a password there."""
+    with pytest.raises(ValidationError, match="endpoint") as refused:
+        Otlp(endpoint=endpoint)
+    assert "secret" not in str(refused.value.errors(include_input=False, include_context=False))
