@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,8 @@ from spark_sink.tables.formats import FormatTables
 # For one answer of a broker.
 _SECONDS = 10.0
 
+_BROKERS = "brokers"
+
 
 class Question(NamedTuple):
     """A question to something that the sink needs.
@@ -39,11 +41,13 @@ class Question(NamedTuple):
     Args:
         ask: returns what is found; raises what is wrong.
         advice: what to do where the error is not ours, and does not say so.
+        needs: the subject without which there is nobody to ask; "" where there is none.
     """
 
     subject: str
     ask: Callable[[], str]
     advice: str
+    needs: str = ""
 
 
 class Answer(NamedTuple):
@@ -55,14 +59,24 @@ class Answer(NamedTuple):
 
 
 def answers(questions: Iterable[Question]) -> Iterator[Answer]:
-    """Ask one after the other; whatever one raises is its answer."""
+    """Ask one after the other; whatever one raises is its answer. What needs a subject that is wrong is not asked."""
+    wrong: set[str] = set()
     for question in questions:
-        try:
-            yield Answer(question.subject, True, question.ask())
-        except (ConfigError, FatalError) as error:
-            yield Answer(question.subject, False, " ".join(str(error).split()))
-        except Exception as error:
-            yield Answer(question.subject, False, f"{_told(error)}; {question.advice}")
+        answer = _answer(question, wrong)
+        if not answer.ok:
+            wrong.add(answer.subject)
+        yield answer
+
+
+def _answer(question: Question, wrong: Container[str]) -> Answer:
+    if question.needs in wrong:
+        return Answer(question.subject, False, f"not asked, as that needs what is wrong above: {question.needs}")
+    try:
+        return Answer(question.subject, True, question.ask())
+    except (ConfigError, FatalError) as error:
+        return Answer(question.subject, False, " ".join(str(error).split()))
+    except Exception as error:
+        return Answer(question.subject, False, f"{_told(error)}; {question.advice}")
 
 
 def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
@@ -72,10 +86,11 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         check_java: starts and ends a JVM that Spark would run in.
     """
     reading = "check kafka.* and the rights of its user (docs/sink.md: Read on both topics)"
+    topic, schemas = settings.input.topic, settings.input.schemas
     return [
-        Question("brokers", partial(_brokers, settings), reading),
-        Question(f"topic {settings.input.topic}", partial(_topic, settings, settings.input.topic), reading),
-        Question(f"topic {settings.input.schemas}", partial(_schemas_topic, settings), reading),
+        Question(_BROKERS, partial(_brokers, settings), reading),
+        Question(f"topic {topic}", partial(_topic, settings, topic), reading, _BROKERS),
+        Question(f"topic {schemas}", partial(_schemas_topic, settings), reading, _BROKERS),
         Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME and the jars (docs/sink.md)"),
         _store_question("tables.warehouse", settings, settings.tables.warehouse),
         _store_question("checkpoint", settings, settings.checkpoint),
