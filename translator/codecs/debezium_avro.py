@@ -17,11 +17,10 @@ from msgspec.structs import replace
 from cdc_core.envelope import NAMESPACE, ChangeEvent, TableSchema
 from translator.codecs import _datum
 from translator.codecs.avro import confluent_header
-from translator.codecs.debezium import DebeziumCodec
+from translator.codecs.debezium import envelopes
 from translator.codecs.debezium.avro_types import AvroTable, KeyKinds, Node, key_kinds
 from translator.codecs.debezium.envelope import ConnectSource, Payload, Transaction
-from translator.codecs.debezium.form import Form
-from translator.codecs.debezium.images import Columns, refusal
+from translator.codecs.debezium.images import Columns, refusal, told_by
 from translator.codecs.debezium.options import MissingBefore, Truncate
 from translator.codecs.debezium.options import Options as ImageOptions
 from translator.codecs.record import Record
@@ -94,7 +93,7 @@ class DebeziumAvroCodec:
         self._schemas = schemas
         self._subjects = _SUBJECTS[options.subject]
         self._forms: dict[tuple[object, ...], _AvroForm] = {}
-        self._codec = DebeziumCodec(options.images(), self._form_of)
+        self._images = options.images()
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         """The records of an event, as the codec `debezium` gives them.
@@ -106,13 +105,12 @@ class DebeziumAvroCodec:
         if event.kind != "row":
             return []
         try:
-            return self._codec.encode(event if schema is not None else _without_types(event), schema)
+            known = event if schema is not None else _without_types(event)
+            return envelopes(known, schema, self._form_of(known, schema), self._images)
         except MessageError as error:
-            # The functions that are shared say whose they are.
-            reason = error.reason.replace("debezium: ", "debezium_avro: ", 1)
-            raise MessageError(error.code, reason, path=error.path) from None
+            raise told_by(self.name, error) from None
 
-    def _form_of(self, event: ChangeEvent, schema: TableSchema | None) -> Form:
+    def _form_of(self, event: ChangeEvent, schema: TableSchema | None) -> _AvroForm:
         text = event.key_old if event.key is None else event.key
         kinds = key_kinds(None if text is None else _columns(text), schema)
         if event.key is not None and event.key_old is not None:
@@ -184,9 +182,6 @@ class _AvroForm:
 
     def key(self, columns: Columns) -> bytes:
         return self._key.bytes() + self._table.key(columns)
-
-    def row(self, columns: Columns) -> bytes:
-        raise NotImplementedError("an envelope is written, never a row alone")
 
     def value(self, payload: Payload) -> bytes:
         before = None if payload.before is None else self._table.known(payload.before)

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from translator.codecs.debezium import image_row
-from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
-from translator.codecs.debezium.images import Columns, changes, refusal
+from translator.codecs.debezium.form import FormOf, Keys, Rows, plain, with_schema
+from translator.codecs.debezium.images import Columns, changes, refusal, told_by
 from translator.codecs.debezium.options import Options as ImageOptions
 from translator.codecs.record import Record, record_headers, record_key_head
 from translator.errors import MessageError
@@ -78,11 +78,9 @@ class UpsertCodec:
         try:
             return [self._record(event, form, row) for row in self._rows(event, schema, form)]
         except MessageError as error:
-            # The functions that are shared say whose they are.
-            reason = error.reason.replace("debezium: ", "upsert: ", 1)
-            raise MessageError(error.code, reason, path=error.path) from None
+            raise told_by(self.name, error) from None
 
-    def _rows(self, event: ChangeEvent, schema: TableSchema | None, form: Form) -> list[_UpsertRow]:
+    def _rows(self, event: ChangeEvent, schema: TableSchema | None, form: Keys) -> list[_UpsertRow]:
         if event.op == "t":
             return self._truncated()
         row = image_row(event, schema, form)
@@ -106,14 +104,14 @@ class UpsertCodec:
             return []
         raise refusal("a truncate has no form here; truncate: drop leaves it out, and readers keep the rows")
 
-    def _record(self, event: ChangeEvent, form: Form, row: _UpsertRow) -> Record:
+    def _record(self, event: ChangeEvent, form: Rows, row: _UpsertRow) -> Record:
         headers = record_headers(event)
         if row.missing:
             headers.append(("cdc-unavailable", msgspec.json.encode(row.missing)))
         value = None if row.columns is None else form.row({**row.key, **row.columns})
         return Record(self._key(event, form, row.key), value, headers)
 
-    def _key(self, event: ChangeEvent, form: Form, columns: Columns) -> bytes:
+    def _key(self, event: ChangeEvent, form: Keys, columns: Columns) -> bytes:
         if self._options.key == "columns":
             return form.key(columns)
         head = record_key_head(event.source, event.db, event.schema, event.table)

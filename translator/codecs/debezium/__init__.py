@@ -14,13 +14,14 @@ import msgspec
 from cdc_core.envelope import ChangeEvent, TableSchema
 from translator._native.layout import ProjectionForm
 from translator.codecs.debezium.envelope import payload
-from translator.codecs.debezium.form import Form, FormOf, plain, with_schema
-from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal
+from translator.codecs.debezium.form import Envelopes, FormOf, Keys, plain, with_schema
+from translator.codecs.debezium.images import Columns, ConnectChange, ImageRow, changes, refusal, told_by
 from translator.codecs.debezium.native import native_projection
 from translator.codecs.debezium.options import Options
 from translator.codecs.record import Record, record_headers
+from translator.errors import MessageError
 
-__all__ = ["DebeziumCodec", "Options", "image_row"]
+__all__ = ["DebeziumCodec", "Options", "envelopes", "image_row"]
 
 _FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
 _DEFAULTS = Options()
@@ -28,17 +29,13 @@ _COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class DebeziumCodec:
-    """Rows as Debezium's events; DDL, transactions and watermarks have no record.
-
-    Args:
-        form_of: the form of keys and values, where it is none of the two in JSON.
-    """
+    """Rows as Debezium's events; DDL, transactions and watermarks have no record."""
 
     name = "debezium"
 
-    def __init__(self, options: Options = _DEFAULTS, form_of: FormOf | None = None) -> None:
+    def __init__(self, options: Options = _DEFAULTS) -> None:
         self._options = options
-        self._form_of = form_of or _FORMS[options.schema_block]()
+        self._form_of = _FORMS[options.schema_block]()
 
     def native(self, max_record: int) -> ProjectionForm:
         """Return what the native path has to know of a projection.
@@ -54,27 +51,37 @@ class DebeziumCodec:
         Raises:
             MessageError: an option refuses the event, or no honest form of it exists.
         """
-        if event.kind != "row":
-            return []
-        form = self._form_of(event, schema)
-        written = enumerate(changes(image_row(event, schema, form), self._options))
-        return [record for index, change in written for record in self._records(event, form, change, index)]
-
-    def _records(self, event: ChangeEvent, form: Form, change: ConnectChange, index: int) -> list[Record]:
-        key = None if change.key is None else form.key(change.key)
-        headers = record_headers(event)
-        if change.missing:
-            headers.append(("cdc-unavailable", msgspec.json.encode(change.missing)))
-        if change.other_key is not None:
-            name, columns = change.other_key
-            headers.append((name, form.key(columns)))
-        records = [Record(key, form.value(payload(event, change, index)), headers)]
-        if self._options.tombstones and change.op == "d" and key is not None:
-            records.append(Record(key, None, headers))
-        return records
+        try:
+            return [] if event.kind != "row" else envelopes(event, schema, self._form_of(event, schema), self._options)
+        except MessageError as error:
+            raise told_by(self.name, error) from None
 
 
-def image_row(event: ChangeEvent, schema: TableSchema | None, form: Form) -> ImageRow:
+def envelopes(event: ChangeEvent, schema: TableSchema | None, form: Envelopes, options: Options) -> list[Record]:
+    """Return the records of the event of a row: none, one or more.
+
+    Raises:
+        MessageError: an option refuses the event, or no honest form of it exists; it does not name the codec.
+    """
+    written = enumerate(changes(image_row(event, schema, form), options))
+    return [record for index, change in written for record in _records(event, form, change, index, options.tombstones)]
+
+
+def _records(event: ChangeEvent, form: Envelopes, change: ConnectChange, index: int, tombstones: bool) -> list[Record]:
+    key = None if change.key is None else form.key(change.key)
+    headers = record_headers(event)
+    if change.missing:
+        headers.append(("cdc-unavailable", msgspec.json.encode(change.missing)))
+    if change.other_key is not None:
+        name, columns = change.other_key
+        headers.append((name, form.key(columns)))
+    records = [Record(key, form.value(payload(event, change, index)), headers)]
+    if tombstones and change.op == "d" and key is not None:
+        records.append(Record(key, None, headers))
+    return records
+
+
+def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> ImageRow:
     """Open the images of a row, without the values for which a form has no word.
 
     Raises:

@@ -24,8 +24,8 @@ _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | Non
 """The names that a block declares: the columns of a key; the columns of a row and the members of `source`, if any."""
 
 
-class Form(Protocol):
-    """The form in which keys and values of one table are written."""
+class Keys(Protocol):
+    """The form in which keys of one table are written."""
 
     def fit(self, columns: Columns) -> Set[str]:
         """Takes out, and names, the columns for which this form has no word."""
@@ -33,11 +33,21 @@ class Form(Protocol):
 
     def key(self, columns: Columns) -> bytes: ...
 
-    def row(self, columns: Columns) -> bytes:
-        """A row by itself, without an envelope."""
-        ...
+
+class Rows(Keys, Protocol):
+    """The form of rows by themselves, without an envelope."""
+
+    def row(self, columns: Columns) -> bytes: ...
+
+
+class Envelopes(Keys, Protocol):
+    """The form of envelopes."""
 
     def value(self, payload: Payload) -> bytes: ...
+
+
+class Form(Rows, Envelopes, Protocol):
+    """A form of both."""
 
 
 FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]

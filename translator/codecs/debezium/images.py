@@ -309,5 +309,10 @@ _MISSING_BEFORE: Mapping[MissingBefore, Callable[[ImageRow], Iterable[ImageRow] 
 
 
 def refusal(reason: str) -> MessageError:
-    """The event is understood, and this projection has no honest form of it."""
-    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"debezium: {reason}")
+    """The event is understood, and a projection has no honest form of it; `told_by` says which."""
+    return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
+
+
+def told_by(codec: str, error: MessageError) -> MessageError:
+    """Put the name of a codec before the reason: what refuses is shared by several."""
+    return MessageError(error.code, f"{codec}: {error.reason}", path=error.path)
