@@ -23,6 +23,22 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("translator", {"config.sources": []}, "config.sources is empty"),
     ("translator", {"config.kafka.bootstrap_servers": ""}, "config.kafka.bootstrap_servers is not set"),
     ("translator", {"config.kafka.sasl_password": "secret"}, "config.kafka.sasl_password holds a password"),
+    (
+        "translator",
+        {"config.metrics": {"otlp": {"endpoint": "http://c/v1/metrics", "headers": {"Authorization": "Bearer token"}}}},
+        "config.metrics.otlp.headers.Authorization holds a password",
+    ),
+    ("translator", {"config.masks": {"key": "k" * 32, "rules": []}}, "config.masks.key holds a password"),
+    (
+        "spark-sink",
+        {"config.metrics": {"otlp": {"endpoint": "http://c/v1/metrics", "headers": {"api-key": "token"}}}},
+        "config.metrics.otlp.headers.api-key holds a password",
+    ),
+    (
+        "spark-sink",
+        {"config.tables.iceberg_catalog": {"type": "rest", "uri": "https://c", "properties": {"token": "t"}}},
+        "config.tables.iceberg_catalog.properties.token holds a password",
+    ),
     ("translator", {"config.group": "${GROUP}"}, "asks for the variable ${GROUP}"),
     ("translator", {"terminationGracePeriodSeconds": 60}, "config.timing.rebalance lets a drain take 60"),
     ("translator", {"config.web.host": "127.0.0.1"}, "the kubelet and Prometheus reach a pod from outside"),
@@ -95,6 +111,28 @@ def test_network_policy() -> None:
     assert "monitoring" in str(inward["from"])
     (policy,) = _of_kind("NetworkPolicy", "spark-sink")
     assert [9093, 9000, 4318] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "port"),
+    [
+        ({"type": "rest", "uri": "https://catalog:8181/api"}, 8181),
+        ({"type": "rest", "uri": "http://catalog/api"}, 80),
+        ({"type": "jdbc", "uri": "jdbc:postgresql://db/lake?sslmode=require"}, 5432),
+        ({"type": "other", "properties": {"type": "hive", "uri": "thrift://metastore"}}, 9083),
+    ],
+)
+def test_network_policy_of_an_iceberg_catalog(catalog: dict[str, Any], port: int) -> None:
+    """The sink and its workers reach it, by the port of its scheme where none is said."""
+    config: dict[str, Any] = {
+        "tables": {"iceberg_catalog": catalog, "formats": {"*": "iceberg"}, "warehouse": "s3a://l/t"}
+    }
+    if catalog["type"] == "other":
+        config["spark"] = {"conf": {"spark.sql.catalog.cdc_iceberg": "org.apache.iceberg.spark.SparkCatalog"}}
+    overrides = {f"config.{section}": values for section, values in config.items()}
+    rendered = render("spark-sink", _least("spark-sink"), overrides={**overrides, "networkPolicy.enabled": True})
+    (policy,) = (one for one in rendered if one["kind"] == "NetworkPolicy")
+    assert port in [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]]
 
 
 @pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (3, 1)])

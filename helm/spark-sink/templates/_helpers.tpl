@@ -260,10 +260,22 @@ yes
 {{- fail (printf "%s is %s, a folder of the pod that is lost when the pod ends: put it below the mountPath of one of the claims, or give the URL of an object store." $setting $path) -}}
 {{- end -}}
 {{- end -}}
+{{- $passwords := dict -}}
 {{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
-{{- $password := dig "kafka" . "" $config | default "" | toString -}}
-{{- if and $password (not (regexMatch "^\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
-{{- fail (printf "config.kafka.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." .) -}}
+{{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
+{{- end -}}
+{{- range $name, $value := dig "metrics" "otlp" "headers" (dict) $config -}}
+{{- $_ := set $passwords (printf "metrics.otlp.headers.%s" $name) $value -}}
+{{- end -}}
+{{- range $name, $value := dig "tables" "iceberg_catalog" "properties" (dict) $config -}}
+{{- if and (regexMatch "(?i)token|credential|password|secret" $name) (not (regexMatch "(?i)ur[il]$" $name)) -}}
+{{- $_ := set $passwords (printf "tables.iceberg_catalog.properties.%s" $name) $value -}}
+{{- end -}}
+{{- end -}}
+{{- range $setting, $value := $passwords -}}
+{{- $password := $value | default "" | toString -}}
+{{- if and $password (not (regexMatch "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
+{{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}
 {{- $names := list -}}
@@ -299,10 +311,18 @@ yes
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
-{{- range list (dig "storage" "endpoint" "" .Values.config) (dig "kafka" "oauth_token_url" "" .Values.config) (dig "metrics" "otlp" "endpoint" "" .Values.config) -}}
-{{- if . -}}
-{{- $url := urlParse . -}}
-{{- $port := regexFind "[0-9]+$" $url.host | default (ternary "443" "80" (eq $url.scheme "https")) -}}
+{{- $catalog := dig "tables" "iceberg_catalog" (dict) .Values.config -}}
+{{- $defaults := dict "http" 80 "https" 443 "postgresql" 5432 "thrift" 9083 -}}
+{{- range list
+  (dig "storage" "endpoint" "" .Values.config)
+  (dig "kafka" "oauth_token_url" "" .Values.config)
+  (dig "metrics" "otlp" "endpoint" "" .Values.config)
+  (dig "uri" "" $catalog)
+  (dig "properties" "uri" "" $catalog)
+-}}
+{{- $url := trimPrefix "jdbc:" . | urlParse -}}
+{{- $port := regexFind "[0-9]+$" $url.host | default (get $defaults $url.scheme) -}}
+{{- if $port -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
 {{- end -}}
