@@ -12,6 +12,7 @@ import click
 from cdc_core.command_line import CommandGroup
 from spark_sink.commands.ask import discard, maintain, park, register, resume, sweep
 from spark_sink.commands.check import check
+from spark_sink.commands.health import health
 from spark_sink.commands.look import batches, cut, quarantine, status, view
 from spark_sink.commands.run import run
 from spark_sink.errors import ConfigError, FatalError
@@ -23,7 +24,22 @@ def cli() -> None:
     """The canonical topic into lakehouse tables."""
 
 
-for command in (run, check, status, batches, cut, view, quarantine, resume, discard, park, sweep, maintain, register):
+for command in (
+    run,
+    check,
+    health,
+    status,
+    batches,
+    cut,
+    view,
+    quarantine,
+    resume,
+    discard,
+    park,
+    sweep,
+    maintain,
+    register,
+):
     cli.add_command(command)
 
 

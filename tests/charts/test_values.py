@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dev.charts import FOLDER, ChartError, examples, render
+from spark_sink.commands.health import health
 from tests.translator.commands import _program
 from translator.commands.check import check
 from translator.commands.send import send
@@ -213,6 +214,32 @@ def test_what_helm_test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "check" == command
     with check.make_context(command, arguments) as context:
         assert context.params["connect"]
+
+
+def test_helm_test_of_the_sink() -> None:
+    """Its pod asks the Service, which leads to the port of the sink; a policy lets it in, and no claim is mounted."""
+    (pod,), (service,) = _of_kind("Pod", "spark-sink"), _of_kind("Service", "spark-sink")
+    (deployment,), (policy,) = _of_kind("Deployment", "spark-sink"), _of_kind("NetworkPolicy", "spark-sink")
+    command, *arguments = pod["spec"]["containers"][0]["args"]
+    assert "health" == command
+    with health.make_context(command, arguments) as context:
+        assert ("http://orders-spark-sink:9100", 60) == (context.params["url"], context.params["timeout"])
+    assert ("orders-spark-sink", 9100) == (service["metadata"]["name"], service["spec"]["ports"][0]["port"])
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert {"name": service["spec"]["ports"][0]["targetPort"], "containerPort": 9100} in container["ports"]
+    labels = pod["metadata"]["labels"]
+    assert not service["spec"]["selector"].items() <= labels.items()
+    (*_, tester) = policy["spec"]["ingress"][0]["from"]
+    assert tester["podSelector"]["matchLabels"].items() <= labels.items()
+    assert "volumes" not in pod["spec"]
+    assert container["image"] == pod["spec"]["containers"][0]["image"]
+
+
+@pytest.mark.parametrize("overrides", [{"config.metrics.port": None}, {"mode": "operator", "config.spark": None}])
+def test_a_sink_without_a_page(overrides: dict[str, Any]) -> None:
+    """Where nothing answers, or the operator's driver does, there is neither a Service nor a test."""
+    kinds = {one["kind"] for one in render("spark-sink", _least("spark-sink"), overrides=overrides)}
+    assert not {"Service", "Pod"} & kinds
 
 
 def test_strimzi() -> None:

@@ -16,6 +16,12 @@ app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 |
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{/* What names the pod of `helm test`: another name, so that nothing that selects the sink's pod selects it. */}}
+{{- define "spark-sink.testLabels" -}}
+app.kubernetes.io/name: {{ printf "%s-test" (default .Chart.Name .Values.nameOverride | trunc 58 | trimSuffix "-") }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "spark-sink.labels" -}}
 {{ include "spark-sink.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}

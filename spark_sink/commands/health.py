@@ -1,0 +1,73 @@
+"""`spark-sink health`: what the pages of a sink that runs tell, asked from outside."""
+
+from __future__ import annotations
+
+import math
+import time
+import urllib.error
+import urllib.request
+from datetime import UTC, datetime
+
+import click
+from prometheus_client.parser import text_string_to_metric_families
+
+from spark_sink.errors import FatalError
+
+_ANSWER_SECONDS = 10.0
+_PAUSE_SECONDS = 1.0
+
+
+@click.command()
+@click.option("--timeout", default=0.0, show_default=True, type=click.FloatRange(0), help="Seconds to wait for it.")
+@click.argument("url")
+def health(url: str, timeout: float) -> None:
+    """Ask the sink whose `metrics.port` answers at URL (http://HOST:PORT) whether it works.
+
+    It works when it is alive and has planned its first batch, or the topic has none. Then its newest batch is told,
+    what is to come, and how many tables are parked. Exit code 1: it does not answer, or says what is wrong.
+    """
+    base = url.rstrip("/")
+    if not base.startswith(("http://", "https://")):
+        raise click.BadParameter(f"{url} is no address such as http://HOST:PORT", param_hint="URL")
+    deadline = time.monotonic() + timeout
+    while wrong := _wrong(base):
+        if time.monotonic() >= deadline:
+            raise FatalError(wrong)
+        time.sleep(_PAUSE_SECONDS)
+    click.echo(_summary(_asked(f"{base}/metrics")))
+
+
+def _wrong(base: str) -> str | None:
+    """Say what is wrong; None when all is well."""
+    for page in ("/livez", "/readyz"):
+        try:
+            _asked(base + page)
+        except urllib.error.HTTPError as answer:
+            return f"{base}{page} answers {answer.code}: {answer.read(1000).decode(errors='replace').strip()}"
+        except OSError as error:
+            return f"{base} does not answer: {getattr(error, 'reason', error)}"
+    return None
+
+
+def _asked(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=_ANSWER_SECONDS) as answer:  # noqa: S310 - http or https, as looked at above
+        text: str = answer.read().decode()
+    return text
+
+
+def _summary(metrics: str) -> str:
+    told = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if not sample.labels
+    }
+    batches = int(told.get("cdc_sink_batches_total", 0))
+    parts = ["no batch yet"]
+    if batches:
+        newest = datetime.fromtimestamp(told["cdc_sink_last_batch_timestamp_seconds"], UTC)
+        parts = [f"batches since its start: {batches}, the newest ended {newest:%Y-%m-%d %H:%M:%S} UTC"]
+    lag = told.get("cdc_sink_lag_records", math.nan)
+    parts.append("records to come: " + ("not known yet" if math.isnan(lag) else f"{lag:.0f}"))
+    parts.append(f"parked tables: {told.get('cdc_sink_parked_tables', 0):.0f}")
+    return f"alive and ready; {'; '.join(parts)}"

@@ -1,0 +1,53 @@
+"""`spark-sink health`, asked of the pages that the sink serves."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from dev.broker import free_port
+from spark_sink.commands import cli
+from spark_sink.errors import FatalError
+from spark_sink.metrics import Metrics
+from spark_sink.probes import PATIENCE_SECONDS, Health, serve
+
+
+def test_what_it_tells() -> None:
+    """Not ready before a batch is planned; then the newest batch, what is to come, and what is parked."""
+    metrics, now = Metrics(10), [0.0]
+    served = Health(lambda: now[0])
+    url = f"http://127.0.0.1:{serve(0, metrics.registry, served)}"
+    assert f"{url}/readyz answers 503: no batch has been planned yet" == _refused(url)
+    served.begin()
+    assert "alive and ready; no batch yet; records to come: not known yet; parked tables: 0\n" == _told(url)
+    metrics.batch([], {}, {"total": 1.0}, lag=7)
+    told = r"alive and ready; batches since its start: 1, the newest ended [-0-9]+ [:0-9]+ UTC; "
+    assert re.fullmatch(f"{told}records to come: 7; parked tables: 0\n", _told(f"{url}/"))
+    now[0] = PATIENCE_SECONDS + 1
+    assert _refused(url).startswith(f"{url}/livez answers 503: the query was not looked after for 301 s")
+
+
+def test_nobody_answers() -> None:
+    """The address is told, and why."""
+    url = f"http://127.0.0.1:{free_port()}"
+    assert re.fullmatch(f"{url} does not answer: .* refused", _refused(url, "--timeout", "0.1"))
+
+
+def test_no_address() -> None:
+    """What is no address over HTTP is refused before anything is asked: a file would be read."""
+    ended = CliRunner().invoke(cli, ["health", "file:///etc/passwd"])
+    assert (2, True) == (ended.exit_code, "file:///etc/passwd is no address" in ended.output)
+
+
+def _told(url: str) -> str:
+    ended = CliRunner().invoke(cli, ["health", url], catch_exceptions=False)
+    assert 0 == ended.exit_code
+    return ended.stdout
+
+
+def _refused(url: str, *arguments: str) -> str:
+    with pytest.raises(FatalError) as refusal:
+        CliRunner().invoke(cli, ["health", url, *arguments], catch_exceptions=False)
+    return str(refusal.value)
