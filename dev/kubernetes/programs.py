@@ -1,0 +1,109 @@
+"""The programs of the cluster: Kubernetes' two are built here, once, from the Go module proxy; etcd is Debian's.
+
+Go holds every module against its checksum database. No root is needed: Debian's package is unpacked into the user's
+cache.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from dev.jars import cache, only_one
+
+VERSION = "v1.36.3"
+
+_MODULE = "k8s.io/kubernetes"
+# Kubernetes' other modules have the same number behind another first one.
+_PARTS = VERSION.replace("v1.", "v0.", 1)
+_MAIN = Path(__file__).with_name("main.go")
+_VERSION_OF = "k8s.io/component-base/version"
+
+BUILD_COMMAND = ".venv/bin/python -m dev.kubernetes --build"
+MISSING = f"no API server here; it needs Go, Debian's apt-get, and up to an hour: {BUILD_COMMAND}"
+
+
+class KubernetesError(Exception):
+    """The programs are not there, or the cluster does not run."""
+
+
+def kubernetes() -> Path:
+    """Where the program lies that is API server and controller manager."""
+    return cache() / f"kubernetes-{VERSION}"
+
+
+def etcd() -> Path | None:
+    """Return etcd: that on the PATH, or the one that was fetched."""
+    found = shutil.which("etcd")
+    if found:
+        return Path(found)
+    return _fetched_etcd() if _fetched_etcd().is_file() else None
+
+
+def are_there() -> bool:
+    """Tell whether a cluster can be started."""
+    return kubernetes().is_file() and etcd() is not None
+
+
+def build() -> None:
+    """Build and fetch what is missing.
+
+    Raises:
+        KubernetesError: there is no Go, or it does not get the modules, or there is no etcd to be had.
+    """
+    with only_one(kubernetes()):
+        if etcd() is None:
+            _fetch_etcd()
+        if not kubernetes().is_file():
+            _build_kubernetes()
+
+
+def _fetched_etcd() -> Path:
+    return cache() / "etcd-debian"
+
+
+def _fetch_etcd() -> None:
+    apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
+    if apt is None or dpkg is None:
+        raise KubernetesError("no etcd here, and no apt-get that would fetch it: put etcd on the PATH")
+    with tempfile.TemporaryDirectory(dir=cache(), prefix="etcd.new-") as folder:
+        _run([apt, "-qq", "download", "etcd-server"], Path(folder))
+        for package in Path(folder).glob("etcd-server_*.deb"):
+            _run([dpkg, "-x", str(package), folder], Path(folder))
+        Path(folder, "usr", "bin", "etcd").rename(_fetched_etcd())
+
+
+def _build_kubernetes() -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise KubernetesError("Kubernetes needs Go 1.26 or newer, and `go` was not found")
+    with tempfile.TemporaryDirectory(dir=cache(), prefix="kubernetes.new-") as folder:
+        told = json.loads(_run([go, "mod", "download", "-json", f"{_MODULE}@{VERSION}"], Path(folder)))
+        Path(folder, "go.mod").write_text(_go_mod(Path(told["GoMod"]).read_text(encoding="utf-8")), encoding="utf-8")
+        shutil.copy(_MAIN, folder)
+        minor = VERSION.split(".")[1]
+        said = {"gitVersion": VERSION, "gitMajor": "1", "gitMinor": minor}
+        linked = " ".join(["-s -w", *(f"-X {_VERSION_OF}.{name}={value}" for name, value in said.items())])
+        _run([go, "build", "-trimpath", "-mod=mod", "-ldflags", linked, "-o", "kubernetes", "."], Path(folder))
+        Path(folder, "kubernetes").rename(kubernetes())
+
+
+def _go_mod(upstream: str) -> str:
+    """Its requirements, with folders of its repository replaced by the modules that are published of them."""
+    text = re.sub(r"(?m)^module .*$", "module kubernetes.invalid/cluster", upstream)
+    text = re.sub(r"(?m)(k8s\.io/[a-z-]+) => \./staging/\S+", rf"\1 => \1 {_PARTS}", text)
+    text = re.sub(r"(?m)(k8s\.io/[a-z-]+) v0\.0\.0(\s|$)", rf"\1 {_PARTS}\2", text)
+    return text.replace("require (", f"require (\n\t{_MODULE} {VERSION}", 1)
+
+
+def _run(command: list[str], folder: Path) -> str:
+    environment = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise KubernetesError(f"{' '.join(command[:3])} failed: {'; '.join(done.stderr.strip().splitlines()[-5:])}")
+    return done.stdout
