@@ -41,6 +41,13 @@ def _rate(metric: str, by: str) -> str:
     return f"sum by ({by}) (rate({metric}{{PODS}}[$__rate_interval]))"
 
 
+def _came(metric: str, by: str, window: str) -> str:
+    """How many came in a window. Prometheus' increase() begins with the second value of a series, and the first dead
+    letter of a code is a new series: of one that was not there at the window's begin, all count."""
+    series = f"{metric}{{PODS}}"
+    return f"sum by ({by}) (({series} unless {series} offset {window}) or increase({series}[{window}]))"
+
+
 DASHBOARDS: Mapping[str, Sequence[Panel]] = {
     "translator": (
         Panel(
@@ -80,13 +87,13 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel(
             "Dead letters",
             "Raw records that could not be translated, in the last hour, by reason. Zero is what is wanted.",
-            "sum by (source, code) (increase(cdc_records_dead_total{PODS}[1h]))",
+            _came("cdc_records_dead_total", "source, code", "1h"),
             "{{source}} {{code}}",
         ),
         Panel(
             "Refused by projections",
             "Records that are in the canonical topic and not in a projection, in the last hour.",
-            "sum by (output, code) (increase(cdc_records_refused_total{PODS}[1h]))",
+            _came("cdc_records_refused_total", "output, code", "1h"),
             "{{output}} {{code}}",
         ),
         Panel(
@@ -132,7 +139,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel(
             "Rebalances",
             "How often a pod gave its partitions up, in the last hour.",
-            "sum by (pod) (increase(cdc_rebalances_total{PODS}[1h]))",
+            _came("cdc_rebalances_total", "pod", "1h"),
         ),
     ),
     "spark-sink": (
@@ -174,7 +181,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel(
             "Quarantined events",
             "Events that could not be applied, in the last hour, by reason. Zero is what is wanted.",
-            "sum by (reason) (increase(cdc_sink_quarantined_events_total{PODS}[1h]))",
+            _came("cdc_sink_quarantined_events_total", "reason", "1h"),
             "{{reason}}",
         ),
         Panel(
@@ -187,13 +194,13 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel(
             "Maintenance",
             "Steps that were done, in the last day.",
-            "sum by (step) (increase(cdc_sink_maintenance_steps_total{PODS}[1d]))",
+            _came("cdc_sink_maintenance_steps_total", "step", "1d"),
             "{{step}}",
         ),
         Panel(
             "Maintenance that failed",
             "Tables that were left for later, in the last day.",
-            "sum by (pod) (increase(cdc_sink_maintenance_failures_total{PODS}[1d]))",
+            _came("cdc_sink_maintenance_failures_total", "pod", "1d"),
         ),
         Panel(
             "Columns beside",

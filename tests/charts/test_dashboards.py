@@ -63,3 +63,30 @@ def test_queries(path: Path, tmp_path: Path) -> None:
     assert _PROMTOOL is not None
     done = subprocess.run([_PROMTOOL, "check", "rules", str(file)], capture_output=True, text=True, check=False)
     assert 0 == done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that the first dead letter is seen is NOT SHOWN")
+def test_the_first_counts(tmp_path: Path) -> None:
+    """Dead letters of a code that never came before count at once; of one that was there, those of the last hour."""
+    (panel,) = [one for one in DASHBOARDS["translator"] if one.title == "Dead letters"]
+    new, old = (f'cdc_records_dead_total{{source="shop",code="{code}"}}' for code in ("NEW", "OLD"))
+    test = {
+        "interval": "1m",
+        # One code is there from the start; two of another come when the hour is over.
+        "input_series": [{"series": new, "values": "_x99 2x10"}, {"series": old, "values": "5x99 8x10"}],
+        "promql_expr_test": [
+            {
+                "expr": f"round({panel.query.replace('PODS', '')})",
+                "eval_time": "105m",
+                "exp_samples": [
+                    {"labels": f'{{source="shop",code="{code}"}}', "value": value}
+                    for code, value in (("NEW", 2), ("OLD", 3))
+                ],
+            }
+        ],
+    }
+    file = tmp_path / "tests.yaml"
+    file.write_text(yaml.safe_dump({"evaluation_interval": "1m", "tests": [test]}), encoding="utf-8")
+    assert _PROMTOOL is not None
+    done = subprocess.run([_PROMTOOL, "test", "rules", str(file)], capture_output=True, text=True, check=False)
+    assert 0 == done.returncode, done.stdout + done.stderr
