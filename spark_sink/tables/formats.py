@@ -233,7 +233,7 @@ def spark_writer(spark: SparkSession, tables: FormatTables) -> SparkWriter:
     staging, catalog = tables.staging, tables.iceberg_catalog
     by_format: Mapping[Format, SparkFormat] = {
         Format.DELTA: DeltaInSpark(staging),
-        Format.ICEBERG: IcebergInSpark(catalog, staging),
+        Format.ICEBERG: IcebergInSpark(catalog, lambda: tables.catalog_traits, staging),
     }
     every = {**SETTINGS, **catalog.spark}
     return SparkWriter(spark, staging, lambda name: by_format[tables.format(name)], every)

@@ -19,7 +19,7 @@ class Merge(Struct, frozen=True, tag=True):
         kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
         values: for key columns of few values, all of them.
-        inserts_only: no row is stored.
+        inserts_only: no row is stored in `version` of the table, which is the one that the worker has read.
         at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
         summary: what the commit tells beside its marker, where the format has a place for it.
     """
@@ -30,6 +30,7 @@ class Merge(Struct, frozen=True, tag=True):
     key: tuple[str, ...]
     bounds: dict[str, tuple[str | int, str | int]]
     inserts_only: bool
+    version: int
     marker: Marker | None
     at: int | None = None
     summary: dict[str, str] = {}

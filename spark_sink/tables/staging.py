@@ -74,14 +74,16 @@ class OrderingMirror(MirrorReader):
 
     Args:
         name: of the table.
+        version: of the table, as it is read.
     """
 
     orders: Sequence[Order]
 
-    def __init__(self, name: str, staging: Staging) -> None:
+    def __init__(self, name: str, version: int, staging: Staging) -> None:
         self._ordered: list[Order] = []
         self.orders = self._ordered
         self._name = name
+        self._version = version
         self._staging = staging
         self._raised: Mapping[str, str] | None = None
 
@@ -118,6 +120,7 @@ class OrderingMirror(MirrorReader):
                 bounds=dict(self._bounds(reach)),
                 values=self._values(reach),
                 inserts_only=changes.inserts_only,
+                version=self._version,
                 marker=markers[0] if markers else None,
                 at=None if UPDATED_AT in lacking else changes.at,
             )

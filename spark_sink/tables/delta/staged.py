@@ -24,7 +24,7 @@ class StagedMirror(OrderingMirror, DeltaOpened):
         self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool
     ) -> None:
         DeltaOpened.__init__(self, table, shape, choice)
-        OrderingMirror.__init__(self, name, staging)
+        OrderingMirror.__init__(self, name, table.version(), staging)
         self._by_file = by_file
 
     def applied(self, app: str) -> int | None:

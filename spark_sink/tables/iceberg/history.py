@@ -51,6 +51,7 @@ class IcebergHistory(HistoryReader, IcebergOpened):
                 bounds=dict(bounds_of(reach, self.shape.types)),
                 values=values_of(reach, self.shape.types),
                 inserts_only=adds_only,
+                version=self.version,
                 marker=markers[0] if markers else None,
             )
         )

@@ -67,6 +67,7 @@ class IcebergLog(IcebergOpened):
                 key=(ID, SCOPE, POS),
                 bounds={POS: (reach["min"].as_py(), reach["max"].as_py())},
                 inserts_only=True,
+                version=self.version,
                 marker=markers[0] if markers else None,
                 summary={GREATEST_PROPERTY: json.dumps(greatest, sort_keys=True)},
             )

@@ -10,7 +10,7 @@ from pyiceberg.table import Table
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.iceberg.open_table import IcebergOpened, near
+from spark_sink.tables.iceberg.open_table import IcebergOpened, near, version_of
 from spark_sink.tables.mirror_reader import Reach
 from spark_sink.tables.staging import OrderingMirror, Staging, Values, values_of
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
@@ -29,7 +29,7 @@ class IcebergMirror(OrderingMirror, IcebergOpened):
         snapshot: int | None = None,
     ) -> None:
         IcebergOpened.__init__(self, table, shape, choice, snapshot)
-        OrderingMirror.__init__(self, name, staging)
+        OrderingMirror.__init__(self, name, version_of(table.metadata), staging)
 
     def applied(self, app: str) -> int | None:
         return IcebergOpened.applied(self, app)

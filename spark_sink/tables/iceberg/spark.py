@@ -1,19 +1,22 @@
 """Iceberg tables that Spark writes, on the driver: orders as statements.
 
-Every change of rows is a MERGE with a clause for rows that match, or a DELETE of some: an INSERT, and a MERGE that only
-inserts, would double rows under two writers (docs/decisions/0009-iceberg.md).
+A change of rows is a MERGE with a clause for rows that match, a DELETE of some, or an append that Iceberg validates: an
+INSERT, and a MERGE that only inserts, would double rows under two writers (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from types import MappingProxyType
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
 
 from spark_sink.spark_session import session_settings
+from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, markers_of, version_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
@@ -43,14 +46,25 @@ _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedExcep
 
 
 class IcebergInSpark:
-    """The Iceberg tables of a catalog, as Spark writes them."""
+    """The Iceberg tables of a catalog, as Spark writes them.
 
-    def __init__(self, catalog: TableCatalog, staging: Staging) -> None:
+    Args:
+        traits: of the catalog, which are known when the first rows are written.
+    """
+
+    def __init__(self, catalog: TableCatalog, traits: Callable[[], CatalogTraits], staging: Staging) -> None:
         self._catalog = catalog
+        self._traits = traits
         self._staging = staging
 
     def table(self, session: SparkSession, name: str) -> SparkTable:
-        return _Table(session, self._catalog, self._staging, name)
+        return _Table(session, self._catalog, self._staging, name, appends=self._appends)
+
+    @cached_property
+    def _appends(self) -> bool:
+        """New rows are appended where the catalog shows what was committed before the newest snapshot: else nobody
+        could see whether another writer has added them."""
+        return self._traits().keeps_snapshots
 
     def version(self, name: str) -> int:
         table = self._catalog.load(name)
@@ -64,18 +78,24 @@ class IcebergInSpark:
 
 
 class _Table:
-    def __init__(self, session: SparkSession, catalog: TableCatalog, staging: Staging, name: str) -> None:
+    def __init__(
+        self, session: SparkSession, catalog: TableCatalog, staging: Staging, name: str, *, appends: bool
+    ) -> None:
         self._session = session
         self._catalog = catalog
         self._staging = staging
         self._name = name
         self._quoted = quoted(catalog, name)
+        self._appends = appends
 
     def do(self, order: Order) -> None:
         match order:
-            case Merge(marker=marker, summary=summary):
+            case Merge(marker=marker, summary=summary, version=version):
                 staged = staged_rows(self._session, self._staging, order)
-                self._commit(merge_statement(self._quoted, staged, order), marker, summary)
+                if order.inserts_only and self._appends:
+                    self._commit(partial(self._append, staged, version), marker, summary)
+                else:
+                    self._run(merge_statement(self._quoted, staged, order), marker, summary)
             case WriteMarker(marker):
                 self._append_nothing(marker)
             case RaiseFloors(floors):
@@ -83,16 +103,16 @@ class _Table:
             case SetProperties(properties):
                 self._set(properties)
             case Clear(floors, marker):
-                self._commit(f"{self._under(floors)} WHEN MATCHED THEN DELETE", marker)
+                self._run(f"{self._under(floors)} WHEN MATCHED THEN DELETE", marker)
             case Retire(floors, deletion, marker):
                 under = f"{self._under(floors)} AND t.{DELETED_AT} IS NULL"
-                self._commit(f"{under} WHEN MATCHED THEN UPDATE SET {retirement(deletion)}", marker)
+                self._run(f"{under} WHEN MATCHED THEN UPDATE SET {retirement(deletion)}", marker)
             case CloseVersions(floors, at, marker):
                 ends = {END_OP: "'t'", END_SCOPE: f"t.{SCOPE}", END_POS: "f.pos", END_TS: instant(at), CURRENT: "false"}
                 ended = ", ".join(f"t.{name} = {value}" for name, value in ends.items())
-                self._commit(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
+                self._run(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
             case Forget(before):
-                self._commit(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}", None)  # noqa: S608 - quoted
+                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}", None)  # noqa: S608 - quoted
 
     def _set(self, properties: Mapping[str, str]) -> None:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
@@ -103,13 +123,24 @@ class _Table:
         known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
 
-    def _commit(self, statement: str, marker: Marker | None, summary: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Carry out a statement whose commit carries the marker, unless the table has it."""
+    def _append(self, rows: DataFrame, version: int) -> None:
+        """Add rows of which none is in a version of the table. It is an overwrite of no rows: Iceberg refuses it when
+        another commit has added any since that version, which it does not do with a plain append."""
+        validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
+        if version != NO_SNAPSHOT:  # else since the table was made
+            validated = validated.option("validate-from-snapshot-id", str(version))
+        validated.overwrite(lit(False))
+
+    def _run(self, statement: str, marker: Marker | None, summary: Mapping[str, str] = MappingProxyType({})) -> None:
+        self._commit(partial(self._session.sql, statement), marker, summary)
+
+    def _commit(self, change: Callable[[], object], marker: Marker | None, summary: Mapping[str, str]) -> None:
+        """Make a change whose commit carries the marker, unless the table has it."""
         markers = self._markers(marker)
         if markers is not None:
             stamped = {MARKERS_PROPERTY: json.dumps(markers), **summary}
             with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
-                self._session.sql(statement)
+                change()
 
     def _append_nothing(self, marker: Marker) -> None:
         """Commit a marker alone."""

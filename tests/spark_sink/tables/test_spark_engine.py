@@ -295,7 +295,7 @@ def test_staged_files_that_go_while_they_are_read(spark: SparkSession, tmp_path:
     """Spark fails, also where its settings are to leave out files that are missing."""
     staging = Staging(str(tmp_path), "test")
     path = staging.put("t", pa.table({"id": [1]}))
-    order = Merge(path, {"id": "bigint"}, (), ("id",), {}, inserts_only=False, marker=None)
+    order = Merge(path, {"id": "bigint"}, (), ("id",), {}, inserts_only=False, version=0, marker=None)
     rows = staged_rows(sibling(spark, {"spark.sql.files.ignoreMissingFiles": "true"}), staging, order)
     (tmp_path / staging.folder / order.path).unlink()
     with pytest.raises((PySparkException, Py4JError), match="FILE_NOT_EXIST"):

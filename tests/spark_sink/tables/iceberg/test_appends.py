@@ -1,0 +1,115 @@
+"""New rows of Iceberg tables are appended, without a MERGE, and two sinks that do so double none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from cdc_core.envelope import ChangeEvent
+from dev.iceberg.rest_catalog import RestCatalogServer
+from spark_sink.apply.table_commits import DAY
+from spark_sink.config.table_rules import TableRules
+from spark_sink.errors import Overtaken
+from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.tables.formats import ask_catalog
+from spark_sink.tables.spark_operations import Order, OrderRunner
+from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.conftest import rest_access
+from tests.spark_sink.lake import MergingLake, rewrite_as_others
+from tests.spark_sink.tables.iceberg.altering_proxy import altering, newest_snapshot_only
+
+NAME = "shop_sales.orders"
+ICEBERG = TableRules(formats={"*": Format.ICEBERG})
+
+
+@pytest.fixture
+def lake(merging_lake: MergingLake) -> MergingLake:
+    merging_lake.use(ICEBERG)
+    merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+    return merging_lake
+
+
+class Meanwhile:
+    """A driver to which something happens when workers have read the table, and it has not written it yet."""
+
+    def __init__(self, writer: OrderRunner, happens: Callable[[], object]) -> None:
+        self._writer, self._happens = writer, happens
+
+    def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
+        if orders:
+            self._happens()
+        return self._writer.carry_out(orders)
+
+    def version(self, table: str) -> int:
+        return self._writer.version(table)
+
+    def discard(self) -> None:
+        self._writer.discard()
+
+
+def _apply(lake: MergingLake, batch: int, ids: Sequence[int], meanwhile: Callable[[], object]) -> None:
+    """Apply new rows by a sink that has begun again."""
+    lake.applier = lake.new_applier("checkpoint-1")
+    lake.applier._writer = Meanwhile(lake.applier._writer, meanwhile)
+    lake.apply(batch, _new(ids))
+
+
+def _new(ids: Sequence[int]) -> list[ChangeEvent]:
+    return [change("c", {"id": id}, {"a": "x"}, pos=id) for id in ids]
+
+
+def _other(lake: MergingLake) -> MergingLake:
+    """A second sink over the same tables."""
+    other = lake.beside(lake.warehouse)
+    other.schemas = lake.schemas
+    other.use(lake.rules)
+    other.applier = other.new_applier("checkpoint-2")
+    return other
+
+
+def _ids(lake: MergingLake, table: str = NAME) -> list[int]:
+    return sorted(lake.stored(table).column("id").to_pylist())
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_two_sinks_add_the_same_rows(lake: MergingLake, mode: Mode) -> None:
+    """None is there twice, be the table without a snapshot yet or not: who is second is refused, and begins again."""
+    lake.use(replace(ICEBERG, modes={"*": mode}))
+    other = _other(lake)
+    for batch, ids in enumerate(([1, 2], [3, 4])):
+        with suppress(Overtaken):
+            _apply(lake, batch, ids, partial(other.apply, batch, _new(ids)))
+        lake.applier = lake.new_applier("checkpoint-1")
+        lake.apply(batch, _new(ids))
+        assert list(range(1, ids[-1] + 1)) == _ids(lake)
+
+
+def test_what_adds_no_rows_refuses_none(lake: MergingLake) -> None:
+    """Files are put together by somebody else while new rows are on their way."""
+    lake.apply(0, _new([1]))
+    lake.apply(1, _new([2]))
+    _apply(lake, 2, [3], lambda: rewrite_as_others(lake.spark, lake))
+    assert [1, 2, 3] == _ids(lake)
+
+
+@pytest.mark.faults  # for its time, as those of other catalogs
+def test_a_catalog_that_shows_the_newest_snapshot(
+    spark: SparkSession, rest_server: RestCatalogServer, lake: MergingLake
+) -> None:
+    """There new rows are merged: what was committed since they were looked for could not be seen, the commit before
+    theirs, once a day, among it."""
+    with altering(rest_server.url, answer=newest_snapshot_only) as url:
+        lake.catalog = rest_access(url)
+        lake.use(ICEBERG)
+        ask_catalog(spark, lake.tables)
+        lake.use(ICEBERG, {"shop/sales//orders": "hidden.orders"})
+        for day in range(1, 4):
+            (event,) = _new([day])
+            lake.apply(day, [msgspec.structs.replace(event, ts_origin_us=10 * day * DAY)])
+        assert [1, 2, 3] == _ids(lake, "hidden.orders")
