@@ -241,10 +241,19 @@ def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orde
     return sibling(spark, catalog.spark).table(quoted(catalog, table))
 
 
-def rewrite_as_others(spark: SparkSession, lake: Lake, table: str = "shop_sales.orders") -> None:
-    """Put the files of an Iceberg table together as another program does it: its snapshot tells of no marker."""
+def rewrite_as_others(
+    spark: SparkSession, lake: Lake, table: str = "shop_sales.orders", *, expires: bool = False
+) -> None:
+    """Put the files of an Iceberg table together as another program does it: its snapshot tells of no marker.
+
+    Args:
+        expires: it lets all other snapshots go, too.
+    """
     catalog = lake.tables.iceberg_catalog
     session = sibling(spark, catalog.spark)
     actions: Any = session._jvm.org.apache.iceberg.spark.actions.SparkActions  # type: ignore[union-attr]
-    rewrite = actions.get(session._jsparkSession).rewriteDataFiles(java_table(session, catalog, table))
-    rewrite.option("rewrite-all", "true").execute()
+    others = actions.get(session._jsparkSession)
+    others.rewriteDataFiles(java_table(session, catalog, table)).option("rewrite-all", "true").execute()
+    if expires:
+        now = int(time.time() * 1000)
+        others.expireSnapshots(java_table(session, catalog, table)).expireOlderThan(now).retainLast(1).execute()

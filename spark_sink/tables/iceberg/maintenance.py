@@ -19,7 +19,14 @@ from spark_sink.job_failures import SPARK_ERRORS, cause
 from spark_sink.spark_session import hadoop_folder, sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog
-from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors, buckets_of, markers_of, version_of
+from spark_sink.tables.iceberg.open_table import (
+    MARKERS_PROPERTY,
+    ancestors,
+    buckets_of,
+    copy_of_markers,
+    markers_of,
+    version_of,
+)
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFiles
 
@@ -71,11 +78,20 @@ class IcebergMaintenance:
         """Expire old snapshots, and remove the files of writers that died before their commit, when they are as old: a
         writer that is at work has younger ones, and no snapshot that is kept knows them. Nothing where the catalog lets
         none go: Iceberg then removes no file at all."""
-        if not self._traits.can_expire:
-            return 0
-        limit = int(time.time() * 1000 - days * _DAY_MS)
         with _maintaining(name):
+            self._copy_markers(name)
+            if not self._traits.can_expire:
+                return 0
+            limit = int(time.time() * 1000 - days * _DAY_MS)
             return self._expire(name, limit) + self._remove_unknown(name, limit)
+
+    def _copy_markers(self, name: str) -> None:
+        """Copy the markers from the newest snapshot to the table: whoever puts files together beside the sink, and lets
+        all snapshots go but that one, takes them away."""
+        metadata = self._metadata(name)
+        copy = copy_of_markers(metadata)
+        if copy is not None and copy != metadata.properties.get(MARKERS_PROPERTY):
+            self._table(name).updateProperties().set(MARKERS_PROPERTY, copy).commit()
 
     def _expire(self, name: str, limit: int) -> int:
         before = _first_to_keep(self._metadata(name), limit)

@@ -36,7 +36,8 @@ from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
-# The markers of all works, as JSON, in the summary of every snapshot that the sink makes.
+# The markers of all works, as JSON, in the summary of every snapshot that the sink makes. A property of the table with
+# this name has a copy, and the sequence number of the snapshot that it was made of.
 MARKERS_PROPERTY = "cdc.markers"
 
 # The version of a table that nothing was written to.
@@ -85,9 +86,29 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 def markers_of(metadata: TableMetadata) -> dict[str, int]:
     """The greatest version of each app. The newest snapshot that has any has all; others, such as a compaction's, may
-    lie before it."""
-    found: dict[str, int] = json.loads(summary_property(metadata, MARKERS_PROPERTY) or "{}")
+    lie before it. Where none has any, the copy has them, which may lack the newest."""
+    told = summary_property(metadata, MARKERS_PROPERTY)
+    found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
     return found
+
+
+def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
+    """Return the copy of the markers; none where the table was set back to what was before it, without its rows."""
+    copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
+    if copy is None or newest is None:
+        return {}
+    told = json.loads(copy)
+    markers: dict[str, int] = told["markers"] if told["sequence_number"] <= (newest.sequence_number or 0) else {}
+    return markers
+
+
+def copy_of_markers(metadata: TableMetadata) -> str | None:
+    """Return the property that copies the markers of snapshots; None where there is nothing to copy."""
+    for snapshot in ancestors(metadata):
+        told = None if snapshot.summary is None else snapshot.summary.get(MARKERS_PROPERTY)
+        if told is not None:
+            return json.dumps({"sequence_number": snapshot.sequence_number, "markers": json.loads(told)})
+    return None
 
 
 def summary_property(metadata: TableMetadata, name: str) -> str | None:
