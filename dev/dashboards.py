@@ -165,7 +165,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel(
             "Time since the newest batch",
             "A topic at rest has no batches; with records to come it is trouble.",
-            "time() - cdc_sink_last_batch_timestamp_seconds{PODS}",
+            "time() - (cdc_sink_last_batch_timestamp_seconds{PODS} > 0)",
             "{{pod}}",
             "s",
         ),

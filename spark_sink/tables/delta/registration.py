@@ -74,4 +74,7 @@ def _plain(path: str) -> str:
 
 def _told(error: Exception) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    return condition or reason(error)
+    # Of what a catalog behind Spark says, such as that it is away, Spark's name says nothing.
+    if condition and not condition.startswith("_LEGACY_ERROR"):
+        return condition
+    return reason(error).removeprefix(f"[{condition}] ")
