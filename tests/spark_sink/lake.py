@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from pyiceberg.table import Table
 from pyspark.sql import DataFrame, SparkSession
 
 from cdc_core.envelope import ChangeEvent, TableSchema
@@ -166,17 +167,19 @@ class Lake:
         """The table whole, as a reader without Spark sees it, now or at a version."""
         if self.tables.format(table) is Format.DELTA:
             return DeltaTable(self.path(table), version=version).to_pyarrow_table()
+        return self.iceberg(table).scan(snapshot_id=version).to_arrow()
+
+    def iceberg(self, table: str = "shop_sales.orders") -> Table:
+        """An Iceberg table, as its catalog has it."""
         found = self.tables.iceberg_catalog.load(table)
         assert found is not None
-        return found.scan(snapshot_id=version).to_arrow()
+        return found
 
     def commit_markers(self, table: str = "shop_sales.orders") -> list[tuple[str, int]]:
         """App and version of each commit that has one, in their order."""
         if self.tables.format(table) is Format.DELTA:
             return commit_markers(Path(self.path(table)))
-        found = self.tables.iceberg_catalog.load(table)
-        assert found is not None
-        return list(of_snapshots(found.metadata))
+        return list(of_snapshots(self.iceberg(table).metadata))
 
     def version(self, table: str = "shop_sales.orders") -> int:
         if self.tables.format(table) is Format.DELTA:

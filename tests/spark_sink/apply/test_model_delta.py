@@ -66,7 +66,7 @@ def _delivered(lake: Lake, count: int) -> list[History]:
 def _right(lake: Lake, made: History) -> bool:
     rows, incomplete = table_after(made.events)
     name = f"shop_sales.{made.table}"
-    if not lake.warehouse.joinpath(*name.split(".")).exists():
+    if not lake.tables.exists(name):
         return not rows
     stored: list[dict[str, Any]] = lake.stored(name).to_pylist()
     present = [row for row in stored if row["_cdc_deleted_at"] is None]

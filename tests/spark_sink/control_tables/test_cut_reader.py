@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
+from pyiceberg.catalog import load_catalog
 
 from spark_sink.commands import cli
 from spark_sink.config.table_rules import TableRules
@@ -98,12 +99,13 @@ class Reader:
     """Rows in a dictionary. It compares no positions: an event that is in the tables already, or is missing between
     them and the offsets, is an error or leaves another end."""
 
-    def __init__(self, warehouse: Path, cut: Mapping[str, Any]) -> None:
+    def __init__(self, lake: Lake, cut: Mapping[str, Any]) -> None:
         (snippet,) = blocks(section(page("sink.md"), "A second reader"), "python")
         self.tables: dict[str, dict[int, dict[str, Any]]] = {}
         self._offsets: dict[str, dict[str, int]] = {}
         self._cut = cut["offsets"]
-        for name, (rows, offsets) in run(snippet)["begin"](str(warehouse), cut).items():
+        others = None if lake.catalog is None else load_catalog("others", type="rest", **lake.catalog.reader)
+        for name, (rows, offsets) in run(snippet)["begin"](str(lake.warehouse), cut, others).items():
             plain = [{column: row[column] for column in row if not column.startswith("_cdc_")} for row in rows]
             self.tables[name] = {row["id"]: row for row in plain}
             self._offsets[name] = offsets
@@ -188,7 +190,7 @@ def test_from_every_cut_to_the_end(lake_of_format: Lake, tmp_path: Path, monkeyp
     events = [(p, o, decode(value)) for p, values in enumerate(source.partitions) for o, value in enumerate(values)]
     for cut in cuts.taken:
         assert cut == cuts.told("--checkpoint", cut["checkpoint"], "--batch", str(cut["batch"]))
-        reader = Reader(lake.warehouse, cut)
+        reader = Reader(lake, cut)
         sides = (reader.tables[f"shop_sales.{side}"].values() for side in ("left", "right"))
         assert TOTAL == sum(row["amount"] for rows in sides for row in rows)
         for event in events:

@@ -9,7 +9,6 @@ from statistics import median
 
 import pytest
 from deltalake import DeltaTable
-from pyiceberg.table import StaticTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from spark_sink.apply.rejects import MAX_SEGMENTS
@@ -121,7 +120,7 @@ def _check_iceberg(lake: Lake, files: FormatMaintenance, batch: int, kept: list[
     found = files.files(TABLE)
     assert found is not None
     assert len(found.sizes) < 2 * RULES.small_files
-    snapshots = StaticTable.from_metadata(lake.path()).metadata.snapshots
+    snapshots = lake.iceberg().metadata.snapshots
     # The one before the kept time is the newest at its beginning; a compaction is one, too.
     assert len(snapshots) <= 2 * len(kept) + 2 * EXPIRED_EVERY
     manifest = lake.books.batches.rows()
@@ -139,7 +138,7 @@ def _print_state(lake: Lake, files: FormatMaintenance, batch: int, seconds: list
     started = time.perf_counter()
     lake.stored()
     read = time.perf_counter() - started
-    lying = sum(file.is_file() and not file.name.startswith(".") for file in Path(lake.path()).rglob("*"))
-    snapshots = len(StaticTable.from_metadata(lake.path()).metadata.snapshots)
+    lying = sum(file.is_file() and not file.name.startswith(".") for file in Path(lake.iceberg().location()).rglob("*"))
+    snapshots = len(lake.iceberg().metadata.snapshots)
     cells = (batch + 1, len(found.sizes), snapshots, lying, f"{1000 * read:.0f} ms", f"{1000 * median(seconds):.0f} ms")
     print("|", " | ".join(map(str, (*cells, f"{expiry:.1f} s"))), "|")
