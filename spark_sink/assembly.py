@@ -26,6 +26,7 @@ from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
+from spark_sink.schema.table_spec import Format
 from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, ask_catalog, spark_ddl, spark_writer
 
@@ -81,7 +82,12 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
         registration = None
         if settings.catalog is not None:
-            known = SparkCatalog(spark, settings.tables.warehouse, settings.catalog.name)
+            known = SparkCatalog(
+                spark,
+                settings.tables.warehouse,
+                settings.catalog.name,
+                is_delta=lambda name: tables.format(name) is Format.DELTA,
+            )
             registration = Registration(known, books.batches, metrics)
         actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance, registration)
         requests = Requests(books.requests, actions.by_name())

@@ -7,6 +7,7 @@ passwords, so that none of them is ever shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,6 +25,9 @@ CatalogName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 _POSTGRES = "jdbc:postgresql:"
 
+# Several, with commas between them, where one stands in for another.
+_METASTORES = re.compile(r"thrift://[^/@,?#]+:\d+(,thrift://[^/@,?#]+:\d+)*")
+
 # Words of the address that both PostgreSQL's driver for Java and libpq know.
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
@@ -33,6 +37,7 @@ class CatalogType(StrEnum):
 
     REST = "rest"
     JDBC = "jdbc"
+    HIVE = "hive"
     OTHER = "other"
     """Any that Spark and pyiceberg both know, each by settings of its own."""
 
@@ -65,12 +70,14 @@ class IcebergCatalog(BaseModel):
         default=FOLDERS, description="Its name in Spark; with jdbc also the name under which it keeps the tables."
     )
     uri: str | None = Field(
-        default=None, min_length=1, description="`https://HOST:PORT/PATH`, or `jdbc:postgresql://HOST:PORT/DATABASE`."
+        default=None,
+        min_length=1,
+        description="`https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `thrift://HOST:PORT`.",
     )
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="rest: the name of a warehouse there. jdbc: folder or URL of its tables, else tables.warehouse.",
+        description="rest: the name of a warehouse there. Else folder or URL of its tables, or tables.warehouse.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
@@ -86,6 +93,9 @@ class IcebergCatalog(BaseModel):
                 raise ValueError("type other has no uri and no warehouse: say them in properties and in spark.conf")
             if not {_PROPERTY_OF_TYPE, "py-catalog-impl"} & self.properties.keys():
                 raise ValueError("type other needs properties.type, which pyiceberg knows the catalog by")
+            found = self.properties.get(_PROPERTY_OF_TYPE)
+            if found is not None and found.get_secret_value() in (CatalogType.REST, CatalogType.HIVE):
+                raise ValueError(f"type other is for what has no type here: say type {found.get_secret_value()}")
         elif self.uri is None:
             raise ValueError(f"type {self.type} needs a uri")
         elif self.type is CatalogType.REST:
@@ -94,6 +104,9 @@ class IcebergCatalog(BaseModel):
                 raise ValueError("uri: not http://HOST:PORT/PATH or https://HOST:PORT/PATH")
             if parts.username is not None or parts.password is not None or parts.query:
                 raise ValueError("uri: only the address; properties has room for a credential or token")
+        elif self.type is CatalogType.HIVE:
+            if not _METASTORES.fullmatch(self.uri):
+                raise ValueError("uri: not thrift://HOST:PORT, or several with commas between them")
         else:
             _postgres(self.uri)
         return self
@@ -134,6 +147,7 @@ def whole_place(folder: str) -> str:
 _HADOOP_IO = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
     CatalogType.REST: _HADOOP_IO,
+    CatalogType.HIVE: _HADOOP_IO,
     # The newer of its two forms, which pyiceberg makes, too.
     CatalogType.JDBC: {**_HADOOP_IO, "jdbc.schema-version": "V1"},
 }

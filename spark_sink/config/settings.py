@@ -197,7 +197,7 @@ class MaintenanceSettings(_Section):
 
 
 class CatalogSettings(_Section):
-    """A catalog that tables are made known to."""
+    """A catalog that Delta tables are made known to; Iceberg tables are known to theirs, tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
         default="spark_catalog", description="Its name in Spark; see docs/sink.md."
@@ -266,8 +266,16 @@ class Settings(_Section):
                 "tables.formats: without tables.iceberg_catalog Iceberg tables are written to folders only; "
                 "tables.warehouse is a URL"
             )
-        if self.catalog is not None:
-            raise ValueError("tables.formats: Iceberg tables are registered in no catalog yet; leave `catalog` out")
+        if self.catalog is not None and catalog is None:
+            raise ValueError(
+                "catalog: it would show an Iceberg table of a folder as it was when it was registered, for ever; give "
+                "the Iceberg tables a catalog of their own (tables.iceberg_catalog), or leave `catalog` out"
+            )
+        if self.catalog is not None and catalog is not None and self.catalog.name == catalog.name:
+            raise ValueError(
+                f"catalog.name and tables.iceberg_catalog.name are both {catalog.name}: the one gets Delta tables, the "
+                "other one Iceberg tables; in Spark they are two, even if one metastore is behind both"
+            )
         return self
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from urllib.parse import unquote, urlsplit
 
 from pyspark.errors import PySparkException
@@ -23,11 +24,14 @@ _BEHIND = "spark.sql.catalogImplementation"
 class SparkCatalog:
     """A catalog, by the name that it has in Spark.
 
+    Args:
+        is_delta: tells of a table, by its name, whether it is one of Delta Lake: any other is in a catalog of its own.
+
     Raises:
         ConfigError: it would forget the tables when the session ends.
     """
 
-    def __init__(self, spark: SparkSession, warehouse: str, catalog: str) -> None:
+    def __init__(self, spark: SparkSession, warehouse: str, catalog: str, is_delta: Callable[[str], bool]) -> None:
         if catalog == SESSION_CATALOG and spark.conf.get(_BEHIND) != "hive":
             raise ConfigError(
                 f"catalog.name is {catalog}, which forgets its tables with the session: set {_BEHIND} to hive in "
@@ -35,10 +39,13 @@ class SparkCatalog:
             )
         self._spark = spark
         self._warehouse = warehouse
+        self._is_delta = is_delta
         self._catalog = catalog
         self._schemas: set[str] = set()
 
     def register(self, name: str) -> bool:
+        if not self._is_delta(name):
+            return False
         known = CatalogName.of(name)
         path = location(self._warehouse, name)
         schema = f"{_ticked(self._catalog)}.{_ticked(known.schema)}"

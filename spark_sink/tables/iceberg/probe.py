@@ -90,7 +90,8 @@ class _Probe:
             try:
                 self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
             except SPARK_ERRORS:
-                if version == _VERSIONS[-1]:
+                # One that is there all the same failed by something else than its version.
+                if version == _VERSIONS[-1] or self._catalog.exists(self._name):
                     raise
             else:
                 return

@@ -1,4 +1,5 @@
-"""A catalog that somebody serves: a server with the REST protocol, a database, or whatever else both clients know."""
+"""A catalog that somebody serves: a server with the REST protocol, a database, a metastore, or whatever else both
+clients know."""
 
 from __future__ import annotations
 
@@ -117,6 +118,11 @@ def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, st
             from spark_sink.tables.iceberg.jdbc_catalog import JdbcCatalog
 
             return JdbcCatalog(name, **given)
+        case CatalogType.HIVE:
+            # Here, not above: it needs Thrift.
+            from spark_sink.tables.iceberg.hive_catalog import MetastoreCatalog
+
+            return MetastoreCatalog(name, **given)
         case CatalogType.OTHER:
             return load_catalog(name, **given)
 

@@ -69,14 +69,25 @@ def test_what_the_file_says_of_spark_wins() -> None:
     assert not any("cdc_iceberg2" in name for name in found.spark)
 
 
+def test_hive() -> None:
+    """Its tables lie below the warehouse, or below another place; one metastore may stand in for another."""
+    uri = "thrift://ms1:9083,thrift://ms2:9083"
+    found = access(f"{{type: hive, uri: '{uri}'}}", warehouse="lake")
+    told = {"uri": uri, "warehouse": str(Path("lake").absolute())}
+    assert told == found.reader
+    assert {
+        f"{PREFIX}.{name}": value for name, value in {**told, "type": "hive"}.items()
+    }.items() <= found.spark.items()
+    beside = access(f"{{type: hive, uri: '{uri}', warehouse: 's3a://tables'}}")
+    assert "s3a://tables" == beside.reader["warehouse"] == beside.spark[f"{PREFIX}.warehouse"]
+
+
 def test_any_other() -> None:
     """Both clients are told by settings of their own."""
-    conf = f"{PREFIX}: org.apache.iceberg.spark.SparkCatalog, {PREFIX}.type: hive"
-    found = access(
-        "{type: other, properties: {type: hive, uri: 'thrift://ms:9083'}}", more=f"spark: {{conf: {{{conf}}}}}"
-    )
-    assert {"type": "hive", "uri": "thrift://ms:9083"} == found.reader
-    assert "hive" == found.spark[f"{PREFIX}.type"]
+    conf = f"{PREFIX}: org.apache.iceberg.spark.SparkCatalog, {PREFIX}.type: glue"
+    found = access("{type: other, properties: {type: glue, glue.region: x}}", more=f"spark: {{conf: {{{conf}}}}}")
+    assert {"type": "glue", "glue.region": "x"} == found.reader
+    assert "glue" == found.spark[f"{PREFIX}.type"]
     assert "org.apache.iceberg.spark.SparkCatalog" == found.spark[PREFIX]
 
 
@@ -94,7 +105,10 @@ def test_any_other() -> None:
         ("{type: other}", "type other needs properties.type"),
         ("{type: other, properties: {type: glue}}", "type other needs spark.sql.catalog.cdc_iceberg in spark.conf"),
         ("{type: rest, uri: 'http://x', name: spark_catalog}", "spark_catalog holds Delta tables"),
-        ("{type: hadoop}", "expected rest, jdbc or other"),
+        ("{type: other, properties: {type: hive}}", "type other is for what has no type here: say type hive"),
+        ("{type: hive, uri: 'thrift://ms'}", "uri: not thrift://HOST:PORT, or several"),
+        ("{type: hive, uri: 'thrift://ms:1, thrift://ms:2'}", "uri: not thrift://HOST:PORT, or several"),
+        ("{type: hadoop}", "expected rest, jdbc, hive or other"),
     ],
 )
 def test_mistakes(catalog: str, said: str) -> None:

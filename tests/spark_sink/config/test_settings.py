@@ -59,12 +59,14 @@ def test_mistakes(line: str, said: str) -> None:
 
 
 ICEBERG = MINIMAL.replace("warehouse: warehouse", "warehouse: warehouse, formats: {'sales.*': iceberg}")
+IN_CATALOG = ICEBERG.replace("formats:", "iceberg_catalog: {type: rest, uri: 'http://catalog', name: lake}, formats:")
 
 
 def test_formats() -> None:
     """A table is a Delta table where nothing says otherwise, and an Iceberg table needs no more than to be named."""
     rules = parse(ICEBERG, {}, "sink.yaml").tables.rules
     assert (Format.ICEBERG, Format.DELTA) == (rules.form("Sales.orders").format, rules.form("hr.emp").format)
+    assert parse(IN_CATALOG + "catalog: {name: for_delta}", {}, "sink.yaml").has_iceberg
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,8 @@ def test_formats() -> None:
     [
         (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
         (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "are written to folders only"),
-        (ICEBERG + "catalog: {}", "are registered in no catalog yet"),
+        (ICEBERG + "catalog: {}", "it would show an Iceberg table of a folder as it was when it was registered"),
+        (IN_CATALOG + "catalog: {name: lake}", "are both lake: the one gets Delta tables"),
     ],
 )
 def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:

@@ -39,7 +39,7 @@ conf = {
 settings = Spark(master="local[1]", memory="1g", jars=tuple(map(str, spark_jars())), conf=conf)
 spark = spark_session.build("registration", settings, warehouse)
 clock = [0.0]
-catalog, metrics = SparkCatalog(spark, warehouse, "spark_catalog"), Metrics(0)
+catalog, metrics = SparkCatalog(spark, warehouse, "spark_catalog", lambda name: name != "shop_sales.berg"), Metrics(0)
 registration = Registration(catalog, BatchBook(warehouse, "test", "", "canonical"), metrics, lambda: clock[0])
 said = {}
 
@@ -49,8 +49,9 @@ def refused():
 registration.applied([])
 said["rows"] = [row.id for row in spark.sql("SELECT id FROM shop_sales.orders ORDER BY id").collect()]
 said["again"] = registration.by_hand(["shop_sales.orders"])
+said["other format"] = registration.by_hand(["shop_sales.berg"]), spark.catalog.tableExists("shop_sales.berg")
 # Another warehouse has a table of that name: it is not taken for ours.
-other = SparkCatalog(spark, elsewhere, "spark_catalog")
+other = SparkCatalog(spark, elsewhere, "spark_catalog", lambda _: True)
 late = Registration(other, BatchBook(elsewhere, "test", "", "canonical"), metrics, lambda: clock[0])
 late.applied([])
 said["refused"] = refused()
@@ -87,8 +88,8 @@ def test_no_catalog(lake: Lake) -> None:
 @pytest.mark.integration
 @pytest.mark.faults
 def test_a_metastore(tmp_path: Path) -> None:
-    """Tables that were written before are registered with the first batch, once. A name that belongs to another table
-    is refused and told, and offered again after a while: then the table has it."""
+    """Tables that were written before are registered with the first batch, once, and none of another format. A name
+    that belongs to another table is refused and told, and offered again after a while: then the table has it."""
     lakes = {name: Lake(tmp_path / name) for name in ("warehouse", "elsewhere")}
     orders = schema_of({"id": "int64"})
     for number, lake in enumerate(lakes.values()):
@@ -107,6 +108,7 @@ def test_a_metastore(tmp_path: Path) -> None:
     said = json.loads(ended.stdout.splitlines()[-1])
     assert [0] == said["rows"]
     assert [[], {}] == said["again"]
+    assert [[[], {}], False] == said["other format"]
     assert 1.0 == said["refused"]
     assert said["too early"] is False
     assert [1] == said["later"]

@@ -54,6 +54,18 @@ def newest_snapshot_only(answer: Any) -> None:
         metadata["snapshot-log"] = [one for one in metadata["snapshot-log"] if one["snapshot-id"] == newest]
 
 
+def refused_when_made() -> Alter:
+    """The first table is made, and refused."""
+    made = []
+
+    def refuse(answer: Any) -> None:
+        if "metadata" in answer and not made:
+            made.append(answer)
+            raise BadRequest("no more tables")
+
+    return refuse
+
+
 @contextmanager
 def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Iterator[str]:
     """The address of a catalog that alters what it is asked, and what it answers."""
@@ -64,10 +76,11 @@ def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Ite
         def handle_one(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             try:
-                body = _altered(body, request)
+                self._answer(*self._passed_on(_altered(body, request)))
             except BadRequest as refused:
                 self._answer(400, json.dumps({"error": {"message": str(refused), "type": "x", "code": 400}}).encode())
-                return
+
+        def _passed_on(self, body: bytes) -> tuple[int, bytes]:
             headers = {"Authorization": self.headers["Authorization"], "Content-Type": "application/json"}
             sent = urllib.request.Request(url + self.path, body or None, headers, method=self.command)
             try:
@@ -76,7 +89,7 @@ def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Ite
             except urllib.error.HTTPError as refused:
                 with refused:
                     code, told = refused.code, refused.read()
-            self._answer(code, _altered(told, answer))
+            return code, _altered(told, answer)
 
         def _answer(self, code: int, told: bytes) -> None:
             self.send_response(code)

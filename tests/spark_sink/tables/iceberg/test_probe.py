@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import ask_catalog
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
@@ -26,6 +26,7 @@ from tests.spark_sink.tables.iceberg.altering_proxy import (
     no_expiry,
     no_properties_of_snapshots,
     no_third_version,
+    refused_when_made,
     second_version,
 )
 
@@ -101,6 +102,15 @@ def test_a_catalog_that_shows_the_newest_snapshot(
     with altering(rest_server.url, answer=newest_snapshot_only) as url, capture_logs() as logs:
         assert not catalog_traits(spark, str(tmp_path), rest_access(url)).keeps_snapshots
     assert "iceberg catalog keeps no versions" in [line["event"] for line in logs]
+
+
+def test_a_catalog_that_makes_a_table_and_refuses_it(
+    spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
+) -> None:
+    """The reason is told, not that the table is there when it is asked for in another version."""
+    refused = pytest.raises(FatalError, match=r"makes no table for the sink: .*BadRequestException")
+    with altering(f"{rest_server.url}/refused", answer=refused_when_made()) as url, refused:
+        catalog_traits(spark, str(tmp_path), rest_access(url))
 
 
 def test_a_catalog_that_loses_markers(spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path) -> None:
