@@ -7,6 +7,8 @@ import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import org.apache.hadoop.conf.Configuration;
@@ -26,6 +28,7 @@ import org.apache.iceberg.rest.requests.CreateTableRequest;
 import org.apache.iceberg.rest.requests.UpdateTableRequest;
 import org.apache.iceberg.rest.responses.ConfigResponse;
 import org.apache.iceberg.rest.responses.ErrorResponse;
+import org.apache.iceberg.rest.responses.OAuthTokenResponse;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.annotation.JsonAutoDetect;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.annotation.PropertyAccessor;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.DeserializationFeature;
@@ -34,8 +37,9 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.PropertyNamingSt
 
 /**
  * Iceberg's own handlers of the REST protocol behind the JDK's HTTP server, for tests: RestCatalogServer WAREHOUSE, with
- * the token that requests must bear in the environment. It says on which port it listens. What tables there are it
- * forgets at its end; the tables themselves lie in the warehouse.
+ * the token that requests must bear in the environment. Whoever knows that token as the secret of a client gets another
+ * one at /v1/oauth/tokens, until he gives it back there. It says on which port it listens. What tables there are it forgets
+ * at its end; the tables themselves lie in the warehouse.
  */
 public class RestCatalogServer {
   private static final ObjectMapper MAPPER = mapper();
@@ -58,6 +62,7 @@ public class RestCatalogServer {
   private static Configuration HADOOP_FILES;
   private static String WAREHOUSE;
   private static final Map<String, InMemoryCatalog> CATALOGS = new ConcurrentHashMap<>();
+  private static final Set<String> ISSUED = ConcurrentHashMap.newKeySet();
 
   private static InMemoryCatalog catalog(String name) {
     InMemoryCatalog made = new InMemoryCatalog();
@@ -86,7 +91,10 @@ public class RestCatalogServer {
     int code = 200;
     Object answer;
     try {
-      if (TOKEN != null && !("Bearer " + TOKEN).equals(exchange.getRequestHeaders().getFirst("Authorization"))) {
+      if (exchange.getRequestURI().getPath().endsWith("/v1/oauth/tokens")) {
+        answer = token(exchange);
+        code = answer instanceof OAuthTokenResponse ? 200 : 401;
+      } else if (!isKnown(exchange)) {
         code = 401;
         answer = error(401, new SecurityException("no token, or not the right one"));
       } else {
@@ -112,6 +120,26 @@ public class RestCatalogServer {
     exchange.sendResponseHeaders(code == 200 && bare ? 204 : code, body.length == 0 ? -1 : body.length);
     exchange.getResponseBody().write(body);
     exchange.close();
+  }
+
+  private static boolean isKnown(HttpExchange exchange) {
+    String told = String.valueOf(exchange.getRequestHeaders().getFirst("Authorization")).replaceFirst("^Bearer ", "");
+    return TOKEN == null || TOKEN.equals(told) || ISSUED.contains(told);
+  }
+
+  /** A token for a client's credentials, or in exchange for one that is known; DELETE takes all of them back. */
+  private static Object token(HttpExchange exchange) throws IOException {
+    if (exchange.getRequestMethod().equals("DELETE")) {
+      ISSUED.clear();
+      return OAuthTokenResponse.builder().withToken("none").withTokenType("bearer").build();
+    }
+    String form = new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
+    if (!isKnown(exchange) && !Arrays.asList(form.split("&")).contains("client_secret=" + TOKEN)) {
+      return Map.of("error", "invalid_client");
+    }
+    String made = UUID.randomUUID().toString();
+    ISSUED.add(made);
+    return OAuthTokenResponse.builder().withToken(made).withTokenType("bearer").setExpirationInSeconds(3600).build();
   }
 
   private static ErrorResponse error(int code, Exception e) {

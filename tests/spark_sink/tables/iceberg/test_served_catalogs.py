@@ -8,12 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import requests
 from pyiceberg.catalog import load_catalog
+from pyspark.sql import SparkSession
 
+from dev.environments import NotInstalledError
+from dev.iceberg import duckdb_reader
 from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.spark_session import sibling
 from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import change, schema_of
@@ -72,6 +77,27 @@ def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_s
 
 
 @pytest.mark.faults  # for its time
+def test_duckdb(lake: MergingLake, rest_server: RestCatalogServer) -> None:
+    """It reads the same rows from the catalog, with rows that deletion vectors take away, now and at a cut."""
+    lake.announce(schema_of({"id": "int64", "a": "string", "n": "decimal(10,2)"}))
+    lake.apply(0, [change("c", {"id": id}, {"a": f"a {id}", "n": f"{id}.50"}, pos=id) for id in range(1, 201)])
+    cut = lake.version()
+    lake.apply(1, [change("d", {"id": id}, pos=1000 + id) for id in range(1, 201, 3)])
+    lake.apply(2, [change("u", {"id": id}, {"a": None}, full=False, pos=2000 + id) for id in range(2, 201, 3)])
+    assert {"PUFFIN"} == {file["file_format"] for file in lake.iceberg().inspect.delete_files().to_pylist()}
+    query = "SELECT id, a, n::text FROM lake.shop_sales.orders {} WHERE _cdc_deleted_at IS NULL ORDER BY id"
+    try:
+        now, then = (
+            duckdb_reader.answer(rest_server.url, TOKEN, query.format(at)) for at in ("", f"AT (VERSION => {cut})")
+        )
+    except NotInstalledError as error:
+        pytest.skip(f"{error}; DuckDB on Iceberg tables is NOT SHOWN")
+    rows = sorted((row["id"], row["a"], str(row["n"])) for row in lake.rows())
+    assert rows == [tuple(row) for row in now]
+    assert [[id, f"a {id}", f"{id}.50"] for id in range(1, 201)] == then
+
+
+@pytest.mark.faults  # for its time
 def test_histories_and_changelogs(lake: MergingLake) -> None:
     lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*.orders": Mode.HISTORY, "*.log": Mode.CHANGELOG}))
     for table in ("orders", "log"):
@@ -118,6 +144,22 @@ def test_it_travels(lake: MergingLake) -> None:
     sent: FormatTables = pickle.loads(pickle.dumps(lake.tables))
     assert TOKEN not in repr(sent)
     assert sent.exists(NAME)
+
+
+def test_credentials(spark: SparkSession, tmp_path: Path, rest_server: RestCatalogServer) -> None:
+    """Both clients get themselves a token for them, and readers another one when theirs is not taken any more."""
+    tokens = f"{rest_server.url}/v1/oauth/tokens"
+    catalog = rest_access(rest_server.url, {"credential": f"sink:{TOKEN}", "oauth2-server-uri": tokens})
+    assert sibling(spark, catalog.spark).sql(f"SHOW NAMESPACES IN {catalog.name}").collect() is not None
+    tables = FormatTables(str(tmp_path), formats={"*": Format.ICEBERG}, catalog=catalog)
+    assert not tables.exists(NAME)
+    assert requests.delete(tokens, timeout=60).ok
+    assert not tables.exists(NAME)
+    wrong = rest_access(rest_server.url, {"credential": "sink:wrong-secret", "oauth2-server-uri": tokens})
+    with pytest.raises(FatalError) as refused:
+        FormatTables(str(tmp_path), formats={"*": Format.ICEBERG}, catalog=wrong).open(NAME)
+    assert "OAuthError: invalid_client" in str(refused.value)
+    assert "wrong-secret" not in str(refused.value)
 
 
 def test_a_catalog_that_refuses(tmp_path: Path, rest_server: RestCatalogServer) -> None:

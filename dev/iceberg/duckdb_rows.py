@@ -1,0 +1,17 @@
+"""A program for a Python with DuckDB: it is told a REST catalog and a query, and prints the rows."""
+
+import json
+import sys
+
+import duckdb
+from duckdb_extensions import import_extension
+
+asked = json.load(sys.stdin)
+connection = duckdb.connect()
+for name in asked["extensions"]:
+    import_extension(name)
+    connection.load_extension(name)
+connection.execute(
+    f"ATTACH '' AS lake (TYPE iceberg, ENDPOINT '{asked['endpoint']}', TOKEN '{asked['token']}')",
+)
+json.dump(connection.execute(asked["query"]).fetchall(), sys.stdout)
