@@ -120,7 +120,8 @@ def test_network_policy() -> None:
         ({"type": "rest", "uri": "https://catalog:8181/api"}, 8181),
         ({"type": "rest", "uri": "http://catalog/api"}, 80),
         ({"type": "jdbc", "uri": "jdbc:postgresql://db/lake?sslmode=require"}, 5432),
-        ({"type": "other", "properties": {"type": "hive", "uri": "thrift://metastore"}}, 9083),
+        ({"type": "hive", "uri": "thrift://metastore1:9083,thrift://metastore2:9084"}, 9084),
+        ({"type": "other", "properties": {"type": "dynamodb", "uri": "https://keys"}}, 443),
     ],
 )
 def test_network_policy_of_an_iceberg_catalog(catalog: dict[str, Any], port: int) -> None:

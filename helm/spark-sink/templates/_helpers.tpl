@@ -319,13 +319,13 @@ yes
 {{- end -}}
 {{- $catalog := dig "tables" "iceberg_catalog" (dict) .Values.config -}}
 {{- $defaults := dict "http" 80 "https" 443 "postgresql" 5432 "thrift" 9083 -}}
-{{- range list
+{{- $urls := list
   (dig "storage" "endpoint" "" .Values.config)
   (dig "kafka" "oauth_token_url" "" .Values.config)
   (dig "metrics" "otlp" "endpoint" "" .Values.config)
-  (dig "uri" "" $catalog)
   (dig "properties" "uri" "" $catalog)
 -}}
+{{- range concat $urls (dig "uri" "" $catalog | splitList ",") -}}
 {{- $url := trimPrefix "jdbc:" . | urlParse -}}
 {{- $port := regexFind "[0-9]+$" $url.host | default (get $defaults $url.scheme) -}}
 {{- if $port -}}
