@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from importlib.metadata import version
 
 import structlog
 
 from cdc_core.kafka_settings import librdkafka_options
+from cdc_core.otlp import reports
 from spark_sink import probes, signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
@@ -103,20 +102,9 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             health=health,
             available_now=available_now,
         )
-        with _reports(settings, metrics):
+        identity = {"service.name": "cdc-spark-sink", "cdc.pipeline": settings.pipeline}
+        with reports(settings.metrics.otlp, metrics.registry, identity, log.warning):
             job.run()
     finally:
         schemas.close()
         spark.stop()
-
-
-def _reports(settings: Settings, metrics: Metrics) -> AbstractContextManager[None]:
-    """Report the metrics to who is named by `metrics.otlp`."""
-    if settings.metrics.otlp is None:
-        return nullcontext()
-    # Here, not above: 0.06 s and 5 MiB that only who reports pays.
-    from cdc_core.otlp import reported
-
-    names = {"service.name": "cdc-spark-sink", "service.version": version("cdc-translator")}
-    identity = names | {"cdc.pipeline": settings.pipeline}
-    return reported(settings.metrics.otlp, metrics.registry, identity, log.warning)

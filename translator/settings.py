@@ -19,7 +19,7 @@ from cdc_core import config
 from cdc_core.config_mistakes import SettingsFile
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
-from cdc_core.otlp_settings import Otlp
+from cdc_core.otlp import Otlp
 from translator.errors import ConfigError, ErrorCode
 from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from cdc_core import config
-from cdc_core.otlp_settings import Otlp
+from cdc_core.otlp import Otlp
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.spark_kafka_options import SparkKafka

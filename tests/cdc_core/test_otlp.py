@@ -7,8 +7,8 @@ from opentelemetry.sdk.metrics.export import Histogram, Sum
 from prometheus_client import CollectorRegistry, Counter, Gauge, Summary
 from pydantic import ValidationError
 
-from cdc_core.otlp import metrics_of, reported
-from cdc_core.otlp_settings import Otlp
+from cdc_core.otlp import Otlp, reports
+from cdc_core.otlp.export import metrics_of
 from tests.cdc_core.metrics_of_both import registries
 from tests.otlp_receiver import TOKEN, Receiver, receiver
 
@@ -20,7 +20,7 @@ def _otlp(receiving: Receiver, token: str = TOKEN) -> Otlp:
 
 
 @pytest.mark.parametrize("registry", registries().values(), ids=registries())
-def test_every_value_that_prometheus_reads_is_reported(registry: CollectorRegistry) -> None:
+def test_every_value_that_prometheus_reads_is_reports(registry: CollectorRegistry) -> None:
     """Under the same names and labels; a histogram's buckets each hold those below there, and their own here."""
     expected = {}
     for sample in (sample for family in registry.collect() for sample in family.samples):
@@ -67,9 +67,7 @@ def test_a_last_report_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     warnings: list[str] = []
     with receiver() as receiving:
         identity = {"service.name": "cdc-translator", "service.version": "1"}
-        with reported(
-            _otlp(receiving), registries()["translator"], identity, lambda event, **_: warnings.append(event)
-        ):
+        with reports(_otlp(receiving), registries()["translator"], identity, lambda event, **_: warnings.append(event)):
             pass
         (report,) = receiving.reports
     assert [] == warnings
@@ -84,7 +82,7 @@ def test_who_is_refused_says_why() -> None:
     lines: list[dict[str, object]] = []
     with receiver() as receiving:
         settings = _otlp(receiving, "stolen-token")
-        with reported(
+        with reports(
             settings, registries()["spark-sink"], {}, lambda event, **fields: lines.append({"event": event, **fields})
         ):
             pass

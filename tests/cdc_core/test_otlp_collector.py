@@ -6,8 +6,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
-from cdc_core.otlp import reported
-from cdc_core.otlp_settings import Otlp
+from cdc_core.otlp import Otlp, reports
 from dev.collector import BUILD_COMMAND, Collector, program
 from tests.cdc_core.metrics_of_both import registries
 
@@ -25,7 +24,7 @@ def test_prometheus_reads_the_same_of_the_collector() -> None:
     with Collector() as collector:
         for name, registry in registries().items():
             settings = Otlp(endpoint=collector.endpoint)
-            with reported(settings, registry, {"service.name": name}, lambda event, **_: warnings.append(event)):
+            with reports(settings, registry, {"service.name": name}, lambda event, **_: warnings.append(event)):
                 expected |= _samples(registry.collect())
         found = _samples(text_string_to_metric_families(collector.scraped()))
     assert [] == warnings

@@ -81,7 +81,6 @@ class Metrics:
     """
 
     def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
-        self.version = version
         self._room = tables
         self._tables: set[tuple[str, str]] = set()
         self.registry = CollectorRegistry()

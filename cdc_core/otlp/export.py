@@ -13,8 +13,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Protocol
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.sdk.metrics.export import (
@@ -35,7 +33,8 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import CollectorRegistry
 from prometheus_client import Metric as Family
 
-from cdc_core.otlp_settings import Otlp
+from cdc_core.otlp import Warn
+from cdc_core.otlp.settings import Otlp
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
@@ -47,30 +46,10 @@ _LOGGER = "opentelemetry.exporter"
 _REASON_CHARACTERS = 300
 
 
-class _Warn(Protocol):
-    def __call__(self, event: str, /, **fields: object) -> object: ...
+class Reports(threading.Thread):
+    """A report every few seconds, and one at the end; `reports` says of what."""
 
-
-@contextmanager
-def reported(settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: _Warn) -> Iterator[None]:
-    """Report a registry while the block runs, and once more at its end. Where no receiver is, reports are lost.
-
-    Args:
-        identity: attributes of the process, `service.name` among them.
-        warn: writes a line of the log for each report that did not arrive.
-    """
-    reports = _Reports(settings, registry, identity, warn)
-    reports.start()
-    try:
-        yield
-    finally:
-        reports.end()
-
-
-class _Reports(threading.Thread):
-    """A report every few seconds, until the end."""
-
-    def __init__(self, settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: _Warn) -> None:
+    def __init__(self, settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: Warn) -> None:
         super().__init__(name="reports of metrics", daemon=True)
         self._settings = settings
         self._registry = registry
@@ -88,10 +67,12 @@ class _Reports(threading.Thread):
             self._report()
         self._report()
 
-    def end(self) -> None:
-        """Wait for the last report, which has a bound."""
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self.join()
+        self.join()  # the last report has a bound
 
     def _report(self) -> None:
         metrics = metrics_of(self._registry, self._begun, time.time_ns())
