@@ -40,6 +40,7 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"config.tables.iceberg_catalog": {"type": "rest", "uri": "https://c", "properties": {"token": "t"}}},
         "config.tables.iceberg_catalog.properties.token holds a password",
     ),
+    ("translator", {"config.group_instance_id": "one"}, "config.group_instance_id is one name"),
     ("translator", {"config.group": "${GROUP}"}, "asks for the variable ${GROUP}"),
     ("translator", {"terminationGracePeriodSeconds": 60}, "config.timing.rebalance lets a drain take 60"),
     ("translator", {"config.web.host": "127.0.0.1"}, "the kubelet and Prometheus reach a pod from outside"),
@@ -112,6 +113,21 @@ def test_network_policy() -> None:
     assert "monitoring" in str(inward["from"])
     (policy,) = _of_kind("NetworkPolicy", "spark-sink")
     assert [9093, 9000, 4318] == [port["port"] for port in policy["spec"]["egress"][1]["ports"]]
+
+
+def test_static_membership() -> None:
+    """Pods that keep their names, each its own in the group; KEDA scales what there is."""
+    watched = FOLDER / "translator" / "ci" / "watched-values.yaml"
+    rendered = render("translator", watched, overrides={"staticMembership": True})
+    found = {one["kind"]: one for one in rendered}
+    assert "Deployment" not in found
+    assert found["Service"]["metadata"]["name"] == found["StatefulSet"]["spec"]["serviceName"]
+    (container,) = found["StatefulSet"]["spec"]["template"]["spec"]["containers"]
+    (variable,) = (one for one in container["env"] if one["name"] == "POD_NAME")
+    assert "metadata.name" == variable["valueFrom"]["fieldRef"]["fieldPath"]
+    (file,) = (one["data"] for one in rendered if "translator.yaml" in one.get("data", {}))
+    assert "${POD_NAME}" == json.loads(file["translator.yaml"])["group_instance_id"]
+    assert "StatefulSet" == found["ScaledObject"]["spec"]["scaleTargetRef"]["kind"]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,8 @@ The configuration file. As JSON, which is YAML with every string in quotes: toYa
 program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+08).
 */}}
 {{- define "translator.config" -}}
-{{- toPrettyJson .Values.config -}}
+{{- $named := ternary (dict "group_instance_id" "${POD_NAME}") (dict) .Values.staticMembership -}}
+{{- merge $named .Values.config | toPrettyJson -}}
 {{- end -}}
 
 {{/* What a pod of ours may do; the same for the one of `helm test`, as are the next three. */}}
@@ -63,8 +64,14 @@ seccompProfile:
 
 {{/* The variables of the program's configuration; nothing where there are none. */}}
 {{- define "translator.env" -}}
-{{- if or .Values.secretEnv .Values.env }}
+{{- if or .Values.secretEnv .Values.env .Values.staticMembership }}
 env:
+  {{- if .Values.staticMembership }}
+  - name: POD_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  {{- end }}
   {{- range .Values.secretEnv }}
   - name: {{ .name }}
     valueFrom:
@@ -180,7 +187,10 @@ volumeMounts:
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- $names := list -}}
+{{- if $config.group_instance_id -}}
+{{- fail "config.group_instance_id is one name, which only one process may have: leave it out, and say staticMembership, which names each pod." -}}
+{{- end -}}
+{{- $names := ternary (list "POD_NAME") list .Values.staticMembership -}}
 {{- range concat .Values.secretEnv .Values.env -}}
 {{- if has .name $names -}}
 {{- fail (printf "the variable %s is given twice in secretEnv and env: which one counts would be left to chance." .name) -}}
@@ -193,6 +203,11 @@ volumeMounts:
 {{- fail (printf "config asks for the variable %s, which neither secretEnv nor env gives: the program would stop at start." .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* Pods of a StatefulSet keep their names, and with them their places in the consumer group. */}}
+{{- define "translator.kind" -}}
+{{- ternary "StatefulSet" "Deployment" .Values.staticMembership -}}
 {{- end -}}
 
 {{/* The ports of what the settings name, as a JSON list: brokers, a schema registry, the issuer of tokens. */}}
