@@ -121,8 +121,9 @@ class Namespace:
         return {found for found in self._cluster.objects(self.name) if found[0] != "Event"}
 
     def wanted_pods(self) -> int:
-        """How many pods the Deployments ask for."""
-        return sum(one["spec"]["replicas"] for one in self.all_of("apis/apps/v1", "deployments"))
+        """How many pods the Deployments and StatefulSets ask for."""
+        askers = (one for kind in ("deployments", "statefulsets") for one in self.all_of("apis/apps/v1", kind))
+        return sum(one["spec"]["replicas"] for one in askers)
 
     def marks(self) -> list[str]:
         """What the annotation `tests` says, of each pod that is not about to go."""

@@ -59,7 +59,7 @@ def test_configuration(chart: str, values: Path) -> None:
 
 def _pod_labels(one: dict[str, Any]) -> dict[str, str] | None:
     match one["kind"]:
-        case "Deployment":
+        case "Deployment" | "StatefulSet":
             labels: dict[str, str] = one["spec"]["template"]["metadata"]["labels"]
             return labels
         case "SparkApplication":
@@ -75,7 +75,7 @@ def _selector(one: dict[str, Any]) -> dict[str, str] | None:
         case "Service":
             found: dict[str, str] = spec["selector"]
             return found
-        case "Deployment" | "PodDisruptionBudget" | "PodMonitor":
+        case "Deployment" | "StatefulSet" | "PodDisruptionBudget" | "PodMonitor":
             return dict(spec["selector"]["matchLabels"])
         case "NetworkPolicy":
             return dict(spec["podSelector"]["matchLabels"])

@@ -7,6 +7,7 @@ from dev.charts import CHARTS, examples, remarks
 _TMP = "nothing but /tmp can be written, and its volume has a size (tmpSizeLimit)"
 _PLATFORM = "platform-user-values.yaml: the platform assigns the user"
 _POLICY = "networkPolicy.enabled is for the operator: a policy knows no host names, and a wrong one cuts the pods off"
+_SPREAD = "topologySpreadConstraints and affinity are values"
 
 # The remark -> the reason for which it stays.
 STAYS = {
@@ -20,7 +21,8 @@ STAYS = {
     "The container running with a low group ID": _PLATFORM,
     "Deployment update strategy": "Recreate: one release and one configuration at a time (the chart's README)",
     "Deployment few replicas": "one pod is enough for most, and a second one is `replicas: 2`",
-    "Deployment does not have a host podAntiAffinity set": "topologySpreadConstraints and affinity are values",
+    "Deployment does not have a host podAntiAffinity set": _SPREAD,
+    "StatefulSet does not have a host podAntiAffinity set": _SPREAD,
 }
 
 
