@@ -5,8 +5,8 @@
 #
 # Every package comes from requirements.lock, by hash; every jar is held against dev/jars.sha256; every crate of the one
 # thing that is compiled, the translator's native path, against dev/crates.sha256.
-# Both images run as user 10001 and write only below /tmp, so the root file system may be read-only. Faust comes in no
-# wheel for arm64, so elsewhere than on amd64: docker build --platform linux/amd64.
+# Both images run as user 10001 and write only below /tmp, so the root file system may be read-only. For amd64 and arm64
+# (docker build --platform linux/arm64); Faust comes in no wheel for the latter, and is compiled there.
 
 # A Debian 12 (it has Java 17) with Python 3.11 or newer. Give a digest for builds that must be the same next year:
 #   --build-arg PYTHON_IMAGE=python:3.12-slim-bookworm@sha256:...
@@ -37,15 +37,23 @@ ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH}
 WORKDIR /build
 COPY pyproject.toml requirements.lock dev/lock_part.py ./
 # Each image installs its part of the lock, entries whole; `pip check` below fails the build if a package were missing.
-RUN python3 lock_part.py setuptools wheel > tools.txt \
+RUN python3 lock_part.py setuptools wheel cython setuptools-scm > tools.txt \
  && python3 lock_part.py dependencies > translator.txt \
  && python3 lock_part.py dependencies sink > spark-sink.txt
+
+# What has no wheel for this machine is compiled.
+RUN if [ "$(uname -m)" != x86_64 ]; then \
+        echo "--no-binary faust-streaming" > compiled.txt \
+     && apt-get update \
+     && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends gcc libc6-dev zlib1g-dev \
+     && rm -rf /var/lib/apt/lists/*; \
+    else touch compiled.txt; fi
 
 # The build tools come from the lock too: without --no-build-isolation pip would fetch some of its own, unverified.
 RUN python3 -m venv /build/venv \
  && /build/venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r tools.txt \
- && /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --only-binary :all: \
-        --wheel-dir /build/wheels -r translator.txt
+ && /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
+        --only-binary :all: $(cat compiled.txt) --wheel-dir /build/wheels -r translator.txt
 
 COPY LICENSE README.md ./
 COPY cdc_core cdc_core

@@ -4,6 +4,8 @@ Buildah builds them, each step in a chroot, on a base that debootstrap makes of 
 asks for: the same packages and steps as elsewhere, but Debian's own Python in place of the official image's. The base
 trusts the certificates that were added to this machine, and is made once; where packages come from is what apt and pip
 of this machine say. Everything lies in the user's cache. `dev.container` runs what was built.
+
+CDC_IMAGE_PLATFORM names another platform than this machine's, whose programs QEMU runs: many times slower.
 """
 
 from __future__ import annotations
@@ -26,9 +28,15 @@ ROOT = Path(__file__).parents[1]
 TARGETS = ("translator", "spark-sink")
 
 RELEASE = "bookworm"
-BASE = f"localhost/cdc-base:{RELEASE}"
-# What the official image of Python has of what the Dockerfile uses.
-_BASE_PACKAGES = "python3,python3-venv,ca-certificates"
+# What the official image of Python has of what the Dockerfile uses: where it compiles, the headers, too.
+_BASE_PACKAGES: Mapping[str, str] = {
+    "amd64": "python3,python3-venv,ca-certificates",
+    "arm64": "python3,python3-venv,python3-dev,ca-certificates",
+}
+
+_VARIABLE = "CDC_IMAGE_PLATFORM"
+_EMULATORS: Mapping[str, str] = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}
+"""The platforms of the Dockerfile, each with the name under which Linux knows who runs its programs elsewhere."""
 
 # The Debian packages; the last one runs what the first two build.
 _PROGRAMS = ("buildah", "debootstrap", "runc")
@@ -82,8 +90,9 @@ def build(target: str) -> BuiltImage:
     """
     _ask_for_programs()
     with only_one(_store()):
-        if not _is_there(BASE):
-            _make_base()
+        base = f"localhost/cdc-base:{RELEASE}-{platform()}"
+        if not _is_there(base):
+            _make_base(base)
         container = _name(target)
         if _is_there(container, kind="container"):
             _buildah("rm", container)
@@ -92,33 +101,50 @@ def build(target: str) -> BuiltImage:
         settings = ("--volume", f"{_PIP_SETTINGS}:{_PIP_SETTINGS}:ro") if _PIP_SETTINGS.is_file() else ()
         # Docker takes the time of its files out of the argument, too; buildah wants to be told.
         times = ("--timestamp", EPOCH, "--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}")
-        command = ("bud", "--quiet", "--target", target, "--build-arg", f"PYTHON_IMAGE={BASE}", *times, *settings)
+        source = ("--arch", platform(), "--build-arg", f"PYTHON_IMAGE={base}")
+        command = ("bud", "--quiet", "--target", target, *source, *times, *settings)
         _buildah(*command, "--tag", container, str(ROOT), loud=True)
-        _buildah("from", "--name", container, container)
+        _buildah("from", "--arch", platform(), "--name", container, container)
     return built(target)
 
 
 def _name(target: str) -> str:
-    return f"cdc-{target}"
+    return f"cdc-{target}-{platform()}"
 
 
-def _make_base() -> None:
+@functools.cache
+def platform() -> str:
+    """Return the platform of the images: this machine's, or the one that was asked for.
+
+    Raises:
+        ImageError: the Dockerfile has no such platform, or nobody runs its programs here.
+    """
+    ours = _run("dpkg", "--print-architecture").strip()
+    asked = os.environ.get(_VARIABLE) or ours
+    if asked not in _EMULATORS:
+        raise ImageError(f"{asked}: the Dockerfile is for {' and '.join(_EMULATORS)}")
+    if asked != ours and not Path("/proc/sys/fs/binfmt_misc", _EMULATORS[asked]).exists():
+        raise ImageError(f"nobody runs programs for {asked} here; on Debian: apt-get install qemu-user-static")
+    return asked
+
+
+def _make_base(base: str) -> None:
     mirror = _mirror()
     print(f"images: making the base, Debian {RELEASE} from {mirror} (two minutes, once)", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=_store(), prefix="base-") as folder:
         root = Path(folder, "root")
-        variant = ("--variant=minbase", f"--include={_BASE_PACKAGES}")
+        variant = ("--variant=minbase", f"--include={_BASE_PACKAGES[platform()]}", f"--arch={platform()}")
         _run("debootstrap", *variant, RELEASE, str(root), mirror)
         for certificate in sorted(_CERTIFICATES.glob("*.crt")):
             shutil.copy(certificate, root / _CERTIFICATES.relative_to("/"))
         _run("chroot", str(root), "update-ca-certificates")
         for package in root.glob("var/cache/apt/archives/*.deb"):
             package.unlink()
-        container = _buildah("from", "scratch").strip()
+        container = _buildah("from", "--arch", platform(), "scratch").strip()
         _buildah("copy", "--quiet", container, str(root), "/")
         path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         _buildah("config", "--env", path, container)
-        _buildah("commit", "--quiet", "--rm", container, BASE)
+        _buildah("commit", "--quiet", "--rm", container, base)
 
 
 def _mirror() -> str:
