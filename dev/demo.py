@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -77,6 +78,9 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 @click.option("--stay", is_flag=True, help="Keep broker, translator and sink running until Ctrl-C.")
 def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     """Show the product at work."""
+    # SIGTERM means the same as Ctrl-C, which a shell has programs ignore that it starts in the background.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     shutil.rmtree(directory, ignore_errors=True)
     directory = directory.resolve()
     sources = shop_sources(seed)

@@ -22,7 +22,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import FrameType
 
 ROOT = Path(__file__).parents[1]
 PYTEST = (sys.executable, "-m", "pytest")
@@ -112,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     if any(argument and Path(ROOT, argument.partition("::")[0]).exists() for argument in arguments):
         # Who names files or tests wants those, in one go.
         os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - no shell is what is wanted
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
     runner = Runner(arguments)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
@@ -123,10 +122,6 @@ def main(arguments: Sequence[str]) -> int:
             return 130
     runner.sum_up()
     return code
-
-
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

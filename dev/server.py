@@ -13,7 +13,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import ClassVar, Self, TypeVar
 
 from dev.jars import JarsError
@@ -143,7 +143,7 @@ def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str])
     parser.add_argument("--port", type=int, help="its port; a free one when not given")
     parser.add_argument("--directory", type=Path, help="where it keeps its data; when not given, removed at the end")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, _as_interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C: the server is stopped in order
     try:
         with kind(arguments.port, arguments.directory) as server:
             print(address(server), flush=True)
@@ -156,8 +156,3 @@ def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str])
     except (ServerError, JarsError, JavaError) as error:
         print(f"{kind.name}: {error}", file=sys.stderr)
         return 1
-
-
-def _as_interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM means the same as Ctrl-C: stop the server in order."""
-    raise KeyboardInterrupt

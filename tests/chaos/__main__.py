@@ -9,7 +9,6 @@ import sys
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from dev.broker import Broker
 from dev.cluster import Cluster
@@ -33,7 +32,7 @@ def main() -> int:
         return 0
     if unknown := set(arguments.cases) - CASES.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
-    signal.signal(signal.SIGTERM, _interrupted)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as after Ctrl-C
     wanted = [CASES[name] for name in arguments.cases] or list(MATRIX)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     outcomes = []
@@ -56,11 +55,6 @@ def main() -> int:
                 servers.pop(case.brokers).close()
     print("", COLUMNS, *map(row, outcomes), sep="\n")
     return 0 if all(outcome.good for outcome in outcomes) else 1
-
-
-def _interrupted(*_: object) -> NoReturn:
-    """What was started is ended, as after Ctrl-C."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
