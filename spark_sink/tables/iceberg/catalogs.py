@@ -43,7 +43,11 @@ class TableCatalog(Protocol):
         """The name of a table as SQL has it: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
-        """Return the namespaces that have to be there before the table is, as `path` names it: the outermost first."""
+        """Return the namespaces that have to be there before the table is, as `path` names it: the outermost first.
+
+        Raises:
+            ConfigError: the catalog takes no such name.
+        """
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,13 @@ _APP = "probe"
 # A start asks again after so long: a catalog may have been raised to another version.
 _BELIEVED_SECONDS = 86_400.0
 
+_NO_TABLE = "Check tables.iceberg_catalog, and that its user may make namespaces and tables"
+_OF_CLASSES = ("NoClassDefFoundError", "ClassNotFoundException")
+_NO_CLASS = (
+    "No jar of Spark's has that class: if the catalog names Iceberg's S3FileIO for its tables, lay iceberg-aws-bundle "
+    "of your Iceberg beside iceberg-spark-runtime"
+)
+
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
     """Return what a catalog does, asking it if that is not known, and say what is not as it should be.
@@ -78,10 +85,10 @@ class _Probe:
             finally:
                 self._drop()
         except SPARK_ERRORS as error:
+            why = cause(str(error)) or type(error).__name__
             raise FatalError(
-                f"the Iceberg catalog ({self._address}) makes no table for the sink: "
-                f"{cause(str(error)) or type(error).__name__}. Check tables.iceberg_catalog, and that its user may "
-                f"make namespaces and tables; tried was {self._quoted}"
+                f"the Iceberg catalog ({self._address}) makes no table for the sink: {why}. "
+                f"{_NO_CLASS if why.endswith(_OF_CLASSES) else _NO_TABLE}; tried was {self._quoted}"
             ) from error
 
     def _create(self) -> None:

@@ -3,6 +3,7 @@ clients know."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -17,8 +18,11 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.foreign_errors import reason
+
+# Hive's databases have no databases in them.
+_OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")
 
 # The namespace of a table whose name has no dot: a catalog keeps none without.
 _DEFAULT = "default"
@@ -74,6 +78,11 @@ class ServedCatalog:
         return self._access.name, *self._identifier(name)
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
+        if self._access.type is CatalogType.HIVE and not _OF_HIVE.fullmatch(name):
+            raise ConfigError(
+                f"a Hive metastore takes no table {name}: names there are letters a to z, digits, _, and at most one "
+                "dot. Give it another name with tables.name or tables.rename, or leave it out with tables.exclude"
+            )
         path = self.path(name)
         return [path[:parts] for parts in range(2, len(path))]
 

@@ -66,6 +66,12 @@ def refused_when_made() -> Alter:
     return refuse
 
 
+def files_of_its_own(answer: Any) -> None:
+    """The files of tables are to be reached by Iceberg's client of S3, whatever a client of the catalog has set."""
+    if "metadata" in answer:
+        answer["config"] = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
+
+
 @contextmanager
 def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Iterator[str]:
     """The address of a catalog that alters what it is asked, and what it answers."""

@@ -16,7 +16,7 @@ from dev.iceberg.hive_metastore import HiveMetastore
 from spark_sink.commands import cli
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import FormatTables, ask_catalog
 from spark_sink.tables.iceberg import hive_catalog
@@ -111,6 +111,16 @@ def _told(config: Path, command: str, *asked: str) -> str:
     ran = CliRunner().invoke(cli, [command, "-c", str(config), *asked])
     assert 0 == ran.exit_code, ran.output
     return ran.stdout
+
+
+def test_names(tmp_path: Path) -> None:
+    """What Hive takes no table by is refused before a table is made, with what to do."""
+    catalog = FormatTables(str(tmp_path), catalog=access(NOBODY, tmp_path)).iceberg_catalog
+    assert [("cdc_iceberg", "shop_sales")] == catalog.namespaces("shop_sales.Orders_1")
+    assert [("cdc_iceberg", "default")] == catalog.namespaces("orders")
+    for name in ("a.b.orders", "shop_sales.my-orders", "shop_sales.~4e2d~", "shop_sales.größe"):
+        with pytest.raises(ConfigError, match=f"takes no table {name}: .* tables.rename"):
+            catalog.namespaces(name)
 
 
 def test_a_metastore_that_is_away(

@@ -22,6 +22,7 @@ from tests.spark_sink.conftest import rest_access
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.tables.iceberg.altering_proxy import (
     altering,
+    files_of_its_own,
     newest_snapshot_only,
     no_expiry,
     no_properties_of_snapshots,
@@ -110,6 +111,15 @@ def test_a_catalog_that_makes_a_table_and_refuses_it(
     """The reason is told, not that the table is there when it is asked for in another version."""
     refused = pytest.raises(FatalError, match=r"makes no table for the sink: .*BadRequestException")
     with altering(f"{rest_server.url}/refused", answer=refused_when_made()) as url, refused:
+        catalog_traits(spark, str(tmp_path), rest_access(url))
+
+
+def test_a_catalog_that_names_files_of_its_own(
+    spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
+) -> None:
+    """What it says wins over what the sink says; jars that are missing for it are named."""
+    refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. No jar of Spark's .* lay iceberg-aws-bundle")
+    with altering(f"{rest_server.url}/files", answer=files_of_its_own) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
 
