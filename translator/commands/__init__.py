@@ -12,6 +12,7 @@ import click
 
 from cdc_core.command_line import CommandGroup
 from translator._native import way
+from translator.commands.remarks import say
 from translator.errors import CdcError, ConfigError
 
 _COMMANDS = (
@@ -60,8 +61,8 @@ def main() -> None:
     try:
         cli()
     except ConfigError as error:
-        click.echo(f"translator: {error}", err=True)
+        say(str(error))
         sys.exit(2)
     except CdcError as error:
-        click.echo(f"translator: {error}", err=True)
+        say(str(error))
         sys.exit(1)

@@ -13,6 +13,7 @@ from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.listing import print_table
+from translator.commands.remarks import say
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -51,9 +52,6 @@ def audit(
     from translator.operations.audit import audit as audit_ranges
     from translator.operations.offline_translator import OfflineTranslator
 
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
-
     again = OfflineTranslator(settings, say)
     try:
         report = audit_ranges(again, topic, partition, first, end, say)
@@ -86,7 +84,7 @@ def _print(report: AuditReport) -> None:
         _print_findings(f"{place}: INVENTED", account.invented)
     _print_findings("INVENTED", report.nameless)
     for text in report.short:
-        click.echo(f"translator: warning: {text}: what was deleted before counts as lost", err=True)
+        say(f"warning: {text}: what was deleted before counts as lost")
     totals = (f"{name}={sum(_sum(getattr(account, name)) for account in report.accounts)}" for name in _COUNTS)
     invented = sum(account.invented.count for account in report.accounts) + report.nameless.count
     click.echo(" ".join([*totals, f"invented={invented}", f"foreign={report.foreign}"]))

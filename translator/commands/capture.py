@@ -12,6 +12,7 @@ import click
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
+from translator.commands.remarks import say
 from translator.errors import ConfigError, FatalError, Unmaskable
 from translator.message import Message
 from translator.setting_types import matches
@@ -42,9 +43,6 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
             )
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.kafka.offset_ranges import records_of
-
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
 
     taken = left_out = 0
     copy = _masking(settings, topic, say) if mask else None

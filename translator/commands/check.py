@@ -13,6 +13,7 @@ import msgspec
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 from translator.errors import FatalError
 from translator.setting_types import is_pattern
 from translator.settings import Settings
@@ -87,7 +88,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
         for name in masked:
             click.echo(f"  masks columns of {name}")
         for warning in warnings:
-            click.echo(f"translator: warning: {warning}", err=True)
+            say(f"warning: {warning}")
         wrong = 0
         for found in answers:
             wrong += found.state == "WRONG"
@@ -99,4 +100,4 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
 def _asked(settings: Settings, count: int) -> Iterator[Check]:
     from translator.operations.connection_checks import checks
 
-    return checks(settings, count, lambda text: click.echo(f"translator: {text}", err=True))
+    return checks(settings, count, say)

@@ -14,6 +14,7 @@ import click
 
 from translator import settings as settings_module
 from translator.commands.configuration import VARIABLE
+from translator.commands.remarks import say
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:  # at run time below: help starts without a web server
@@ -67,7 +68,7 @@ def desk(
 
     service = None
     if config is not None:
-        service = ServiceView(settings_module.load(config), lambda text: click.echo(f"translator: {text}", err=True))
+        service = ServiceView(settings_module.load(config), say)
     lakehouse = None if sink is None else SinkView(sink)
     app = application([host, *names], service, Access(token, trusted_header), lakehouse)
     asyncio.run(_serve(app, host, port, names))
@@ -85,7 +86,7 @@ async def _serve(app: web.Application, host: str, port: int, names: Collection[s
             raise ConfigError(f"cannot listen at {host}:{port}: {error.strerror}; --port names another") from None
         at, number, *_ = runner.addresses[0]
         address = f"http://{f'[{at}]' if ':' in at else at}:{number}/"
-        click.echo(f"translator: the desk is at {address}; Ctrl-C ends it", err=True)
+        say(f"the desk is at {address}; Ctrl-C ends it")
         await _signal()
     finally:
         await runner.cleanup()

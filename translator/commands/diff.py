@@ -12,6 +12,7 @@ import msgspec
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 
 if TYPE_CHECKING:
     from translator.operations.diff import Difference
@@ -28,9 +29,6 @@ def diff(config: Path, values: bool, as_json: bool, topic_a: str, topic_b: str) 
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.diff import compare
-
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
 
     found = compare(settings, topic_a, topic_b, say, values=values)
     if as_json:

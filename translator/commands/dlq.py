@@ -27,6 +27,7 @@ from translator.commands.dlq_output import (
     still_held,
 )
 from translator.commands.record_file import record_line
+from translator.commands.remarks import say
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
@@ -98,7 +99,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import look
 
-    dead = look(settings, _wanted(**filters), _say)
+    dead = look(settings, _wanted(**filters), say)
     if as_json:
         for found in dead.letters:
             click.echo(json.dumps(facts(found, masked=found.letter.source in settings.masked_sources)))
@@ -107,7 +108,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
         print_total(dead.letters)
         print_held(dead.held)
     if dead.foreign:
-        _say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
+        say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
 
 
 @dlq.command()
@@ -129,7 +130,7 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import LetterFilter, look
 
-    letters = look(settings, LetterFilter(), _say).letters
+    letters = look(settings, LetterFilter(), say).letters
     found = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
     if found is None:
         topic = settings.output.dead_letter_topic
@@ -161,13 +162,13 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     from translator.service import log_setup
 
     log_setup.configure(settings.log_format, settings.log_level)
-    report = replay_letters(settings, _wanted(**filters), _say, execute=execute)
+    report = replay_letters(settings, _wanted(**filters), say, execute=execute)
     if as_json:
         click.echo(json.dumps(report_facts(report, execute=execute)))
     else:
         print_report(report, execute=execute)
     if execute and report.blocked:
-        _say(still_held(report.blocked))
+        say(still_held(report.blocked))
         sys.exit(1)
 
 
@@ -186,7 +187,7 @@ def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: 
     settings = settings_module.load(config)
     from translator.operations.dlq.discard import discard as discard_letters
 
-    dead = discard_letters(settings, _wanted(**filters), reason, _say, execute=execute)
+    dead = discard_letters(settings, _wanted(**filters), reason, say, execute=execute)
     if as_json:
         letters = [facts(found, masked=found.letter.source in settings.masked_sources) for found in dead.letters]
         counts = {"executed": execute, "before": dead.replayed}
@@ -195,10 +196,6 @@ def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: 
     print_groups(dead.letters, settings.masked_sources)
     print_held(dead.held)
     click.echo(f"{'discarded' if execute else 'dry run'}: letters={len(dead.letters)} before={dead.replayed}")
-
-
-def _say(text: str) -> None:
-    click.echo(f"translator: {text}", err=True)
 
 
 def _write_raw(found: StoredLetter, file: Path) -> None:

@@ -12,6 +12,7 @@ import click
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 from translator.errors import ConfigError
 from translator.message import Message
 from translator.operations.duration import instant
@@ -37,9 +38,6 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
     from translator.kafka.offset_ranges import records_of
     from translator.operations.explanation import outcome_facts, outcome_lines
     from translator.operations.offline_translator import OfflineTranslator
-
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
 
     again = OfflineTranslator(settings, say)
     try:

@@ -11,6 +11,7 @@ import click
 
 from translator.commands.configuration import FILE
 from translator.commands.record_file import read_files, read_raw
+from translator.commands.remarks import say
 from translator.commands.translate import parse_cli_options
 from translator.errors import ConfigError
 from translator.message import Message
@@ -100,7 +101,7 @@ def _from_topics(kafka: Mapping[str, Any], wanted: Iterable[str], count: int) ->
 
     client = client_config.librdkafka(parse_kafka(kafka, os.environ, "--kafka"))
     admin = TopicAdmin(client)
-    admin.wait_for_broker(_BROKER_WAIT_SECONDS, _say)
+    admin.wait_for_broker(_BROKER_WAIT_SECONDS, say)
     there = sorted(admin.names())
     names = {entry: [topic for topic in there if matches(topic, entry)] for entry in wanted}
     for entry, found in names.items():
@@ -115,10 +116,6 @@ def _tell(findings: Sequence[TopicFinding], output: Path) -> None:
         dialect = "unknown" if finding.verdict is None else finding.verdict.dialect
         open_ = sum(proposal.certainty != "certain" for proposal in finding.proposals)
         left = f", {open_} options to confirm" if open_ else ""
-        _say(f"{finding.topic}: {dialect} ({finding.certainty}), {finding.messages} messages{left}")
+        say(f"{finding.topic}: {dialect} ({finding.certainty}), {finding.messages} messages{left}")
     if str(output) != "-":
-        _say(f"{output} is written: read its comments, then `translator check -c {output}`")
-
-
-def _say(text: str) -> None:
-    click.echo(f"translator: {text}", err=True)
+        say(f"{output} is written: read its comments, then `translator check -c {output}`")

@@ -11,6 +11,7 @@ from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.listing import print_table
+from translator.commands.remarks import say
 
 
 @click.command()
@@ -27,7 +28,7 @@ def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.learn import learn as learn_backlog
 
-    reports = learn_backlog(settings, sources, lambda text: click.echo(f"translator: {text}", err=True))
+    reports = learn_backlog(settings, sources, say)
     if as_json:
         click.echo(msgspec.json.encode({"sources": reports}))
         return

@@ -9,6 +9,7 @@ import click
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 
 if TYPE_CHECKING:
     from translator.errors import MessageError
@@ -28,11 +29,8 @@ def project(config: Path, of: str, topic: str) -> None:
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.project import project as project_events
 
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
-
     def refused(message: str, error: MessageError) -> None:
-        click.echo(f"translator: refused {error.code} {message}: {error.reason}", err=True)
+        say(f"refused {error.code} {message}: {error.reason}")
 
     done = project_events(settings, topic, say, refused)
     for one in done.ranges:

@@ -9,6 +9,7 @@ import click
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 from translator.commands.translate import dead_letter_line
 
 if TYPE_CHECKING:
@@ -34,9 +35,6 @@ def retranslate(config: Path, topic: str, partition: int, first: int, end: int, 
     from translator.operations.offline_translator import OfflineTranslator
     from translator.operations.retranslate import Selection
     from translator.operations.retranslate import retranslate as retranslate_range
-
-    def say(text: str) -> None:
-        click.echo(f"translator: {text}", err=True)
 
     def bury(message: Message, dead: DeadLetter) -> None:
         click.echo(dead_letter_line(message, dead), err=True)

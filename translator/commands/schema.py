@@ -16,6 +16,7 @@ from cdc_core.table_id import joined_name
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.listing import print_table
+from translator.commands.remarks import say
 from translator.errors import ConfigError
 from translator.operations.duration import instant
 
@@ -44,7 +45,7 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         # Not on the standard output: a program that counts lines there shall count none.
-        click.echo(f"translator: {_nothing(metadata=metadata, pattern=pattern)}", err=True)
+        say(_nothing(metadata=metadata, pattern=pattern))
 
 
 @schema.command()
@@ -73,7 +74,7 @@ def _look(config: Path) -> StateSnapshot:
     settings = settings_module.load(config)
     from translator.state.state_snapshot import read_state
 
-    return read_state(settings, lambda text: click.echo(f"translator: {text}", err=True))
+    return read_state(settings, say)
 
 
 def _schemas(known: StateSnapshot, pattern: str) -> list[dict[str, str | int]]:

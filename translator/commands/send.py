@@ -11,6 +11,7 @@ import msgspec
 from cdc_core.command_line import json_option
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 from translator.errors import FatalError
 
 
@@ -37,9 +38,7 @@ def send(config: Path, timeout: float, as_json: bool, topic: str, message: Binar
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.operations.send import send as send_message
 
-    sent = send_message(
-        settings, topic, message.read(), timeout, lambda text: click.echo(f"translator: {text}", err=True)
-    )
+    sent = send_message(settings, topic, message.read(), timeout, say)
     if as_json:
         click.echo(msgspec.json.encode(sent))
     else:

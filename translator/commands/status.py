@@ -15,6 +15,7 @@ from rich.text import Text
 
 from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.commands.remarks import say
 from translator.operations.duration import duration, moment
 from translator.operations.terminal_text import shown
 
@@ -38,7 +39,7 @@ def status(config: Path, watch: float | None, as_json: bool) -> None:
     settings = settings_module.load(config)
     from translator.operations.status import StatusLooker
 
-    looker = StatusLooker(settings, lambda text: click.echo(f"translator: {text}", err=True))
+    looker = StatusLooker(settings, say)
     while True:
         found = looker.look()
         if as_json:

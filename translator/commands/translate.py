@@ -14,6 +14,7 @@ import yaml
 
 from translator import dialects
 from translator.commands.record_file import Line, read_files, read_raw
+from translator.commands.remarks import say
 from translator.errors import ConfigError, FatalError
 from translator.message import Learned, Message, Skip
 from translator.operations.file_translator import FileTranslator, of_dialect
@@ -99,7 +100,7 @@ def translate(
     elif dialect is None:
         raise click.UsageError("-d says the dialect, or -c the configuration of the source")
     else:
-        translator = of_dialect(dialect, parse_cli_options(options), source or "file", messages, _say)
+        translator = of_dialect(dialect, parse_cli_options(options), source or "file", messages, say)
     for key, text in read_schemas(schemas).items() if schemas else ():
         translator.teach(key, text)
     account = _Account(translator)
@@ -121,11 +122,7 @@ def _configured(config: Path, source: str | None, messages: Sequence[Message]) -
     from translator import settings
     from translator.operations.configured_files import of_source
 
-    return of_source(settings.load(config), source, messages, _say)
-
-
-def _say(text: str) -> None:
-    click.echo(f"translator: {text}", err=True)
+    return of_source(settings.load(config), source, messages, say)
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
