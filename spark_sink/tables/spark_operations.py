@@ -19,6 +19,7 @@ class Merge(Struct, frozen=True, tag=True):
         kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
         bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
         values: for key columns of few values, all of them.
+        others: markers of works that were ordered before, and that the table lacks: with this commit, or before it.
         inserts_only: no row is stored in `version` of the table, which is the one that the worker has read.
         at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
         summary: what the commit tells beside its marker, where the format has a place for it.
@@ -35,12 +36,7 @@ class Merge(Struct, frozen=True, tag=True):
     at: int | None = None
     summary: dict[str, str] = {}
     values: dict[str, tuple[str | int, ...]] = {}
-
-
-class WriteMarker(Struct, frozen=True, tag=True):
-    """Commit nothing but a marker: a commit of Spark's carries one."""
-
-    marker: Marker
+    others: tuple[Marker, ...] = ()
 
 
 class RaiseFloors(Struct, frozen=True, tag=True):
@@ -88,7 +84,7 @@ class CloseVersions(Struct, frozen=True, tag=True):
     marker: Marker
 
 
-Order = Merge | WriteMarker | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
+Order = Merge | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
 
 # Begins the names of the flags in a staged file.
 WRITTEN = "_cdc_written_"

@@ -32,7 +32,7 @@ from spark_sink.tables.protocols import (
     Marker,
     TableChanges,
 )
-from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire, WriteMarker
+from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
 
 # For key columns, the least and the greatest value that is looked for.
 Bounds = Mapping[str, tuple[str | int, str | int]]
@@ -98,12 +98,6 @@ class OrderingMirror(MirrorReader):
         raise NotImplementedError
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
-        # Spark's commit carries one marker, the first; others are of works that were ordered before this one. It takes
-        # no version below zero, which only a day before 1970 has, when there is nothing to forget.
-        for marker in markers[1:]:
-            done = self.applied(marker.app)
-            if marker.version > (-1 if done is None else done):
-                self._ordered.append(WriteMarker(marker))
         lacking = self._lacking
         staged = rows = changes.rows.drop_columns([name for name in changes.rows.column_names if name in lacking])
         for name, flags in changes.kept.items():
@@ -122,9 +116,16 @@ class OrderingMirror(MirrorReader):
                 inserts_only=changes.inserts_only,
                 version=self._version,
                 marker=markers[0] if markers else None,
+                others=tuple(filter(self._lacks, markers[1:])),
                 at=None if UPDATED_AT in lacking else changes.at,
             )
         )
+
+    def _lacks(self, marker: Marker) -> bool:
+        """Tell whether the table lacks a marker. Delta Lake takes no version below zero, which only a day before 1970
+        has, when there is nothing to forget."""
+        done = self.applied(marker.app)
+        return marker.version > (-1 if done is None else done)
 
     def raise_floors(self, floors: Mapping[str, str]) -> None:
         self._raised = dict(floors)

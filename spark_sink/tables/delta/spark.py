@@ -26,7 +26,6 @@ from spark_sink.tables.spark_operations import (
     Order,
     RaiseFloors,
     Retire,
-    WriteMarker,
 )
 from spark_sink.tables.spark_sql import instant, listed, literal, merge_statement, retirement, staged_rows
 from spark_sink.tables.spark_writer import SparkTable
@@ -76,8 +75,6 @@ class _Table:
         match order:
             case Merge():
                 self._merge(order)
-            case WriteMarker(marker):
-                self._append(self._session.read.format("delta").load(self._path).limit(0), marker)
             case RaiseFloors(floors):
                 stored = listed({FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)})
                 self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({stored})")
@@ -95,6 +92,8 @@ class _Table:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
+        for other in order.others:  # a commit of Spark's carries one marker
+            self._append(self._session.read.format("delta").load(self._path).limit(0), other)
         staged = staged_rows(self._session, self._staging, order)
         if order.inserts_only:
             self._append(staged, order.marker)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
-from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
@@ -19,7 +18,6 @@ from spark_sink.spark_session import session_settings
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, markers_of, version_of
-from spark_sink.tables.iceberg.spark_catalog import java_table
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
 from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
@@ -31,7 +29,6 @@ from spark_sink.tables.spark_operations import (
     RaiseFloors,
     Retire,
     SetProperties,
-    WriteMarker,
 )
 from spark_sink.tables.spark_sql import instant, listed, literal, merge_statement, retirement, staged_rows
 from spark_sink.tables.spark_writer import SparkTable
@@ -90,14 +87,8 @@ class _Table:
 
     def do(self, order: Order) -> None:
         match order:
-            case Merge(marker=marker, summary=summary, version=version):
-                staged = staged_rows(self._session, self._staging, order)
-                if order.inserts_only and self._appends:
-                    self._commit(partial(self._append, staged, version), marker, summary)
-                else:
-                    self._run(merge_statement(self._quoted, staged, order), marker, summary)
-            case WriteMarker(marker):
-                self._append_nothing(marker)
+            case Merge():
+                self._merge(order)
             case RaiseFloors(floors):
                 self._set({FLOORS_PROPERTY: json.dumps(floors, sort_keys=True)})
             case SetProperties(properties):
@@ -112,7 +103,7 @@ class _Table:
                 ended = ", ".join(f"t.{name} = {value}" for name, value in ends.items())
                 self._run(f"{self._under(floors)} AND t.{CURRENT} WHEN MATCHED THEN UPDATE SET {ended}", marker)
             case Forget(before):
-                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}", None)  # noqa: S608 - quoted
+                self._run(f"DELETE FROM {self._quoted} WHERE {DELETED_AT} < {instant(before)}")  # noqa: S608 - quoted
 
     def _set(self, properties: Mapping[str, str]) -> None:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
@@ -123,6 +114,16 @@ class _Table:
         known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
 
+    def _merge(self, order: Merge) -> None:
+        staged = staged_rows(self._session, self._staging, order)
+        change: Callable[[], object]
+        if order.inserts_only and self._appends:
+            change = partial(self._append, staged, order.version)
+        else:
+            change = partial(self._session.sql, merge_statement(self._quoted, staged, order))
+        markers = () if order.marker is None else (order.marker, *order.others)
+        self._commit(change, markers, order.summary)
+
     def _append(self, rows: DataFrame, version: int) -> None:
         """Add rows of which none is in a version of the table. It is an overwrite of no rows: Iceberg refuses it when
         another commit has added any since that version, which it does not do with a plain append."""
@@ -131,31 +132,16 @@ class _Table:
             validated = validated.option("validate-from-snapshot-id", str(version))
         validated.overwrite(lit(False))
 
-    def _run(self, statement: str, marker: Marker | None, summary: Mapping[str, str] = MappingProxyType({})) -> None:
-        self._commit(partial(self._session.sql, statement), marker, summary)
+    def _run(self, statement: str, *markers: Marker) -> None:
+        self._commit(partial(self._session.sql, statement), markers, {})
 
-    def _commit(self, change: Callable[[], object], marker: Marker | None, summary: Mapping[str, str]) -> None:
-        """Make a change whose commit carries the marker, unless the table has it."""
-        markers = self._markers(marker)
-        if markers is not None:
-            stamped = {MARKERS_PROPERTY: json.dumps(markers), **summary}
-            with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
-                change()
-
-    def _append_nothing(self, marker: Marker) -> None:
-        """Commit a marker alone."""
-        markers = self._markers(marker)
-        if markers is not None:
-            append = java_table(self._session, self._catalog, self._name).newAppend()
-            append.set(MARKERS_PROPERTY, json.dumps(markers))
-            append.commit()
-
-    def _markers(self, marker: Marker | None) -> dict[str, int] | None:
-        """All markers of the table and this one; None if the table has it."""
+    def _commit(self, change: Callable[[], object], markers: Sequence[Marker], summary: Mapping[str, str]) -> None:
+        """Make a change whose commit carries the markers, unless the table has the first of them."""
         table = self._catalog.load(self._name)
-        markers = {} if table is None else markers_of(table.metadata)
-        if marker is None:
-            return markers
-        if markers.get(marker.app, -1) >= marker.version:
-            return None
-        return {**markers, marker.app: marker.version}
+        stored = {} if table is None else markers_of(table.metadata)
+        fresh = {app: version for app, version in markers if stored.get(app, -1) < version}
+        if any(marker.app not in fresh for marker in markers[:1]):
+            return
+        stamped = {MARKERS_PROPERTY: json.dumps({**stored, **fresh}), **summary}
+        with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
+            change()

@@ -21,7 +21,7 @@ from spark_sink.table_report import (
     Parked,
 )
 from spark_sink.tables.protocols import Marker
-from spark_sink.tables.spark_operations import Order, WriteMarker
+from spark_sink.tables.spark_operations import Clear, Order
 from tests.spark_sink.records import report
 
 STEP = AddColumns((TableColumn("n", "int"),))
@@ -64,7 +64,7 @@ def test_what_one_run_tells_stays() -> None:
 
 def test_what_is_left_to_the_driver() -> None:
     """Each outcome is one kind of work, or none; contradictions end the run, whatever else there is."""
-    orders = (WriteMarker(Marker("a", 1)),)
+    orders = (Clear({}, Marker("a", 1)),)
     found = [report("t", outcome, route=route) for route, outcome in _by_route(orders)]
     work = DriverWork.of(found)
     assert DriverWork([("t", STEP)], {"t": orders}, {"records"}, {"ddl", "records", "spark and more"}) == work
@@ -89,12 +89,12 @@ def test_nothing_is_asked_for_twice() -> None:
     seen.add([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
     seen.add([report("t", NeedsDdl(STEP), route="another turn")])
     seen.add([report("t", NeedsRecords(), events=9)])
-    seen.add([report("t", NeedsSpark((WriteMarker(Marker("a", 1)),)))])
-    seen.add([report("t", NeedsSpark((WriteMarker(Marker("a", 2)),)))])
+    seen.add([report("t", NeedsSpark((Clear({}, Marker("a", 1)),)))])
+    seen.add([report("t", NeedsSpark((Clear({}, Marker("a", 2)),)))])
     for again in (
         report("t", NeedsDdl(STEP), events=5),
         report("t", NeedsRecords(), events=5),
-        report("t", NeedsSpark((WriteMarker(Marker("a", 2)),))),
+        report("t", NeedsSpark((Clear({}, Marker("a", 2)),))),
     ):
         with pytest.raises(FatalError, match="t asks for the same change again"):
             seen.add([again])

@@ -38,7 +38,7 @@ from spark_sink.table_report import (
 )
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.protocols import Marker, TableChanges
-from spark_sink.tables.spark_operations import WriteMarker
+from spark_sink.tables.spark_operations import Clear
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryTable, MemoryTables
 
@@ -302,7 +302,7 @@ class OrderingTable(MemoryTable):
         self.ordered: list[tuple[TableChanges, tuple[Marker, ...]]] = []
 
     def write(self, changes: TableChanges, *markers: Marker) -> None:
-        self.orders.append(WriteMarker(markers[0]))
+        self.orders.append(Clear({}, markers[0]))
         self.ordered.append((changes, markers))
 
     def obey(self) -> None:
@@ -322,11 +322,11 @@ def test_a_table_that_the_driver_writes() -> None:
     (report,) = _reports(tables, events, batch=2)
     assert NO_LATENCY == report.counters.latency, "nothing is there yet"
     first = 2 * MAX_SEGMENTS
-    orders = (WriteMarker(Marker("app/shop_sales.orders", first)),)
+    orders = (Clear({}, Marker("app/shop_sales.orders", first)),)
     assert (NeedsSpark(orders, more=True), []) == (report.outcome, table.commits)
     table.obey()
     (report,) = _reports(tables, events, batch=2)
-    assert NeedsSpark((WriteMarker(Marker("app/shop_sales.orders", first + 2)),)) == report.outcome
+    assert NeedsSpark((Clear({}, Marker("app/shop_sales.orders", first + 2)),)) == report.outcome
     table.obey()
     (report,) = _reports(tables, events, batch=2)
     assert (Done(), 3, [("2",)]) == (report.outcome, report.counters.skipped, sorted(table.visible()))
@@ -371,7 +371,7 @@ def test_parked_turns_that_the_driver_writes() -> None:
         return [(report.route, report.outcome) for report in reports]
 
     def order(turn: int, number: int, *, more: bool = False) -> NeedsSpark:
-        return NeedsSpark((WriteMarker(Marker("parked/shop_sales.orders", turn * MAX_SEGMENTS + number)),), more)
+        return NeedsSpark((Clear({}, Marker("parked/shop_sales.orders", turn * MAX_SEGMENTS + number)),), more)
 
     assert [("3", order(3, 0, more=True))] == run({})
     table.obey()

@@ -31,7 +31,7 @@ from spark_sink.tables.protocols import (
     Marker,
     TableChanges,
 )
-from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire, WriteMarker
+from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire
 from spark_sink.tables.table_properties import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY
 
 NAME = "s_d.t"
@@ -68,17 +68,14 @@ def _changes(ids: list[int]) -> TableChanges:
 
 def test_a_worker_only_stages(warehouse: Path) -> None:
     """The rows lie in a file with a flag beside each column that some leave, the order says how to write them, and the
-    table has no commit; the first marker is that of the commit, others go before."""
+    table has no commit; the first marker is that of the commit, others go with it if the table lacks them."""
     table = _opened(warehouse)
     table.forget(7)
     table.write(_changes([5, 2**40, -3]), Marker("m", 1), Marker("day", 0), Marker("long ago", -7))
-    forget, mark, merge = table.orders
-    assert (Forget(7), WriteMarker(Marker("day", 0)), 1) == (
-        forget,
-        mark,
-        DeltaTable(warehouse / "s_d" / "t").version(),
-    )
+    forget, merge = table.orders
+    assert (Forget(7), 1) == (forget, DeltaTable(warehouse / "s_d" / "t").version())
     assert isinstance(merge, Merge)
+    assert (Marker("day", 0),) == merge.others
     assert (("n",), ("id",), {"id": (-3, 2**40)}, Marker("m", 1)) == (merge.kept, merge.key, merge.bounds, merge.marker)
     (file,) = warehouse.glob("_cdc/staging/*/s_d.t/*.parquet")
     assert merge.path == f"s_d.t/{file.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -13,11 +14,12 @@ from pyspark.sql import SparkSession
 
 from cdc_core.envelope import ChangeEvent
 from dev.iceberg.rest_catalog import RestCatalogServer
-from spark_sink.apply.table_commits import DAY
+from spark_sink.apply.table_commits import DAY, FORGOTTEN
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Overtaken
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import ask_catalog
+from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY
 from spark_sink.tables.spark_operations import Order, OrderRunner
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.conftest import rest_access
@@ -90,6 +92,16 @@ def test_two_sinks_add_the_same_rows(lake: MergingLake, mode: Mode) -> None:
         assert list(range(1, ids[-1] + 1)) == _ids(lake)
 
 
+def test_one_commit_brings_all_markers(lake: MergingLake) -> None:
+    """The mark of the day up to which deleted rows are forgotten is in the snapshot of the rows."""
+    lake.apply(0, [msgspec.structs.replace(event, ts_origin_us=100 * DAY) for event in _new([1])])
+    table = lake.tables.iceberg_catalog.load(NAME)
+    assert table is not None
+    (snapshot,) = table.metadata.snapshots
+    assert snapshot.summary is not None
+    assert {FORGOTTEN: 93, f"test/checkpoint-1/{NAME}": 0} == json.loads(snapshot.summary[MARKERS_PROPERTY])
+
+
 def test_what_adds_no_rows_refuses_none(lake: MergingLake) -> None:
     """Files are put together by somebody else while new rows are on their way."""
     lake.apply(0, _new([1]))
@@ -103,13 +115,13 @@ def test_a_catalog_that_shows_the_newest_snapshot(
     spark: SparkSession, rest_server: RestCatalogServer, lake: MergingLake
 ) -> None:
     """There new rows are merged: what was committed since they were looked for could not be seen, the commit before
-    theirs, once a day, among it."""
+    theirs among it, by which rows that were deleted long ago are forgotten."""
     with altering(rest_server.url, answer=newest_snapshot_only) as url:
         lake.catalog = rest_access(url)
         lake.use(ICEBERG)
         ask_catalog(spark, lake.tables)
         lake.use(ICEBERG, {"shop/sales//orders": "hidden.orders"})
         for day in range(1, 4):
-            (event,) = _new([day])
-            lake.apply(day, [msgspec.structs.replace(event, ts_origin_us=10 * day * DAY)])
-        assert [1, 2, 3] == _ids(lake, "hidden.orders")
+            events = [*_new([day]), change("d", {"id": 10 * day}, pos=10 * day)]
+            lake.apply(day, [msgspec.structs.replace(event, ts_origin_us=10 * day * DAY) for event in events])
+        assert [1, 2, 3, 30] == _ids(lake, "hidden.orders")
