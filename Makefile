@@ -34,7 +34,7 @@ chart-check: setup ## Lint, render and test charts and compose file with tools t
 	@$(BIN)/python -m dev.charts --build
 	@$(BIN)/python -m dev.compose --build
 	@$(BIN)/python -m dev.promtool --build || true
-	@$(BIN)/python -m pytest tests/charts $(TEST_ARGS)
+	@$(BIN)/python -m pytest -rs tests/charts $(TEST_ARGS)
 
 image-check: setup ## Build both images without a container engine and run the demo's messages through them (Debian, root).
 	@$(BIN)/python -m dev.images

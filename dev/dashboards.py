@@ -42,10 +42,14 @@ def _rate(metric: str, by: str) -> str:
 
 
 def _came(metric: str, by: str, window: str) -> str:
-    """How many came in a window. Prometheus' increase() begins with the second value of a series, and the first dead
-    letter of a code is a new series: of one that was not there at the window's begin, all count."""
+    """How many came in a window.
+
+    Prometheus' increase() begins with the second value of a series, and the first dead letter of a code begins one.
+    So of one that was not there when the window began all count; after a restart those of the life that had most.
+    """
     series = f"{metric}{{PODS}}"
-    return f"sum by ({by}) (({series} unless {series} offset {window}) or increase({series}[{window}]))"
+    new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
+    return f"sum by ({by}) (({new}) or increase({series}[{window}]))"
 
 
 DASHBOARDS: Mapping[str, Sequence[Panel]] = {

@@ -72,8 +72,8 @@ def test_the_first_counts(tmp_path: Path) -> None:
     new, old = (f'cdc_records_dead_total{{source="shop",code="{code}"}}' for code in ("NEW", "OLD"))
     test = {
         "interval": "1m",
-        # One code is there from the start; two of another come when the hour is over.
-        "input_series": [{"series": new, "values": "_x99 2x10"}, {"series": old, "values": "5x99 8x10"}],
+        # One code is there from the start; two of another come later, and then the process starts again.
+        "input_series": [{"series": new, "values": "_x99 2x2 0x8"}, {"series": old, "values": "5x99 8x10"}],
         "promql_expr_test": [
             {
                 "expr": f"round({panel.query.replace('PODS', '')})",

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from cdc_core.table_id import TableId
 from dev.broker import Broker
-from spark_sink.commands import main
+from spark_sink.commands import cli, main
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format
 from tests.otlp_receiver import TOKEN, receiver
@@ -189,9 +190,8 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
         assert 1 == log["batch applied"]["events"]
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
-        for probe in ("livez", "readyz"):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{probe}") as answer:
-                assert b"ok\n" == answer.read()
+        asked = CliRunner().invoke(cli, ["health", f"http://127.0.0.1:{port}"])  # as `helm test` does
+        assert asked.output.startswith("alive and ready; batches since its start: "), asked.output
         assert [3] == [row["id"] for row in sink.present(ITEMS)]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]

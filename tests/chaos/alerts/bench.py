@@ -13,14 +13,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
 
-from dev.broker import Broker, free_port
+from dev.broker import LOOPBACK, Broker, free_port
+from dev.iceberg.hive_metastore import HiveMetastore
 from dev.stack import Stack, descendants, is_ready, wait_until
 from tests.chaos.alerts.prometheus import Prometheus
+from tests.gate import Gate
 from tests.translator.operations._replay import AMBIGUOUS, update
 from tests.translator.service.test_pipeline import QLIK_ROW
 
@@ -52,11 +56,16 @@ class Bench:
         self.prometheus = Prometheus(
             directory / "prometheus", {"translator": self.stack.web_port, "spark-sink": self._sink_port}
         )
+        self.metastore = HiveMetastore(directory=directory / "metastore")
+        self.gate = Gate(0)  # before the metastore, once that has started
+        self._aside = self._taken = directory / "aside"
         self._number = 0
 
     def close(self) -> None:
         self.prometheus.close()
         self.stack.close()
+        self.gate.shut()
+        self.metastore.close()
 
     def change(self, program: str, **sections: Any) -> None:
         """Change the configuration of `translator` or `sink`."""
@@ -65,6 +74,11 @@ class Bench:
         for name, values in sections.items():
             settings[name] = {**settings.get(name, {}), **values} if isinstance(values, dict) else values
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+
+    def change_spark(self, conf: dict[str, str]) -> None:
+        """Add settings of Spark to those of the sink."""
+        settings = yaml.safe_load((self.stack.directory / "sink.yaml").read_text(encoding="utf-8"))
+        self.change("sink", spark={"conf": {**settings["spark"]["conf"], **conf}})
 
     def sources(self) -> list[dict[str, Any]]:
         """The sources as they are configured now."""
@@ -80,6 +94,29 @@ class Bench:
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
         return done.stdout
+
+    def start_metastore(self) -> str:
+        """Start a Hive metastore behind the gate; returns its address."""
+        self.metastore.start()
+        self.gate.behind = self.metastore.settled_port()
+        self.gate.open()
+        return f"thrift://{LOOPBACK}:{self.gate.port}"
+
+    # -- files of tables
+
+    def files(self, table: str) -> list[str]:
+        """The data files that the newest version of a table names; none while there is no table."""
+        folder = str(self.stack.warehouse / Path(*table.split(".")))
+        return DeltaTable(folder).file_uris() if DeltaTable.is_deltatable(folder) else []
+
+    def put_aside(self, table: str) -> None:
+        """Take a data file away, as somebody does who tidies up a store by hand."""
+        self._taken = Path(unquote(urlsplit(self.files(table)[0]).path))
+        self._taken.rename(self._aside)
+
+    def put_back(self) -> None:
+        """Put it back, as from a copy."""
+        self._aside.rename(self._taken)
 
     # -- messages
 

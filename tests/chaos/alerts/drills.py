@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import Struct
 
@@ -13,7 +14,9 @@ from tests.chaos.alerts.bench import ERP, ERP_METADATA, PATIENCE, SHOP, Bench, u
 from tests.translator.commands.test_learn import metadata
 from tests.translator.operations._replay import CLEAR, update
 
-KEYLESS = "shop_shop.keyless"
+KEYLESS, CHANGELOG = "shop_shop.keyless", "shop_shop.log"
+
+NOT_REGISTERED = '"event": "table not registered"'
 
 
 class Drill(Struct, frozen=True):
@@ -107,11 +110,21 @@ def _conflict(bench: Bench) -> None:
 
 
 def _broker_away(bench: Bench) -> None:
+    """Records flow before: what a partition needs at its first record is not looked for while no broker answers."""
     with bench.streaming(lambda: bench.rows(200), pause=0.01):
-        time.sleep(3)
-        bench.broker.kill()
+        while not _killed_in_mid_batch(bench):
+            bench.broker.start()
         bench.prometheus.wait("TranslatorStalled", fires=True)
         bench.broker.start()
+
+
+def _killed_in_mid_batch(bench: Bench) -> bool:
+    """Kill the broker; it may be between two batches."""
+    before = bench.stack.committed().get((SHOP, 1), 0)
+    wait_until("records flow", PATIENCE, lambda: bench.stack.committed().get((SHOP, 1), 0) > before, bench.stack)
+    bench.broker.kill()
+    time.sleep(3)  # Prometheus looks every second
+    return bench.prometheus.value("cdc_batches_in_flight") > 0
 
 
 def _come_and_go(bench: Bench) -> None:
@@ -178,6 +191,57 @@ def _larger_batches(bench: Bench) -> None:
     bench.stack.start("spark-sink")
 
 
+def _metastore_away(bench: Bench) -> None:
+    """What catalog the sink has is a matter of its start; the metastore is there then, and away later."""
+    conf = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": bench.start_metastore()}
+    bench.stack.stop("spark-sink")
+    bench.change("sink", catalog={"name": "spark_catalog"})
+    bench.change_spark(conf)
+    bench.stack.start("spark-sink")
+    bench.send(SHOP, *bench.rows(1, table="known"))
+    wait_until("it is applied", PATIENCE, lambda: bench.stack.rows("shop_shop.known"), bench.stack)
+    bench.command("sink", "register", "shop_shop.known", "--wait", str(PATIENCE))
+    bench.gate.shut()
+    bench.send(SHOP, *bench.rows(1, table="unknown"))
+
+
+def _metastore_back(bench: Bench) -> None:
+    """The log has a reason that a person can read."""
+    (refused, *_) = (line for line in bench.stack.log("spark-sink").read_text().splitlines() if NOT_REGISTERED in line)
+    assert "_LEGACY_ERROR" not in refused
+    bench.gate.open()
+    bench.command("sink", "register", "shop_shop.unknown", "--wait", str(PATIENCE))
+
+
+def _file_away(bench: Bench) -> None:
+    """A changelog, to which is added without reading, so that only maintenance meets what is missing."""
+    bench.stack.stop("spark-sink")
+    bench.change("sink", tables={"modes": dict.fromkeys((KEYLESS, CHANGELOG), "changelog")})
+    bench.stack.start("spark-sink")
+    for count in (1, 2):
+        bench.send(SHOP, *bench.rows(1, table="log", pkNames=None))
+        wait_until("it is applied", PATIENCE, partial(_has_files, bench, count), bench.stack)
+    bench.stack.stop("spark-sink")
+    bench.put_aside(CHANGELOG)
+    # As often as can be: two commits are many, and every second is a turn.
+    bench.change("sink", maintenance={"every_seconds": 1, "small_files": 2})
+    bench.stack.start("spark-sink")
+    with bench.streaming(lambda: bench.rows(1, table="log", pkNames=None), pause=1):
+        bench.prometheus.wait("SinkMaintenanceFails", fires=True)
+    assert "table not maintained" in bench.stack.log("spark-sink").read_text()
+
+
+def _has_files(bench: Bench, count: int) -> bool:
+    return len(bench.files(CHANGELOG)) >= count
+
+
+def _file_back(bench: Bench) -> None:
+    bench.put_back()
+    bench.command("sink", "maintain", CHANGELOG, "--wait", str(PATIENCE))
+    # A batch that was under way may add one.
+    wait_until("the files are few", PATIENCE, lambda: len(bench.files(CHANGELOG)) <= 2, bench.stack)
+
+
 DRILLS = (
     Drill("TranslatorDown", "it was not started", _nothing, "it is started", _start_translator),
     Drill("TranslatorDeadLetters", "messages that are no JSON", _broken, "`dlq ls`, `dlq discard`", _look_and_discard),
@@ -242,9 +306,18 @@ DRILLS = (
         "a larger `batches.max_offsets`",
         _larger_batches,
     ),
+    Drill(
+        "SinkCatalogRefuses",
+        "a Hive metastore is cut off, and a new table comes",
+        _metastore_away,
+        "it answers again, `spark-sink register`",
+        _metastore_back,
+    ),
+    Drill(
+        "SinkMaintenanceFails",
+        "a data file of a table is taken away",
+        _file_away,
+        "the file is put back, `spark-sink maintain`; six minutes later",
+        _file_back,
+    ),
 )
-
-NOT_DRIVEN = {
-    "SinkMaintenanceFails": "a table whose files cannot be tidied up, which nothing here makes",
-    "SinkCatalogRefuses": "wants a catalog that refuses",
-}

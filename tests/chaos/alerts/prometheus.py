@@ -19,7 +19,8 @@ from dev.stack import wait_until
 
 _SHORTER = {"m": "s", "h": "m"}
 _DURATION = re.compile(r"\b(\d+)([mh])\b")
-_HANGS = 300.0
+# The longest window of a rule, six hours, is six minutes.
+_HANGS = 600.0
 
 # What no cause of a drill has to wait for: seconds of lag, and of a batch that does not come.
 THRESHOLDS = {"translator": {"lagSeconds": 5}, "spark-sink": {"batchSeconds": 20}}
@@ -47,6 +48,7 @@ class Prometheus:
 
     def __init__(self, directory: Path, ports: Mapping[str, int]) -> None:
         self._port = free_port()
+        self.address = f"http://{LOOPBACK}:{self._port}"
         directory.mkdir(parents=True, exist_ok=True)
         groups = [{"name": chart, "interval": "1s", "rules": rules(chart)} for chart in ports]
         (directory / "rules.yml").write_text(yaml.safe_dump({"groups": groups}))
@@ -92,7 +94,7 @@ class Prometheus:
     def _ask(self, question: str) -> dict[str, Any]:
         """What the server answers; nothing while it does not."""
         try:
-            with urllib.request.urlopen(f"http://{LOOPBACK}:{self._port}/api/v1/{question}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.address}/api/v1/{question}", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)["data"]
         except OSError:
             return {}

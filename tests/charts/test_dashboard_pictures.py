@@ -1,0 +1,69 @@
+"""The dashboards drawn: a panel asked of a real Prometheus, and its lines."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge, start_http_server
+
+from dev.broker import LOOPBACK
+from dev.dashboard_pictures import Curve, Prometheus, Span, chart
+from dev.dashboards import dashboards
+from dev.promtool import MISSING, program
+from dev.stack import wait_until
+from tests.chaos.alerts import prometheus
+
+_PATIENCE = 120.0
+
+
+@pytest.mark.skipif(program("prometheus") is None, reason=f"{MISSING}: that panels show data is NOT SHOWN")
+def test_a_panel(tmp_path: Path) -> None:
+    """A panel shows what a program serves, by its legend; one whose metric nobody serves shows nothing."""
+    registry = CollectorRegistry()
+    lag = Gauge("cdc_source_lag_seconds", "As the translator has it.", ["source"], registry=registry)
+    lag.labels("shop").set(7)
+    lag.labels("erp").set(3)
+    pages, thread = start_http_server(0, LOOPBACK, registry)
+    started = time.time()
+    server = prometheus.Prometheus(tmp_path, {"translator": pages.server_port})
+    asked = Prometheus(server.address, scrape=1)
+
+    def found(title: str) -> list[Curve]:
+        return asked.lines(_panel(title), Span(started, time.time() + 1))
+
+    try:
+        wait_until("it was looked at", _PATIENCE, lambda: server.value("up"))
+        wait_until("the panel has data", _PATIENCE, lambda: found("Behind the source"))
+        assert [("erp", 3.0), ("shop", 7.0)] == [(one.name, one.values[-1][1]) for one in found("Behind the source")]
+        assert [] == found("Unread")
+    finally:
+        server.close()
+        pages.shutdown()
+        pages.server_close()
+        thread.join()
+
+
+def test_lines() -> None:
+    """A line breaks where there was nothing, a lone value is a dot, and the newest value is told in its unit."""
+    span = Span(0, 160)
+    values = [(0.0, 60.0), (1.0, 90.0), (50.0, 30.0)]
+    drawn = chart([Curve("a<b", values)], "s", span)
+    assert 2 == drawn.count("<polyline")
+    dot = drawn.split("<polyline points='")[2].partition("'")[0].split()
+    assert [dot[0]] * 2 == dot
+    assert "a&lt;b 30 s" in drawn
+    assert "1.5 min" in drawn
+    assert "no data" in chart([], "s", span)
+
+
+def _panel(title: str) -> dict[str, Any]:
+    for text in dashboards().values():
+        for panel in json.loads(text)["panels"]:
+            if panel["title"] == title:
+                found: dict[str, Any] = panel
+                return found
+    raise AssertionError(title)
