@@ -67,7 +67,9 @@ def test_bytecode_fits(target: str, images: Mapping[str, BuiltImage]) -> None:
     to write it, what does not fit is compiled at every start."""
     (packages,) = (images[target].root / "opt" / "cdc" / "lib").glob("python3*/site-packages")
     assert list((packages / "translator" / "__pycache__").glob("settings.*.pyc"))
-    by_time = [path for path in packages.rglob("*.pyc") if not path.read_bytes()[4] & 1]
+    # Thrift's wheel has some for -O, which nobody reads here.
+    read = (path for path in packages.rglob("*.pyc") if ".opt-" not in path.name)
+    by_time = [path for path in read if not path.read_bytes()[4] & 1]
     assert [] == by_time
 
 
