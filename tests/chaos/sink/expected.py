@@ -36,7 +36,7 @@ class Expected:
 
     def wrong(self, warehouse: Path) -> list[str]:
         """What is not as it must be; nothing when all is well."""
-        return [*self._rows(warehouse), *self._aside(warehouse), *_commits(warehouse)]
+        return [*self._rows(warehouse), *self._aside(warehouse), *self._commits(warehouse)]
 
     def _rows(self, warehouse: Path) -> Iterator[str]:
         wanted: dict[str, Rows] = {name: table_after(events)[0] for name, events in self.histories.items()}
@@ -59,13 +59,20 @@ class Expected:
         if not told or 20 - len(taken) != waiting.total() or set(waiting.values()) - {1}:
             yield f"stops: took {taken}, parked {waiting}"
 
+    def _commits(self, warehouse: Path) -> Iterator[str]:
+        """Commits that were made twice: the same marker in two versions of a table.
 
-def _commits(warehouse: Path) -> Iterator[str]:
-    """Commits that were made twice: the same marker in two versions of a table."""
-    for table in {found.parent for folder in ("_delta_log", "metadata") for found in warehouse.glob(f"**/{folder}")}:
-        twice = [mark for mark, count in Counter(commit_markers(table)).items() if count > 1]
-        if twice:
-            yield f"{table.name}: committed twice {twice}"
+        A truncate that cuts rows short, as it can under native order, does so in a commit before its own. It has no
+        marker, which in an Iceberg table looks like the one before again.
+        """
+        for table in {
+            found.parent for folder in ("_delta_log", "metadata") for found in warehouse.glob(f"**/{folder}")
+        }:
+            truncates = sum(event.op == "t" for event in self.histories.get(table.name, ()))
+            allowed = 1 + (truncates if is_iceberg(table) else 0)
+            twice = [mark for mark, count in Counter(commit_markers(table)).items() if count > allowed]
+            if twice:
+                yield f"{table.name}: committed twice {twice}"
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
