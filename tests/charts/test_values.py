@@ -29,6 +29,8 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         {"config.metrics": {"otlp": {"endpoint": "http://c/v1/metrics", "headers": {"Authorization": "Bearer token"}}}},
         "config.metrics.otlp.headers.Authorization holds a password",
     ),
+    ("translator", {"config.kafka.sasl_password": "secret${X}"}, "config.kafka.sasl_password holds a password"),
+    ("spark-sink", {"config.kafka.sasl_password": "secret${X}"}, "config.kafka.sasl_password holds a password"),
     ("translator", {"config.masks": {"key": "k" * 32, "rules": []}}, "config.masks.key holds a password"),
     (
         "spark-sink",

@@ -267,20 +267,23 @@ yes
 {{- end -}}
 {{- end -}}
 {{- $passwords := dict -}}
+{{- /* Words may stand before the secret of these: Bearer ${TOKEN}, id:${SECRET}. */ -}}
+{{- $worded := dict -}}
 {{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
 {{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
 {{- end -}}
 {{- range $name, $value := dig "metrics" "otlp" "headers" (dict) $config -}}
-{{- $_ := set $passwords (printf "metrics.otlp.headers.%s" $name) $value -}}
+{{- $_ := set $worded (printf "metrics.otlp.headers.%s" $name) $value -}}
 {{- end -}}
 {{- range $name, $value := dig "tables" "iceberg_catalog" "properties" (dict) $config -}}
 {{- if and (regexMatch "(?i)token|credential|password|secret" $name) (not (regexMatch "(?i)ur[il]$" $name)) -}}
-{{- $_ := set $passwords (printf "tables.iceberg_catalog.properties.%s" $name) $value -}}
+{{- $_ := set $worded (printf "tables.iceberg_catalog.properties.%s" $name) $value -}}
 {{- end -}}
 {{- end -}}
-{{- range $setting, $value := $passwords -}}
+{{- range $setting, $value := merge $passwords $worded -}}
 {{- $password := $value | default "" | toString -}}
-{{- if and $password (not (regexMatch "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
+{{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
+{{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
 {{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}

@@ -153,16 +153,19 @@ volumeMounts:
 {{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds: a pod would be killed while it hands over its partitions. Raise the first above the second." .Values.terminationGracePeriodSeconds $rebalance) -}}
 {{- end -}}
 {{- $registry := $config.registry | default dict -}}
+{{- /* Words may stand before the secret of these: Bearer ${TOKEN}. */ -}}
+{{- $worded := dict -}}
 {{- $passwords := dict "registry.password" (dig "password" "" $registry) "masks.key" (dig "masks" "key" "" $config) -}}
 {{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
 {{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
 {{- end -}}
 {{- range $name, $value := dig "metrics" "otlp" "headers" (dict) $config -}}
-{{- $_ := set $passwords (printf "metrics.otlp.headers.%s" $name) $value -}}
+{{- $_ := set $worded (printf "metrics.otlp.headers.%s" $name) $value -}}
 {{- end -}}
-{{- range $setting, $value := $passwords -}}
+{{- range $setting, $value := merge $passwords $worded -}}
 {{- $password := $value | default "" | toString -}}
-{{- if and $password (not (regexMatch "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$" $password)) -}}
+{{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
+{{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
 {{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}
