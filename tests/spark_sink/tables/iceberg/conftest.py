@@ -1,4 +1,4 @@
-"""A database for catalogs of Iceberg tables."""
+"""A lake of Iceberg tables, and a database for catalogs of them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ from pydantic import SecretStr
 from dev.iceberg import postgres
 from dev.iceberg.postgres import Postgres
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.table_spec import Format
+from tests.spark_sink.changes import schema_of
+from tests.spark_sink.lake import MergingLake
+
+ICEBERG = TableRules(formats={"*": Format.ICEBERG})
+
+
+@pytest.fixture
+def lake(merging_lake: MergingLake) -> MergingLake:
+    """Spark writes its tables, all of them Iceberg's; the schema of orders is known."""
+    merging_lake.use(ICEBERG)
+    merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
+    return merging_lake
 
 
 @pytest.fixture(scope="session")

@@ -15,26 +15,18 @@ from pyspark.sql import SparkSession
 from cdc_core.envelope import ChangeEvent
 from dev.iceberg.rest_catalog import RestCatalogServer
 from spark_sink.apply.table_commits import DAY, FORGOTTEN
-from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Overtaken
-from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.formats import ask_catalog
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY
 from spark_sink.tables.spark_operations import Order, OrderRunner
-from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.changes import change
 from tests.spark_sink.conftest import rest_access
 from tests.spark_sink.lake import MergingLake, rewrite_as_others
 from tests.spark_sink.tables.iceberg.altering_proxy import altering, newest_snapshot_only
+from tests.spark_sink.tables.iceberg.conftest import ICEBERG
 
 NAME = "shop_sales.orders"
-ICEBERG = TableRules(formats={"*": Format.ICEBERG})
-
-
-@pytest.fixture
-def lake(merging_lake: MergingLake) -> MergingLake:
-    merging_lake.use(ICEBERG)
-    merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
-    return merging_lake
 
 
 class Meanwhile:

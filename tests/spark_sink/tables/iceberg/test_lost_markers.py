@@ -8,26 +8,18 @@ import pytest
 from pyiceberg.table.metadata import TableMetadata
 
 from cdc_core.envelope import ChangeEvent
-from spark_sink.config.table_rules import TableRules
-from spark_sink.schema.table_spec import Format, Mode
+from spark_sink.schema.table_spec import Mode
 from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.iceberg.open_table import copy_of_markers, markers_of
 from spark_sink.tables.iceberg.spark_catalog import java_table
-from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.changes import change
 from tests.spark_sink.lake import MergingLake, rewrite_as_others
+from tests.spark_sink.tables.iceberg.conftest import ICEBERG
 
 # For their time: `make test` has one such program, in the test of maintenance.
 pytestmark = pytest.mark.faults
 
 NAME = "shop_sales.orders"
-ICEBERG = TableRules(formats={"*": Format.ICEBERG})
-
-
-@pytest.fixture
-def lake(merging_lake: MergingLake) -> MergingLake:
-    merging_lake.use(ICEBERG)
-    merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
-    return merging_lake
 
 
 def _batch(number: int) -> list[ChangeEvent]:
