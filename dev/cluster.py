@@ -34,7 +34,7 @@ from dev.broker import (
     free_port,
     new_cluster_id,
 )
-from dev.server import ServerError
+from dev.server import ServerError, hold
 
 NODES = 3
 IN_SYNC = 2
@@ -254,19 +254,13 @@ class Cluster:
         raise BrokerError(f"{what}: not within {START_SECONDS:.0f} s")
 
 
+def _address(cluster: Cluster) -> str:
+    print(f"data and logs in {cluster.directory}; Ctrl-C ends it", file=sys.stderr)
+    return cluster.bootstrap
+
+
 def main() -> int:
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        with Cluster() as cluster:
-            print(cluster.bootstrap, flush=True)
-            print(f"data and logs in {cluster.directory}; Ctrl-C ends it", file=sys.stderr)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
-    except ServerError as error:
-        print(f"cluster: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return hold("cluster", Cluster(), _address)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self, TypeVar
@@ -135,6 +136,25 @@ class Server(ABC):
 
 
 S = TypeVar("S", bound=Server)
+T = TypeVar("T")
+
+
+def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], str]) -> int:
+    """The command line of what is several processes: it prints the address, and holds them until Ctrl-C or SIGTERM.
+
+    Returns the exit code.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with opened as running:
+            print(address(running), flush=True)
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    except ServerError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str]) -> int:

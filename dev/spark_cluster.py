@@ -23,7 +23,7 @@ from typing import Self
 import pyspark
 
 from dev.broker import LOOPBACK
-from dev.server import Server, ServerError
+from dev.server import Server, ServerError, hold
 
 START_SECONDS = 180.0
 """Only a hang reaches it; 3 s on a quiet machine."""
@@ -181,20 +181,14 @@ def _is_java(pid: int) -> bool:
         return False
 
 
+def _with_two_workers(cluster: SparkCluster) -> str:
+    for _ in range(2):
+        cluster.add_worker()
+    return cluster.url
+
+
 def main() -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with SparkCluster() as cluster:
-            for _ in range(2):
-                cluster.add_worker()
-            print(cluster.url, flush=True)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
-    except ServerError as error:
-        print(f"spark_cluster: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return hold("spark_cluster", SparkCluster(), _with_two_workers)
 
 
 if __name__ == "__main__":

@@ -5,28 +5,22 @@ With `--build` its programs are built and fetched, once, and nothing runs. Exit 
 
 from __future__ import annotations
 
-import signal
 import sys
 
 from dev.kubernetes.cluster import Kubernetes
 from dev.kubernetes.programs import KubernetesError, build, kubernetes
+from dev.server import hold
 
 
 def main(arguments: list[str]) -> int:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if "--build" not in arguments:
+        return hold("kubernetes", Kubernetes(), lambda cluster: str(cluster.kubeconfig))
     try:
-        if "--build" in arguments:
-            build()
-            print(kubernetes())
-            return 0
-        with Kubernetes() as cluster:
-            print(cluster.kubeconfig, flush=True)
-            signal.pause()
-    except KeyboardInterrupt:
-        return 0
+        build()
     except KubernetesError as error:
         print(f"kubernetes: {error}", file=sys.stderr)
         return 1
+    print(kubernetes())
     return 0
 
 

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from dev.jars import cache, only_one
+from dev.server import ServerError
 
 VERSION = "v1.36.3"
 
@@ -28,7 +29,7 @@ BUILD_COMMAND = ".venv/bin/python -m dev.kubernetes --build"
 MISSING = f"no API server here; it needs Go, Debian's apt-get, and up to an hour: {BUILD_COMMAND}"
 
 
-class KubernetesError(Exception):
+class KubernetesError(ServerError):
     """The programs are not there, or the cluster does not run."""
 
 
