@@ -38,6 +38,10 @@ public class ReadChanges {
     private final GenericDatumReader<GenericRecord> reader;
     /** Table, then key, to row. */
     private final Map<String, Map<String, ObjectNode>> tables = new LinkedHashMap<String, Map<String, ObjectNode>>();
+    /** Table and key to the row that had the key before the one that has it now, and the transaction that took it. */
+    private final Map<String, Aside> asides = new HashMap<String, Aside>();
+    /** Table and key of a deleted row to the scope and the commit time of the delete. */
+    private final Map<String, String[]> deletes = new HashMap<String, String[]>();
     /** Table, key and scope to the greatest position; without key: that of the last truncate. */
     private final Map<String, String> positions = new HashMap<String, String>();
 
@@ -91,7 +95,7 @@ public class ReadChanges {
             }
         } else if ("d".equals(op)) {
             if (isKeyed(event) && isNew(table, event.get("key").toString(), event)) {
-                rows.remove(event.get("key").toString());
+                leave(table, rows, event.get("key").toString(), event);
             }
         } else if ("r".equals(op) || "c".equals(op) || "u".equals(op)) {
             write(table, rows, op, event);
@@ -102,19 +106,48 @@ public class ReadChanges {
 
     private void write(String table, Map<String, ObjectNode> rows, String op, ObjectNode event) {
         String key = event.get("key").toString();
-        ObjectNode old = (ObjectNode) rows.get(key);
-        if (!event.get("key_old").isNull()) {
+        ObjectNode there = (ObjectNode) rows.get(key);
+        ObjectNode old = there;
+        boolean moves = !event.get("key_old").isNull() && !event.get("key_old").toString().equals(key);
+        if (moves) {
             String left = event.get("key_old").toString();
-            old = isNew(table, left, event) ? (ObjectNode) rows.remove(left) : null;
+            old = isNew(table, left, event) ? leave(table, rows, left, event) : null;
         }
-        if (!isKeyed(event) || !isNew(table, key, event)) {
+        if (!isKeyed(event) || outlives(table, rows, key, event) || !isNew(table, key, event)) {
             return;
+        }
+        asides.remove(table + key);
+        deletes.remove(table + key);
+        boolean isInsert = "c".equals(op) && !(event.get("tx").isNull() && event.get("ts_commit_us").isNull());
+        if (there != null && (moves || isInsert)) {
+            asides.put(table + key, new Aside(there, event));
         }
         boolean whole = !"u".equals(op) || "full".equals(event.get("after_state").textValue());
         ObjectNode row = whole || old == null ? JSON.createObjectNode() : old.deepCopy();
         row.setAll((ObjectNode) event.get("key"));
         row.setAll((ObjectNode) event.get("after"));
         rows.put(key, row);
+    }
+
+    /**
+     * The row that leaves its key: of two rows that had it in one transaction the older one. Where the source does not
+     * say whether it was one transaction, the row stays: a real consumer marks it as incomplete.
+     */
+    private ObjectNode leave(String table, Map<String, ObjectNode> rows, String key, ObjectNode event) {
+        Aside aside = (Aside) asides.remove(table + key);
+        if (aside != null && aside.isOf(event)) {
+            return aside.isSure() ? aside.row : null;
+        }
+        deletes.put(table + key, new String[] {event.get("pos_scope").textValue(), event.get("ts_commit_us").asText()});
+        return (ObjectNode) rows.remove(key);
+    }
+
+    /** Whether another scope deleted the row after the source committed this event. */
+    private boolean outlives(String table, Map<String, ObjectNode> rows, String key, ObjectNode event) {
+        String[] delete = (String[]) deletes.get(table + key);
+        JsonNode committed = event.get("ts_commit_us");
+        return delete != null && !delete[0].equals(event.get("pos_scope").textValue()) && !committed.isNull()
+            && !"null".equals(delete[1]) && committed.longValue() < Long.parseLong(delete[1]);
     }
 
     /** A row with NULL in its key has none, and is not kept here. */
@@ -140,6 +173,35 @@ public class ReadChanges {
         }
         positions.put(place, pos);
         return true;
+    }
+
+    /** A row whose key another one has taken, as "Keys that move" in envelope.md says. */
+    private static final class Aside {
+        private final ObjectNode row;
+        private final JsonNode scope;
+        private final JsonNode tx;
+        private final JsonNode committed;
+
+        Aside(ObjectNode row, ObjectNode event) {
+            this.row = row;
+            this.scope = event.get("pos_scope");
+            this.tx = id(event);
+            this.committed = event.get("ts_commit_us");
+        }
+
+        /** Whether the event may be of the transaction that took the key. */
+        boolean isOf(ObjectNode event) {
+            return scope.equals(event.get("pos_scope")) && tx.equals(id(event))
+                && (isSure() || committed.equals(event.get("ts_commit_us")));
+        }
+
+        boolean isSure() {
+            return !tx.isNull();
+        }
+
+        private static JsonNode id(ObjectNode event) {
+            return event.get("tx").isNull() ? event.get("tx") : event.get("tx").get("id");
+        }
     }
 
     void print(PrintStream out) {

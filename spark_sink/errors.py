@@ -57,6 +57,7 @@ class Reason(StrEnum):
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` names a column that its own schema does not have
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
+    ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope has deleted the row since, by the commit times of the source
     # The table cannot go on, and is parked with all its events from there:
     TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
     TABLE_REFUSED = "TABLE_REFUSED"  # it is no table that the sink can write

@@ -40,6 +40,9 @@ class Metrics:
         self._events = self._counter("events", "Row events read, by table.", "table")
         self._commits = self._counter("commits", "Commits to tables.", "table")
         self._stale = self._counter("stale_events", "Events that changed nothing, by why.", "reason")
+        self._undecided = self._counter(
+            "undecided_removals", "Removals of a key that two rows may have had; the row that stays is incomplete."
+        )
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
         self._parked = self._counter("parked_events", "Events that were parked instead of applied.")
         self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
@@ -79,6 +82,7 @@ class Metrics:
             self._excluded.inc(counters.ignored.get(EXCLUDED, 0))
             for reason, count in counters.stale.items():
                 self._stale.labels(reason).inc(count)
+            self._undecided.inc(counters.undecided)
             for reason, count in counters.rejected.items():
                 self._rejected.labels(reason).inc(count)
             self._latency.add(counters.latency)

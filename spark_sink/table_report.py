@@ -111,6 +111,7 @@ class TableCounters(Struct):
     Args:
         skipped: commits that an earlier try of the batch made.
         stale: events that changed nothing, by reason; `late` ones changed older versions of a history only.
+        undecided: removals of a key that two rows may have had: see `fold.Folded`.
         rejected: events in quarantine, by reason; `ignored` ones by kind.
         latency: of the events that the task itself committed.
         fold_ms: milliseconds of folding; `write_ms` of writing.
@@ -125,6 +126,7 @@ class TableCounters(Struct):
     stale: dict[str, int] = {}
     late: int = 0
     scope_changes: int = 0
+    undecided: int = 0
     rejected: dict[str, int] = {}
     ignored: dict[str, int] = {}
     latency: Latency = NO_LATENCY

@@ -48,6 +48,8 @@ class AppliedChanges:
     Args:
         keyless: changes of rows without a key; the rows are not in the store.
         announcements: events that are no rows.
+        undecided: removals of a key that two rows may have had, where nothing tells which one left: see `incomplete`.
+        outlived: ids of changes, counted as stale, that would bring back a row which another scope has deleted since.
         not_applied: ids of announcements which say that rows changed that no event has: load their tables anew.
     """
 
@@ -56,6 +58,8 @@ class AppliedChanges:
     keyless: int = 0
     announcements: int = 0
     not_applied: list[str] = field(default_factory=list)
+    undecided: int = 0
+    outlived: list[str] = field(default_factory=list)
 
 
 def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
@@ -109,39 +113,62 @@ def _write(change: Change, table: TableId, store: RowStore, account: AppliedChan
         _refuse_reload(change, row, floor)
         account.stale += 1
         return
-    types = _types(change)
+    types, left = _types(change), None
+    if moved is not None and old is not None and not moved_is_stale:
+        moved.enter(change, floor)
+        left = _left(change, moved, account)
+        store.store(table, old, moved, types)
+    if row.outlives(change):
+        account.outlived.append(change.event.id)
+        account.stale += 1
+        return
     if not is_stale:
         row.enter(change, floor)
         if moved is None:
-            row.write(change)
+            (row.insert if change.op == "c" else row.write)(change)
         else:
-            _move(change, moved, moved_is_stale, row)
+            _move(change, left, row)
         store.store(table, new, row, types)
-    if moved is not None and old is not None and not moved_is_stale:
-        moved.enter(change, floor)
-        moved.remove(change)
-        store.store(table, old, moved, types)
     account.applied += 1
 
 
-def _move(change: Change, old: KeptRow, old_is_stale: bool, new: KeptRow) -> None:
-    """A key change: the new row is completed from the old one, where that is as the change found it."""
+def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | None:
+    had = row.values is not None
+    left = row.leave(change)
+    account.undecided += had and left is None
+    return left
+
+
+def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
+    """A key change: the new row is completed from the one that left the old key, where that is known."""
+    aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
-    if change.is_full or old_is_stale or old.values is None or is_late:
+    if change.is_full or left is None or is_late:
         new.remove(change)
         new.write(change)
     else:
-        new.become(old, change)
+        new.become(left, change)
+    new.progress.aside = aside
 
 
 def _delete(change: Change, table: TableId, store: RowStore, account: AppliedChanges) -> None:
     key = _key(change.key)
     if key is None:
         _leave(change, table, None, store, account)
-    elif _remove(change, table, key, store):
+    elif _delete_row(change, table, key, store, account):
         account.applied += 1
     else:
         account.stale += 1
+
+
+def _delete_row(change: Change, table: TableId, key: RowKey, store: RowStore, account: AppliedChanges) -> bool:
+    row, floor = _row(store, table, key), store.floor(table, change.event.pos_scope)
+    if row.is_stale(change, floor):
+        return False
+    row.enter(change, floor)
+    _left(change, row, account)
+    store.store(table, key, row, _types(change))
+    return True
 
 
 def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
@@ -152,7 +179,7 @@ def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, 
             "source, or keep the changes of this table instead of its rows"
         )
     if old is not None:
-        _remove(change, table, old, store)
+        _delete_row(change, table, old, store, account)
     account.keyless += 1
 
 

@@ -15,6 +15,7 @@ from cdc_core.reader.errors import ReadError, UnknownSchema
 from cdc_core.reader.known_schemas import KnownSchemas
 from cdc_core.reader.values import Value, plain_value, python_value
 from cdc_core.table_id import TableId
+from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
 """The values of the key columns, in key order: two spellings of one number are one key."""
@@ -79,6 +80,12 @@ class Change(Struct, frozen=True, dict=True):
     def op(self) -> str | None:
         """`r`, `c`, `u`, `d` or `t`; None unless the kind is `row`."""
         return self.event.op
+
+    @property
+    def transaction(self) -> SourceTransaction:
+        """The transaction of the source that the change is part of."""
+        event = self.event
+        return SourceTransaction.of(event.pos_scope, None if event.tx is None else event.tx.id, event.ts_commit_us)
 
     @property
     def is_full(self) -> bool:

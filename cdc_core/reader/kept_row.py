@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from cdc_core.reader.change import Change
 from cdc_core.reader.values import Value
+from cdc_core.transaction import Aside
 
 RESETS = frozenset({"c", "r"})
 
@@ -30,6 +31,8 @@ class RowProgress(Struct, omit_defaults=True):
         columns: positions of the columns that patches beyond the reset wrote, where a scope brings them in any order.
         gap: the greatest position of a patch that withheld a column.
         loaded: the position of the snapshot row that the row began with.
+        deleted: when the source committed the delete of the row, if it is deleted and that is known.
+        aside: the row that had the key before this one.
     """
 
     scope: str = ""
@@ -38,6 +41,8 @@ class RowProgress(Struct, omit_defaults=True):
     columns: dict[str, str] = {}
     gap: str = ""
     loaded: str = ""
+    deleted: int | None = None
+    aside: Aside | None = None
 
 
 class KeptRow(Struct):
@@ -86,9 +91,49 @@ class KeptRow(Struct):
             progress.columns, progress.gap = {}, ""
         progress.positions = {**progress.positions, scope: max(seen, pos)}
 
+    def outlives(self, change: Change) -> bool:
+        """Tell whether another scope deleted the row after the source committed this change."""
+        progress, event = self.progress, change.event
+        known = progress.deleted is not None and event.ts_commit_us is not None
+        if self.values is not None or progress.scope == event.pos_scope or not known:
+            return False
+        is_new = event.pos > progress.positions.get(event.pos_scope, "")
+        return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
+
+    def set_aside(self, change: Change) -> Aside | None:
+        """Return the row as it is now, before the row of the change takes its key; None if there is no row."""
+        if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
+            return None
+        return Aside(change.transaction, self.values, self.incomplete)
+
+    def insert(self, change: Change) -> None:
+        """Take a new row. One that has its key already is set aside, if a transaction may take it away later."""
+        event = change.event
+        aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None
+        self.write(change)
+        self.progress.aside = aside
+
+    def leave(self, change: Change) -> KeptRow | None:
+        """Take a delete or a change of the key. Return the row that leaves; None where there is none, or nobody knows.
+
+        Of two rows that had the key in one transaction, the older one leaves. Where the source does not say whether it
+        was one transaction, a row stays, incomplete.
+        """
+        aside, self.progress.aside = self.progress.aside, None
+        same = False if aside is None else aside.transaction.includes(change.transaction)
+        if aside is not None and same:
+            return KeptRow(RowProgress(), aside.values, aside.incomplete)
+        if same is None:
+            self.incomplete = True
+            return None
+        left = None if self.values is None else KeptRow(RowProgress(), self.values, self.incomplete)
+        self.remove(change)
+        return left
+
     def write(self, change: Change) -> None:
-        """Take an insert, a snapshot row or an update of this row."""
+        """Take a snapshot row or an update of this row: no other row has its key any more."""
         progress, pos = self.progress, change.event.pos
+        progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
         if change.op in RESETS or change.is_full:
             self.values = sent | self._cut(pos)
@@ -110,10 +155,12 @@ class KeptRow(Struct):
         kept = self._cut(change.event.pos)
         self.incomplete = self.progress.positions[change.event.pos_scope] > change.event.pos
         self.values = kept if self.incomplete else None
+        self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
         """Take a change of the key: the row that `old` is, and the columns of the change over it."""
         self._cut(change.event.pos)
+        self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
         # Where changes come in any order, one of the old row may still be on its way, and would not be found here.
         self.incomplete = old.incomplete or leaves_gaps(change) or not is_in_order(change.event.pos_scope)

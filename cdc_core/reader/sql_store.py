@@ -69,6 +69,28 @@ def canonical_text(value: Value) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
+def _encoded(progress: RowProgress) -> str:
+    """Return the memory of a row as text.
+
+    The values of a row that was set aside are texts that the driver takes again. Bytes, which JSON does not have, are a
+    list of one text in base64.
+    """
+    if progress.aside is None:
+        return msgspec.json.encode(progress).decode()
+    values = {name: canonical_text(value) for name, value in progress.aside.values.items()}
+    values = {name: [value] if isinstance(value, bytes) else value for name, value in values.items()}
+    aside = msgspec.structs.replace(progress.aside, values=values)
+    return msgspec.json.encode(msgspec.structs.replace(progress, aside=aside)).decode()
+
+
+def _decoded(text: str) -> RowProgress:
+    progress = msgspec.json.decode(text, type=RowProgress)
+    if progress.aside is not None:
+        values = progress.aside.values
+        values |= {name: base64.b64decode(value[0]) for name, value in values.items() if isinstance(value, list)}
+    return progress
+
+
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # Columns without a type: SQLite then keeps every value as it is, and none is taken for a number.
@@ -119,7 +141,7 @@ class SqlStore:
         listed = "".join(f", {_quoted(column)}" for column in columns)
         name = _quoted(self._name(table))
         rows = self._run(f"SELECT {INCOMPLETE}{listed} FROM {name} WHERE {ROW} = ?", of_row[1])  # noqa: S608 - quoted
-        progress = msgspec.json.decode(found[0][0], type=RowProgress)
+        progress = _decoded(found[0][0])
         if not rows:
             return KeptRow(progress)
         incomplete, *values = rows[0]
@@ -128,7 +150,7 @@ class SqlStore:
     def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
         text, name = _row_text(key), _quoted(self._name(table))
         columns = self._with_columns(table, row.values or {}, types)
-        progress = msgspec.json.encode(row.progress).decode()
+        progress = _encoded(row.progress)
         self._put("cdc_rows", ("source_table", "row_key"), (_table_text(table), text), ("progress",), (progress,))
         if row.values is None:
             self._run(f"DELETE FROM {name} WHERE {ROW} = ?", text)  # noqa: S608 - quoted

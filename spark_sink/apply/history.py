@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from spark_sink.apply.mirror import gap, instant, readable
+from spark_sink.apply.mirror import OUTLIVED, gap, instant, readable
 from spark_sink.errors import Reason, Refused
+from spark_sink.events.arrow_values import image_value
+from spark_sink.events.event_columns import latest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.images import ImageReader
 from spark_sink.events.quarantine import Rejected
@@ -23,7 +25,8 @@ from spark_sink.model.event import (
     in_order,
 )
 from spark_sink.model.fold import check_epoch
-from spark_sink.model.version_timeline import Timeline, Truncate, Values, Version
+from spark_sink.model.row import has_ended
+from spark_sink.model.version_timeline import TakenKey, Timeline, Truncate, Values, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.schema.table_spec import SOURCE
@@ -57,6 +60,7 @@ class HistoryChanges:
     stale: Counter[str] = field(default_factory=Counter)
     late: int = 0
     scope_changes: int = 0
+    undecided: int = 0
 
 
 def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> HistoryChanges:
@@ -79,21 +83,37 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     since: dict[str, str] = {}
     for event in events:
         since[event.scope] = min(event.pos, since.get(event.scope, event.pos))
+    taken = {key: one for key in keys.values() for one in table.taken_keys if one.key == _in_images(key)}
+    for one in taken.values():
+        # The version below ended where the one over it begins.
+        scope = one.transaction.scope
+        since[scope] = min(one.pos[:-1], since.get(scope, one.pos))
     stored = table.versions(set(keys.values()), since)
-    timelines = _Timelines(keys, stored, table.truncates)
+    timelines = _Timelines(keys, stored, table.truncates, taken)
     for event in events:
         timelines.take(gap(event) if event.index in bad else event, values.get(event.index, {}))
     changed = timelines.changed()
     places = {key: {version.place for version in versions} for key, versions in stored.items()}
+    reached = latest(events)
+    others = (one for one in table.taken_keys if one not in taken.values())
+    still_open = (one for one in (*others, *timelines.taken) if not has_ended(one.transaction, one.pos, reached))
+    pending = tuple(still_open)
+    if pending and pending != tuple(table.taken_keys):
+        table.keep_taken_keys(pending)
     adds_only = all(version.place not in places.get(key, ()) for key, version in changed)
     return HistoryChanges(
         version_rows(changed, shape),
         adds_only,
-        rejected + found.rejected,
+        rejected + found.rejected + timelines.outlived,
         timelines.stale,
         timelines.late,
         timelines.scope_changes,
+        timelines.undecided,
     )
+
+
+def _in_images(key: Key) -> Key:
+    return tuple(map(image_value, key))
 
 
 def _after_images(
@@ -111,13 +131,19 @@ class _Timelines:
     """The timelines of a segment while events are put into them."""
 
     def __init__(
-        self, keys: Mapping[str, Key], stored: Mapping[Key, Sequence[Version]], truncates: Sequence[Truncate]
+        self,
+        keys: Mapping[str, Key],
+        stored: Mapping[Key, Sequence[Version]],
+        truncates: Sequence[Truncate],
+        taken: Mapping[Key, TakenKey],
     ) -> None:
         self._keys = keys
         self._truncates = truncates
+        self._taken = dict(taken)
         self._lines = {key: Timeline(stored.get(key, ()), truncates) for key in keys.values()}
         self.stale: Counter[str] = Counter()
-        self.late = self.scope_changes = 0
+        self.late = self.scope_changes = self.undecided = 0
+        self.outlived: list[Rejected] = []
 
     def changed(self) -> list[tuple[Key, Version]]:
         """New and changed versions."""
@@ -129,29 +155,68 @@ class _Timelines:
 
     def take(self, event: Event, values: Values) -> None:
         """Put an event to its place, or to both of its places if it changes a key."""
-        line = self._lines[self._keys[event.key]]
+        key = self._keys[event.key]
+        line = self._lines[key]
         old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line
         if event.op == GAP:
             for one in dict.fromkeys((line, old)):
                 self._miss(event, one)
-        elif old is line:
+        elif old is not line:
+            self._move(event, old, line, values)
+        elif event.op == "d":
+            self._leave(event, line, key)
+        elif line.outlives(event):
+            self.outlived.append(Rejected(event.index, Reason.ROW_OUTLIVED, OUTLIVED))
+        else:
+            over = event.op == "c" and (event.tx is not None or event.committed is not None) and line.alive(event)
             sets = None if event.resets else tuple(values)
             self._add(event, line, event.op, sets, values, gap=event.leaves_gaps)
-        else:
-            self._move(event, old, line, values)
+            if over:
+                self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
+
+    def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
+        """The row of this key is deleted or gets another key. Return the row that leaves, as `Row.leave` does."""
+        turn = line.turn_of(event)
+        if isinstance(turn, str):
+            self.stale[turn] += event.key_old is None
+            return None
+        taken = self._taken.pop(key, None)
+        last = line.versions[-1] if line.versions else None
+        is_open = taken is not None and last is not None and (last.scope, last.pos) == (event.scope, taken.pos)
+        same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
+        if taken is not None and last is not None and same:
+            left = line.before(last.turn, event.scope, taken.pos)
+            self._add(event, line, "u", (), {}, gap=False)  # the row over it stays as it is
+            return left
+        if same is None:
+            self.undecided += 1
+            line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
+            return None
+        left = line.before(turn, event.scope, event.pos)
+        self._add(event, line, "d", None, {}, gap=False)
+        return left
+
+    @property
+    def taken(self) -> Collection[TakenKey]:
+        """The versions that lie over those of another row."""
+        return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
         """The old row ends, the new one begins: completed from the old where the event does not tell all."""
-        turn = old.turn_of(event)
-        before = old.before(turn, event.scope, event.pos) if isinstance(turn, int) else None
+        key, key_old = self._keys[event.key], self._keys[event.key_old or ""]
+        before = self._leave(event, old, key_old)
         unsure = event.leaves_gaps
         if not event.resets:
             # Where events come in any order, an earlier change of the old row may still be on its way.
             unsure = unsure or before is None or before.incomplete or not in_order(event.scope)
             values = {**(before.values if before else {}), **values}
+        if line.outlives(event):
+            self.outlived.append(Rejected(event.index, Reason.ROW_OUTLIVED, OUTLIVED))
+            return
+        over = line.alive(event)
         self._add(event, line, event.op, None, values, gap=unsure)
-        if isinstance(turn, int):
-            self._add(event, old, "d", None, {}, gap=False)
+        if over:
+            self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
 
     def _miss(self, event: Event, line: Timeline) -> None:
         """An event that went to quarantine: from there on the row is behind it, until something fixes all of it."""

@@ -13,9 +13,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.transaction import Aside
 from spark_sink.apply.mirror_columns import EARLIEST, LATEST, ColumnFold, fold_in_columns
-from spark_sink.events.arrow_values import column, fits
-from spark_sink.events.event_columns import EventColumns
+from spark_sink.errors import Reason
+from spark_sink.events.arrow_values import column, fits, image_value
+from spark_sink.events.event_columns import EventColumns, latest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.image_table import NotInColumns
 from spark_sink.events.images import ImageReader, Unreadable
@@ -26,6 +28,7 @@ from spark_sink.model.event import (
     TRUNCATED,
     Event,
     Key,
+    Latest,
 )
 from spark_sink.model.fold import Folded, fold
 from spark_sink.model.fold_in_order import quick_fold
@@ -59,6 +62,7 @@ class MirrorChanges:
     Args:
         stale: the number of events that change nothing, by reason; `late` of those that came after a later one.
         scope_changes: how often another scope took a row over; `deleted`: the number of rows that are deleted.
+        undecided: see `Folded`.
     """
 
     changes: TableChanges
@@ -67,11 +71,17 @@ class MirrorChanges:
     late: int
     scope_changes: int
     deleted: int
+    undecided: int = 0
 
     @classmethod
     def of(cls, changes: TableChanges, rejected: list[Rejected], folded: Folded[FoldedRow]) -> MirrorChanges:
         deleted = sum(1 for row in folded.rows.values() if not row.exists)
-        return cls(changes, rejected, folded.stale, folded.late, folded.scope_changes, deleted)
+        outlived = [Rejected(event.index, Reason.ROW_OUTLIVED, OUTLIVED) for event in folded.outlived]
+        counts = (folded.stale, folded.late, folded.scope_changes, deleted, folded.undecided)
+        return cls(changes, rejected + outlived, *counts)
+
+
+OUTLIVED = "another scope has deleted the row since, by the commit times of the source"
 
 
 class UnwritableRows(Exception):
@@ -93,8 +103,10 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
     if isinstance(events, EventColumns) and not soft:
         with suppress(NotInColumns):
             folded = fold_in_columns(events, table, plan)
-            return _with_others(folded, fold_one_by_one(folded.others, table, plan) if folded.others else None)
-    return fold_one_by_one(events, table, plan, soft=soft)
+            reached = latest(events)
+            others = fold_one_by_one(folded.others, table, plan, reached, soft=soft) if folded.others else None
+            return _with_others(folded, others)
+    return fold_one_by_one(events, table, plan, latest(events), soft=soft)
 
 
 def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChanges:
@@ -111,16 +123,20 @@ def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChan
     rows = pa.concat_tables([part.rows for part in parts]).combine_chunks()
     changes = TableChanges(rows, kept, all(part.inserts_only for part in parts))
     deleted = folded.deleted + others.deleted
-    return MirrorChanges(changes, others.rejected, stale + others.stale, others.late, others.scope_changes, deleted)
+    counts = (stale + others.stale, others.late, others.scope_changes, deleted, others.undecided)
+    return MirrorChanges(changes, others.rejected, *counts)
 
 
-def fold_one_by_one(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
+def fold_one_by_one(
+    events: Sequence[Event], table: MirrorTable, plan: Plan, reached: Mapping[str, Latest], *, soft: bool
+) -> MirrorChanges:
     """Fold any events onto the stored rows. What `fold_in_columns` gives is defined by what this gives.
 
     Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
     one leaves a gap that marks its row, and the segment is folded again.
 
     Args:
+        reached: how far the scopes have come, also by events of other rows.
         soft: deleted rows keep what they were.
 
     Raises:
@@ -139,7 +155,7 @@ def fold_one_by_one(events: Sequence[Event], table: MirrorTable, plan: Plan, *, 
         with suppress(UnwritableRows):
             return MirrorChanges.of(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
-        folded = fold(events, keys, marks, table.floors)
+        folded = fold(events, keys, marks, table.floors, reached)
         try:
             last = _last(folded.rows) if soft else {}
             return MirrorChanges.of(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
@@ -204,7 +220,8 @@ def changes(
         columns[name] = _filled(array, missing) if missing else array
     if unfit:
         raise UnwritableRows(unfit)
-    own = _meta_columns(list(folded.items()), contents, shape)
+    asides = _asides(folded, reader, shape, table)
+    own = _meta_columns(list(folded.items()), contents, asides, shape)
     written_rows = pa.table({**{name: columns[name] for name in shape.types}, **own})
     return TableChanges(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
@@ -222,8 +239,33 @@ def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader) -> list[Cont
     return contents
 
 
+def _asides(
+    folded: Mapping[Key, FoldedRow], reader: ImageReader, shape: TableShape, table: MirrorTable
+) -> dict[Key, Aside]:
+    """The rows that a transaction which may go on has set aside, as they are remembered until the next batch."""
+    pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
+    if not pending:
+        return {}
+    rows = {key: aside.row for key, aside in pending.items()}
+    contents = dict(zip(rows, _contents(rows, reader), strict=True))
+    bases = table.rows({row.stored for row in rows.values() if row.stored is not None})
+    asides: dict[Key, Aside] = {}
+    unfit: set[Key] = set()
+    for key, row in rows.items():
+        names = [name for name in shape.types if name not in shape.key]
+        stored = bases[row.stored] if row.stored is not None else {}
+        values = {name: image_value(stored[name]) for name in names if name in stored and row.keeps(name)}
+        values |= {name: value for name, value in contents[key].sent.items() if name in names}
+        if not all(fits(value, shape.types[name]) for name, value in values.items()):
+            unfit.add(key)
+        asides[key] = Aside(pending[key].transaction, values, row.incomplete)
+    if unfit:
+        raise UnwritableRows(unfit)
+    return asides
+
+
 def _meta_columns(
-    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], shape: TableShape
+    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], asides: Mapping[Key, Aside], shape: TableShape
 ) -> dict[str, pa.Array]:
     for content in contents:
         if content.columns:
@@ -231,7 +273,9 @@ def _meta_columns(
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
     # Of a deleted row no column has a position: what it is shown with was before.
-    marks = [row.mark(content.columns if row.exists else {}) for (_, row), content in rows_and_contents]
+    marks = [
+        row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
+    ]
     deleted = [None if row.exists else row.deleted_at for _, row in rows]
     return {
         SCOPE: pa.array([mark.scope for mark in marks], pa.string()),
@@ -269,7 +313,9 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded[Row], unfit: set[Key]) -> list[Event]:
     """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
-    rows = [row for key in unfit for row in (folded.rows[key], folded.rows[key].last) if row is not None]
+    found = [folded.rows[key] for key in unfit]
+    asides = [row.aside.row for row in found if row.aside is not None]
+    rows = [*found, *(row.last for row in found if row.last is not None), *asides]
     suspects = {image.event.index: image.event for row in rows for image in row.images}
     suspects |= {event.index: event for event in events if keys[event.key] in unfit}
     return [event for _, event in sorted(suspects.items())]

@@ -62,7 +62,8 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
         raise NotInColumns
     rows = number_rows(columns["key"], columns["key_old"], plan.shape)
     stored = _Stored.of(table.mark_columns(pa.Table.from_batches([rows.keys])), rows, scopes.dictionary)
-    others = pc.is_in(rows.of_events, _other_rows(rows, scopes, stored))
+    found_elsewhere = [_other_rows(rows, scopes, stored), _reused_keys(columns, rows, stored)]
+    others = pc.is_in(rows.of_events, pc.unique(pa.concat_arrays(found_elsewhere)))
     fields = {name: columns[name] for name in _LOOKED_AT}
     numbers = {"row": rows.of_events, "in_scope": scopes.indices, "place": counting(columns.num_rows)}
     found = _where(pa.RecordBatch.from_pydict({**fields, **numbers}), pc.invert(others))
@@ -111,7 +112,29 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
     alone = pc.or_(pc.or_(unordered, moves), apart)
     several = pa.table({"row": number, "scope": scope}).group_by("row").aggregate([("scope", "min"), ("scope", "max")])
     mixed = several.filter(pc.not_equal(several["scope_min"], several["scope_max"]))["row"].combine_chunks()
-    return pc.unique(pa.concat_arrays([number.filter(alone), rows.before.drop_null(), mixed]))
+    return pa.concat_arrays([number.filter(alone), rows.before.drop_null(), mixed])
+
+
+def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
+    """The rows that an insert of a transaction writes over: it may not have deleted yet what has the key."""
+    number = rows.of_events
+    is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
+    inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
+    candidates = pc.unique(number.filter(inserts))
+    if not len(candidates):
+        return candidates
+    is_new = pc.greater(columns["pos"], pc.fill_null(stored.pos.take(number), ""))
+    places = pc.and_(pc.is_in(number, candidates), is_new)
+    found = pa.table({"row": number, "pos": columns["pos"], "op": columns["op"], "inserts": inserts}).filter(places)
+    found = found.sort_by([("row", "ascending"), ("pos", "ascending")]).combine_chunks()
+    row, op = (found[name].combine_chunks() for name in ("row", "op"))
+    if not len(row):
+        return candidates.slice(0, 0)
+    again = pc.equal(row.slice(1), row.slice(0, len(row) - 1))
+    after = pc.and_(again, pc.not_equal(op.slice(0, len(op) - 1), "d"))
+    first = pa.concat_arrays([pa.array([True]), pc.invert(again)])
+    over = pc.or_(pc.and_(first, stored.exists.take(row)), pa.concat_arrays([pa.array([False]), after]))
+    return row.filter(pc.and_(over, found["inserts"].combine_chunks()))
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:

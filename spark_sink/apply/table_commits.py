@@ -103,7 +103,7 @@ class Commits:
         mirror = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
         counters.fold_ms += _ms_since(started)
         self.rejects.reject(number, [*rejected, *mirror.rejected])
-        self._count(mirror.stale, mirror.late, mirror.scope_changes)
+        self._count(mirror.stale, mirror.late, mirror.scope_changes, mirror.undecided)
         if mirror.changes:
             started = time.perf_counter()
             changes = mirror.changes._replace(at=self.now)
@@ -123,7 +123,7 @@ class Commits:
         added = record(events, details(self.rejects.records, events), log, self.plan)
         counters.fold_ms += _ms_since(started)
         self.rejects.reject(0, [*rejected, *added.rejected])
-        self._count(Counter({DUPLICATE: added.duplicates}), 0, 0)
+        self._count(Counter({DUPLICATE: added.duplicates}))
         if added.rows.num_rows:
             started = time.perf_counter()
             log.append(added.rows, added.greatest, self.rejects.marker(0))
@@ -136,7 +136,7 @@ class Commits:
         history = build_versions(segment, table, self.plan)
         counters.fold_ms += _ms_since(started)
         self.rejects.reject(number, [*rejected, *history.rejected])
-        self._count(history.stale, history.late, history.scope_changes)
+        self._count(history.stale, history.late, history.scope_changes, history.undecided)
         if history.rows.num_rows:
             started = time.perf_counter()
             table.write(history.rows, history.adds_only, self.rejects.marker(number))
@@ -148,11 +148,12 @@ class Commits:
         counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
         counters.write_ms += _ms_since(started)
 
-    def _count(self, stale: Counter[str], late: int, scope_changes: int) -> None:
+    def _count(self, stale: Counter[str], late: int = 0, scope_changes: int = 0, undecided: int = 0) -> None:
         counters = self.rejects.counters
         counters.stale = dict(Counter(counters.stale) + stale)
         counters.late += late
         counters.scope_changes += scope_changes
+        counters.undecided += undecided
 
     def _written(self, rows: int, started: float) -> None:
         counters = self.rejects.counters

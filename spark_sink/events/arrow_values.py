@@ -9,7 +9,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -50,6 +50,20 @@ def column(values: Values, sql: str) -> pa.Array:
     except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
         # Arrow's own words quote the value.
         raise ValueError(f"a value that {sql} does not hold exactly") from None
+
+
+def image_value(value: Any) -> Any:
+    """A value of a column in the form that images have: `column` gives the same value again."""
+    if isinstance(value, float):
+        text = repr(value)
+        return _NAMES_OF_FLOATS.get(text, text)
+    if isinstance(value, Decimal):
+        return f"{value:f}"
+    if isinstance(value, bytes):
+        return binascii.b2a_base64(value, newline=False).decode()
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat() + ("Z" if value.tzinfo is not None else "")
+    return value.isoformat() if isinstance(value, date) else value
 
 
 def counting(count: int) -> pa.Int64Array:
@@ -116,6 +130,8 @@ def _integer(value: Any) -> int | None:
 
 
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+_NAMES_OF_FLOATS = {repr(value): name for name, value in _NOT_FINITE.items()}
 
 
 def _floats(values: Values, arrow: pa.DataType) -> pa.Array:

@@ -9,7 +9,8 @@ from typing import overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_sink.model.event import GAP, Event
+from cdc_core.transaction import SourceTransaction
+from spark_sink.model.event import GAP, Event, Latest
 
 
 class EventColumns(Sequence[Event]):
@@ -86,6 +87,23 @@ def newest(events: Sequence[Event]) -> int:
     if isinstance(events, EventColumns):
         return int(pc.max(events.columns["ts"]).as_py())
     return max(event.ts for event in events)
+
+
+def latest(events: Sequence[Event]) -> dict[str, Latest]:
+    """Return how far each scope has come."""
+    if isinstance(events, EventColumns):
+        columns = events.columns.combine_chunks()
+        found = {}
+        for scope in pc.unique(columns["scope"]).to_pylist():
+            ours = columns.filter(pc.equal(columns["scope"], scope))
+            last = ours.slice(pc.index(ours["pos"], pc.max(ours["pos"])).as_py(), 1).to_pylist()[0]
+            found[scope] = Latest(last["pos"], SourceTransaction.of(scope, last["tx"], last["committed"]))
+        return found
+    reached: dict[str, Event] = {}
+    for event in events:
+        if event.scope not in reached or event.pos > reached[event.scope].pos:
+            reached[event.scope] = event
+    return {scope: Latest(event.pos, event.transaction) for scope, event in reached.items()}
 
 
 def without_schema(events: Sequence[Event]) -> Sequence[Event]:

@@ -115,6 +115,7 @@ class _Sent(NamedTuple):
     withholds: Any
     ts: Any
     committed: Any
+    tx: str | None
 
     def event(self, index: int) -> Event:
         """Return the event that the record is, at its place in the batch."""
@@ -122,6 +123,7 @@ class _Sent(NamedTuple):
         return Event(
             *(index, self.op, self.key or "", self.key_old, self.pos_scope, self.pos),
             *(self.after, full, self.withholds, self.schema_id, self.ts, self.committed),
+            self.tx,
         )
 
 
@@ -152,7 +154,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
     """Return the columns that an event is made of, by name."""
-    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts", "committed")}
+    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts", "committed", "tx")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
 

@@ -90,6 +90,7 @@ def decoded(
         f"{WITHHOLDS_SQL} as withholds",
         "unix_micros(event.ts_origin_us) as ts",
         "unix_micros(event.ts_commit_us) as committed",
+        "event.tx.id as tx",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")
     is_carried = lit(True) if carried is None else col("route").isin(*carried)
     is_needed = col("kind").isNull() | ((col("kind") == "row") & is_carried)

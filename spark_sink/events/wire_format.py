@@ -21,7 +21,7 @@ PLAIN_FIELDS = (
 )
 
 # What the sink needs of an event. The decoder skips the rest, which halves its cost.
-NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us"}.union(PLAIN_FIELDS))
+NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us", "tx"}.union(PLAIN_FIELDS))
 
 
 def reader_schema(*fields: str) -> Schema:

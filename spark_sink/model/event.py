@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
+
+from cdc_core.transaction import SourceTransaction
 
 # The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
 Key = tuple[Any, ...]
@@ -21,10 +23,10 @@ DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 class Event(Struct, frozen=True, gc=False):
     """A row event, with what the sink needs of it.
 
-    `index` leads back to its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us`, if that is known; a key
-    that is not known is empty. `withholds`: there is a column that it may have changed, and whose new value it does not
-    tell (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a text it took 0.5 us an event more, as one beyond ASCII is
-    coded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
+    `index` leads back to its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, where
+    they are known; a key that is not known is empty. `withholds`: there is a column that it may have changed, and whose
+    new value it does not tell (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a text it took 0.5 us an event more,
+    as one beyond ASCII is coded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -39,11 +41,17 @@ class Event(Struct, frozen=True, gc=False):
     schema_id: str | None
     ts: int
     committed: int | None = None
+    tx: str | None = None
 
     @property
     def resets(self) -> bool:
         """Tell whether it fixes the whole row."""
         return self.op in RESETS or (self.op == "u" and self.full)
+
+    @property
+    def transaction(self) -> SourceTransaction:
+        """The transaction of the source that the event is part of."""
+        return SourceTransaction.of(self.scope, self.tx, self.committed)
 
     @property
     def leaves_gaps(self) -> bool:
@@ -52,6 +60,13 @@ class Event(Struct, frozen=True, gc=False):
         A full image lacks none; an issue beside it is one of the image before.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
+
+
+class Latest(NamedTuple):
+    """The greatest position of a scope in a batch, and the transaction there."""
+
+    pos: str
+    transaction: SourceTransaction
 
 
 # The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 from spark_sink.errors import Reason, Refused
@@ -14,6 +15,7 @@ from spark_sink.model.event import (
     TRUNCATED,
     Event,
     Key,
+    Latest,
     epoch,
     is_loaded,
 )
@@ -28,12 +30,19 @@ R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
 
 @dataclass(slots=True)
 class Folded(Generic[R_co]):
-    """The rows that a batch touches, by key, and what was met on the way."""
+    """The rows that a batch touches, by key, and what was met on the way.
+
+    Args:
+        undecided: removals of a key that two rows may have had, with nothing that tells which one left.
+        outlived: events that would bring back a row which another scope has deleted since.
+    """
 
     rows: Mapping[Key, R_co]
     stale: Counter[str] = field(default_factory=Counter)
     late: int = 0
     scope_changes: int = 0
+    undecided: int = 0
+    outlived: list[Event] = field(default_factory=list)
 
 
 def fold(
@@ -41,6 +50,7 @@ def fold(
     keys: Mapping[str, Key],
     marks: Mapping[Key, RowMark],
     floors: Mapping[str, str],
+    latest: Mapping[str, Latest] = MappingProxyType({}),
 ) -> Folded[Row]:
     """The rows after `events`, which are given in canonical order.
 
@@ -48,6 +58,7 @@ def fold(
         keys: the typed key of every key text in `events`.
         marks: what is stored, for every key in `events` that is stored.
         floors: by scope, the position of the last truncate.
+        latest: how far the scopes have come in this batch, also by events of other rows.
 
     Raises:
         Refused: snapshot rows come although the table has gone on, and no new epoch says so.
@@ -76,14 +87,18 @@ def fold(
                 row_of(event.key_old)[1].miss(event)
         elif moves and event.key_old is not None:
             _move(event, row_of(event.key_old)[1], row, floor, folded)
+        elif event.op != "d" and row.outlives(event):
+            folded.outlived.append(event)
         elif (why := row.stale(event)) is not None:
             if why != DUPLICATE:
                 check_epoch(event, row.positions[event.scope])
             folded.stale[why] += 1
         else:
             _enter(event, row, floor, folded)
-            _APPLY[event.op](row, event)
+            _APPLY[event.op](row, event, folded)
     folded.rows = {key: row for key, row in rows.items() if row.touched}
+    for row in folded.rows.values():
+        row.release(latest)
     return folded
 
 
@@ -95,21 +110,34 @@ def _enter(event: Event, row: Row, floor: str, folded: Folded[Row]) -> None:
 def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> None:
     """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
 
-    Each side is guarded on its own: one of the two rows may have gone on since.
+    Each side is guarded on its own: one of the two rows may have gone on since. Of two rows that had the old key in one
+    transaction, the older one is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
     if old_stale and new_stale:
         folded.stale[new_stale] += 1
-    if not new_stale:
+    left = None
+    if not old_stale:
+        old.enter(event, floor)
+        left = _leave(old, event, folded)
+    if new.outlives(event):
+        folded.outlived.append(event)
+    elif not new_stale:
         _enter(event, new, floor, folded)
-        if event.resets or old_stale or not old.exists or event.pos < new.positions[event.scope]:
+        aside = new.set_aside(event)
+        if event.resets or left is None or event.pos < new.positions[event.scope]:
             new.remove(event)
             new.write(event)
         else:
-            new.become(old, event)
-    if not old_stale:
-        old.enter(event, floor)
-        old.remove(event)
+            new.become(left, event)
+        new.aside = aside
+
+
+def _leave(row: Row, event: Event, folded: Folded[Row]) -> Row | None:
+    had = row.exists
+    left = row.leave(event)
+    folded.undecided += had and left is None
+    return left
 
 
 def check_epoch(event: Event, last: str) -> None:
@@ -127,9 +155,9 @@ def check_epoch(event: Event, last: str) -> None:
         )
 
 
-_APPLY: Mapping[str, Callable[[Row, Event], None]] = {
-    "c": Row.write,
-    "r": Row.write,
-    "u": Row.write,
-    "d": Row.remove,
+_APPLY: Mapping[str, Callable[[Row, Event, Folded[Row]], object]] = {
+    "c": lambda row, event, _: row.insert(event),
+    "r": lambda row, event, _: row.write(event),
+    "u": lambda row, event, _: row.write(event),
+    "d": _leave,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from cdc_core.transaction import Aside
 from spark_sink.model.event import (
     DUPLICATE,
     GAP,
@@ -29,6 +30,9 @@ from spark_sink.model.row import (
 
 class QuickRow:
     """A `Row` whose events are of one scope and in order."""
+
+    # Where a row takes the key of another one, `fold` decides.
+    aside = None
 
     __slots__ = ("committed", "deleted_at", "events", "exists", "incomplete", "pos", "scope", "stored", "touched")
 
@@ -56,7 +60,7 @@ class QuickRow:
         """See `Row.keeps`."""
         return self.stored is not None
 
-    def mark(self, columns: Mapping[str, str]) -> RowMark:
+    def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
         """See `Row.mark`."""
         return RowMark(self.scope, self.pos, self.incomplete, not self.exists, NOTHING, self.committed)
 
@@ -88,6 +92,8 @@ def quick_fold(
         if pos <= row.pos:
             duplicates += 1
             continue
+        if op == "c" and row.exists:
+            return None
         row.pos, row.committed, row.touched = pos, event.committed, True
         if op == "d":
             row.exists = row.incomplete = False

@@ -17,11 +17,13 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
+from cdc_core.transaction import Aside, SourceTransaction
 from spark_sink.model.event import (
     DUPLICATE,
     SUPERSEDED,
     Event,
     Key,
+    Latest,
     in_order,
     is_loaded,
 )
@@ -36,6 +38,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
         seen: the greatest positions of other scopes.
         loaded: the snapshot row that the row began with, where a change lies beyond it.
         gap: the greatest position of an event that left the row behind: in quarantine, or a patch that withholds.
+        aside: the row that had the key before this one.
     """
 
     reset: str | None = None
@@ -43,6 +46,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     seen: dict[str, str] = {}
     loaded: str = ""
     gap: str = ""
+    aside: Aside | None = None
 
 
 NOTHING = Memory()
@@ -82,11 +86,21 @@ class FoldedRow(Protocol):
     stored: Key | None
     deleted_at: int
 
+    @property
+    def aside(self) -> SetAside | None: ...
+
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content: ...
 
     def keeps(self, name: str) -> bool: ...
 
-    def mark(self, columns: Mapping[str, str]) -> RowMark: ...
+    def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark: ...
+
+
+class SetAside(NamedTuple):
+    """See `Aside`; `row` is the row as the transaction's event found it."""
+
+    transaction: SourceTransaction
+    row: Row
 
 
 @dataclass(slots=True)
@@ -102,6 +116,8 @@ class Row:
         committed: the time of the event at the greatest position of the present scope.
         reset: nothing up to it can change the row, in the present turn.
         last: of a row that is deleted, what it was.
+        known: values that lie below all images, of a row that was set aside in an earlier batch.
+        aside: the row that had the key before this one, while its transaction may go on.
     """
 
     exists: bool = False
@@ -121,6 +137,8 @@ class Row:
     deleted_at: int = 0
     touched: bool = False
     last: Row | None = None
+    known: Mapping[str, Any] = field(default_factory=dict)
+    aside: SetAside | None = None
 
     @classmethod
     def of(cls, key: Key, mark: RowMark | None) -> Row:
@@ -141,6 +159,7 @@ class Row:
             loaded=memory.loaded or (mark.pos if is_loaded(mark.scope, mark.pos) else ""),
             gap=memory.gap,
             last=cls(stored=key, whole=True) if mark.deleted else None,
+            aside=None if memory.aside is None else _remembered(memory.aside),
         )
 
     def stale(self, event: Event) -> str | None:
@@ -171,8 +190,15 @@ class Row:
         self.touched = True
         return changed
 
+    def insert(self, event: Event) -> None:
+        """A new row. One that has its key already is set aside, if a transaction may take it away later."""
+        aside = self.set_aside(event) if event.tx is not None or event.committed is not None else None
+        self.write(event)
+        self.aside = aside
+
     def write(self, event: Event) -> None:
-        """An insert, a snapshot row or an update."""
+        """A snapshot row, or an update of the row: no other row has its key any more."""
+        self.aside = None
         if event.resets:
             self._cut(event.pos)
             self.incomplete = event.leaves_gaps or self.gap > event.pos
@@ -198,6 +224,49 @@ class Row:
         self.exists = self.incomplete = self.positions[event.scope] > event.pos
         self.deleted_at = event.ts
 
+    def release(self, latest: Mapping[str, Latest]) -> None:
+        """Forget the row that was set aside if its transaction has ended: its scope has come to another one."""
+        if self.aside is not None:
+            transaction = self.aside.transaction
+            if has_ended(transaction, self.positions[transaction.scope], latest):
+                self.aside = None
+
+    def outlives(self, event: Event) -> bool:
+        """Tell whether the row was deleted in another scope after the source committed this event.
+
+        Between scopes the order of arrival decides, unless the source itself says that it is the wrong one.
+        """
+        deleted = self.scope is not None and self.scope != event.scope and not self.exists
+        if not deleted or self.committed is None or event.committed is None:
+            return False
+        return event.committed < self.committed and event.pos > self.positions.get(event.scope, "")
+
+    def set_aside(self, event: Event) -> SetAside | None:
+        """Return the row as it is now, before the row of the event takes its key; None if there is no row.
+
+        Only the latest event of the row knows what it writes over.
+        """
+        if not self.exists or event.pos < self.positions[event.scope]:
+            return None
+        return SetAside(event.transaction, replace(self, last=None, aside=None))
+
+    def leave(self, event: Event) -> Row | None:
+        """The row of this key is deleted or gets another key. Return the row that leaves.
+
+        Of two rows that had the key in one transaction, the older one leaves. Where the source does not say whether it
+        was one transaction, nobody knows which row stays: it stays incomplete, and no row is returned.
+        """
+        aside, self.aside = self.aside, None
+        same = False if aside is None else aside.transaction.includes(event.transaction)
+        if aside is not None and same:
+            return aside.row
+        if same is None:
+            self.incomplete = True
+            return None
+        left = replace(self, last=None) if self.exists else None
+        self.remove(event)
+        return left
+
     def miss(self, event: Event) -> None:
         """An event that went to quarantine: the row is behind it until a later reset."""
         open_turn = event.scope == self.scope and not in_order(event.scope)
@@ -211,6 +280,7 @@ class Row:
         """The row that `old` was, and the event's columns over it. Nothing later than the event may be known."""
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
+        self.known = old.known
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
         # Where events come in any order, a change of the old row may still be on its way, and would not be found here.
@@ -218,7 +288,7 @@ class Row:
 
     def _cut(self, pos: str) -> None:
         """Drop what is not later than a reset at this position."""
-        self.reset, self.whole = pos, False
+        self.reset, self.whole, self.known = pos, False, {}
         self.images = [image for image in self.images if image.turn == self.turn and image.pos > pos]
         beyond = self.held if self.turn == self.held_turn else {}
         self.held = {name: at for name, at in beyond.items() if at > pos}
@@ -228,7 +298,7 @@ class Row:
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
         """Return the columns that the images carry: later ones over earlier ones, and none over a stored column of a
         later position."""
-        sent: dict[str, Any] = {}
+        sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
         ordered = self.scope is None or in_order(self.scope)
         for image in self.images:
@@ -246,8 +316,8 @@ class Row:
         """Tell whether a column that is not sent stays as it is stored."""
         return self.whole or name in self.held
 
-    def mark(self, columns: Mapping[str, str]) -> RowMark:
-        """Return the sink's own columns to store."""
+    def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
+        """Return the sink's own columns to store, `aside` among them: it has the values of `self.aside`."""
         scope = self.scope or ""
         pos = self.positions[scope]
         native = not in_order(scope)
@@ -262,6 +332,17 @@ class Row:
                 seen={other: at for other, at in self.positions.items() if other != scope},
                 loaded=self.loaded if native and self.loaded != pos else "",
                 gap=self.gap if native and self.gap > self.reset else "",
+                aside=aside,
             ),
             self.committed,
         )
+
+
+def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
+    """Tell whether the scope of a transaction that wrote at `pos` has come to another transaction."""
+    reached = latest.get(transaction.scope)
+    return reached is not None and reached.pos > pos and transaction.includes(reached.transaction) is False
+
+
+def _remembered(aside: Aside) -> SetAside:
+    return SetAside(aside.transaction, Row(exists=True, known=aside.values, incomplete=aside.incomplete))

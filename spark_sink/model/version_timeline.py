@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdc_core.transaction import SourceTransaction
 from spark_sink.model.event import (
     DUPLICATE,
     SUPERSEDED,
@@ -36,6 +37,19 @@ class Truncate(Struct, frozen=True):
     def covers(self, scope: str, pos: str) -> bool:
         """Tell whether what happened there was before."""
         return pos <= self.floors.get(scope, "")
+
+
+class TakenKey(Struct, frozen=True):
+    """A version over that of another row, in a transaction that may not have ended yet (see `row.Aside`).
+
+    Args:
+        key: the values of the key columns, in the form that images have.
+        transaction: of the event that made the version, which is at `pos` of its scope.
+    """
+
+    key: tuple[Any, ...]
+    transaction: SourceTransaction
+    pos: str
 
 
 class End(Struct, frozen=True):
@@ -155,6 +169,20 @@ class Timeline:
         found = self.versions[place - 1] if place else None
         alive = found is not None and found.exists and self._truncated(found, scope, pos) is None
         return found if alive else None
+
+    def outlives(self, event: Event) -> bool:
+        """See `Row.outlives`; a history has the time of the record, and not that of the commit."""
+        last = self.versions[-1] if self.versions else None
+        if last is None or last.exists or last.scope == event.scope:
+            return False
+        return event.ts < last.ts and event.pos > self._seen.get(event.scope, "")
+
+    def alive(self, event: Event) -> Version | None:
+        """The row that the latest event of the key finds there; None where there is none, or later ones are known."""
+        turn = self.turn_of(event)
+        if not isinstance(turn, int) or (self.versions and self.versions[-1].place > (turn, event.pos)):
+            return None
+        return self.before(turn, event.scope, event.pos)
 
     def settle(self) -> None:
         """Compute what is not computed yet, and the end of the version before it."""

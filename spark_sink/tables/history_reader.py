@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.model.event import Key
-from spark_sink.model.version_timeline import End, Truncate, Version
+from spark_sink.model.version_timeline import End, TakenKey, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.meta_columns import (
@@ -34,6 +34,11 @@ from spark_sink.tables.mirror_reader import Reach, reach_of
 _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
+
+# Versions over those of another row of the same transaction, as JSON.
+_TAKEN_PROPERTY = "cdc.taken_keys"
+
+_TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])
 
 _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS, CURRENT, INCOMPLETE)
 
@@ -106,6 +111,17 @@ def stored_truncates(properties: Mapping[str, str]) -> Sequence[Truncate]:
 def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
     """The property that tells them."""
     return {_TRUNCATES_PROPERTY: msgspec.json.encode(truncates).decode()}
+
+
+def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
+    """The keys that another row has taken, as the properties of a table tell."""
+    stored = properties.get(_TAKEN_PROPERTY)
+    return _TAKEN.decode(stored) if stored else ()
+
+
+def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
+    """The property that tells them."""
+    return {_TAKEN_PROPERTY: msgspec.json.encode(taken).decode()}
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from spark_sink.model.event import Key
 from spark_sink.model.row import RowMark
-from spark_sink.model.version_timeline import Truncate, Version
+from spark_sink.model.version_timeline import TakenKey, Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape
 
@@ -150,6 +150,10 @@ class HistoryTable(OpenTable, Protocol):
     def truncates(self) -> Sequence[Truncate]:
         """All of them, in order."""
 
+    @property
+    def taken_keys(self) -> Sequence[TakenKey]:
+        """The keys that the last batches remembered. An entry is out of date once its key has a later version."""
+
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""
 
@@ -165,6 +169,9 @@ class HistoryTable(OpenTable, Protocol):
         """Add versions, or put them in the place of those of the same key, scope and position."""
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
+
+    def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
+        """Replace `taken_keys`, before the versions are written that they name."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         """End the current versions that began before the truncate; whether there were any, and with them a commit."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, position
+from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, Tx, position
 from spark_sink.events.event_columns import EventColumns
 from spark_sink.model.event import Event
 from tests.translator.examples import BLANK
@@ -37,6 +37,7 @@ def change(
     changed: list[str] | None = None,
     kind: str = "row",
     source: str = "shop",
+    tx: str | None = None,
 ) -> ChangeEvent:
     """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
     image = None if after is None else text({**(key or {}), **after})
@@ -60,6 +61,7 @@ def change(
         unavailable=unavailable,
         issues=[Issue(name, "INVALID") for name in issues] if issues else None,
         schema_id=schema.id if schema else None,
+        tx=Tx(tx) if tx is not None else None,
         origin=Origin("raw", 0, pos, 0, 1),
     )
 
@@ -100,6 +102,7 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
         event.schema_id,
         event.ts_origin_us,
         event.ts_commit_us,
+        event.tx.id if event.tx else None,
     )
 
 
@@ -130,6 +133,7 @@ def sent(event: Event, table: str) -> ChangeEvent:
         pos_scope=event.scope,
         ts_origin_us=event.ts,
         ts_commit_us=event.committed,
+        tx=Tx(event.tx) if event.tx is not None else None,
     )
 
 

@@ -47,6 +47,7 @@ def decode(
     columns |= {name: pa.array([row[name] for row in rows], pa.string()) for name in PLAIN_FIELDS}
     columns["withholds"] = pa.array([row["withholds"] for row in rows], pa.bool_())
     columns |= {name: pa.array([row[name] for row in rows], pa.int64()) for name in ("ts", "committed")}
+    columns["tx"] = pa.array([row["tx"] for row in rows], pa.string())
     columns |= {"route": pa.array(routes, pa.string()), "bucket": pa.array([0] * len(rows), pa.int32())}
     return pa.table(columns)
 
@@ -58,9 +59,10 @@ def _decoded(value: bytes | None) -> Mapping[str, Any]:
     except (EOFError, ValueError, IndexError, TypeError, OverflowError, MemoryError):
         event = None
     if not isinstance(event, dict):
-        return {**dict.fromkeys((*PLAIN_FIELDS, "ts", "committed")), "withholds": False}
+        return {**dict.fromkeys((*PLAIN_FIELDS, "ts", "committed", "tx")), "withholds": False}
     times = {"ts": event["ts_origin_us"], "committed": event["ts_commit_us"]}
-    return {**{name: event[name] for name in PLAIN_FIELDS}, **times, "withholds": _withholds(event)}
+    tx = None if event["tx"] is None else event["tx"]["id"]
+    return {**{name: event[name] for name in PLAIN_FIELDS}, **times, "tx": tx, "withholds": _withholds(event)}
 
 
 def _withholds(event: Mapping[str, Any]) -> bool:

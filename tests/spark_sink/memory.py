@@ -15,7 +15,7 @@ from spark_sink.model.row import (
     Memory,
     RowMark,
 )
-from spark_sink.model.version_timeline import End, Truncate, Version
+from spark_sink.model.version_timeline import End, TakenKey, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape
@@ -166,6 +166,7 @@ class MemoryHistory:
         self.choice = Choice(Engine.FUSED, "")
         self.orders: list[Order] = []
         self.truncates: list[Truncate] = []
+        self.taken_keys: Sequence[TakenKey] = ()
         self.rows: dict[tuple[Key, str, str], dict[str, Any]] = {}
         self.markers: list[Marker] = []
 
@@ -229,6 +230,9 @@ class MemoryHistory:
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
         self.truncates = list(truncates)
+
+    def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
+        self.taken_keys = msgspec.json.decode(msgspec.json.encode(taken), type=tuple[TakenKey, ...])
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         met = [row for (_, scope, pos), row in self.rows.items() if row["_cdc_current"] and truncate.covers(scope, pos)]

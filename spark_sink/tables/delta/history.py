@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from spark_sink.model.version_timeline import Truncate
+from spark_sink.model.version_timeline import TakenKey, Truncate
 from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
@@ -15,7 +15,13 @@ from spark_sink.tables.delta.open_table import (
     committing,
     literal,
 )
-from spark_sink.tables.history_reader import HistoryReader, stored_truncates, truncates_property
+from spark_sink.tables.history_reader import (
+    HistoryReader,
+    stored_taken_keys,
+    stored_truncates,
+    taken_keys_property,
+    truncates_property,
+)
 from spark_sink.tables.meta_columns import (
     CURRENT,
     END_OP,
@@ -35,6 +41,10 @@ class DeltaHistory(HistoryReader, DeltaOpened):
     @property
     def truncates(self) -> Sequence[Truncate]:
         return stored_truncates(self._table.metadata().configuration)
+
+    @property
+    def taken_keys(self) -> Sequence[TakenKey]:
+        return stored_taken_keys(self._table.metadata().configuration)
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
         files = self._table.to_pyarrow_dataset() if reach is None else near(self._table, self.shape, reach)
@@ -64,6 +74,10 @@ class DeltaHistory(HistoryReader, DeltaOpened):
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
         with committing(self._table):
             self._table.alter.set_table_properties(truncates_property(truncates), raise_if_not_exists=False)
+
+    def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
+        with committing(self._table):
+            self._table.alter.set_table_properties(taken_keys_property(taken), raise_if_not_exists=False)
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         floors = sorted(truncate.floors.items())

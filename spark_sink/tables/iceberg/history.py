@@ -8,10 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table import Table
 
-from spark_sink.model.version_timeline import Truncate
+from spark_sink.model.version_timeline import TakenKey, Truncate
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.history_reader import HistoryReader, covered, stored_truncates, truncates_property
+from spark_sink.tables.history_reader import (
+    HistoryReader,
+    covered,
+    stored_taken_keys,
+    stored_truncates,
+    taken_keys_property,
+    truncates_property,
+)
 from spark_sink.tables.iceberg.open_table import IcebergOpened, near
 from spark_sink.tables.meta_columns import CURRENT, HISTORY_COLUMNS, POS, SCOPE
 from spark_sink.tables.mirror_reader import Reach, reach_of
@@ -30,6 +37,7 @@ class IcebergHistory(HistoryReader, IcebergOpened):
         self._name = name
         self._staging = staging
         self._truncates = stored_truncates(table.properties)
+        self.taken_keys = stored_taken_keys(table.properties)
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -59,6 +67,10 @@ class IcebergHistory(HistoryReader, IcebergOpened):
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
         self._truncates = truncates
         self._ordered.append(SetProperties(truncates_property(truncates)))
+
+    def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
+        self.taken_keys = taken
+        self._ordered.append(SetProperties(taken_keys_property(taken)))
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         met = any(

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from cdc_core.envelope import ChangeEvent, Issue, position
+from cdc_core.envelope import ChangeEvent, Issue, Tx, position
 from cdc_core.reader import ApplyError, Change, DictStore, RowStore, SqlStore, TableId, apply
 from spark_sink.model.event import Event
 from tests.spark_sink.histories import COLUMNS, History, history
@@ -41,6 +41,8 @@ def event_of(event: Event) -> ChangeEvent:
         after=None if event.after is None else event.after.decode(),
         after_state="full" if event.full else "partial",
         unavailable=["withheld"] if event.withholds else None,
+        ts_commit_us=event.committed,
+        tx=None if event.tx is None else Tx(event.tx),
     )
 
 

@@ -1,4 +1,4 @@
-"""The reader and the sink share no code, and make the same rows of the same changes."""
+"""The reader and the sink fold in code of their own, and make the same rows of the same changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.envelope import position
+from cdc_core.envelope import Tx, position
 from cdc_core.reader import Change, DictStore, apply
 from spark_sink.model.event import Event
 from spark_sink.model.fold import fold
@@ -38,6 +38,8 @@ def _changes(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "op": op,
                 "pos": position(n, 0),
                 "pos_scope": draw(st.sampled_from(["x", "y"])),
+                "tx": draw(st.sampled_from([None, Tx("1"), Tx("2")])),
+                "ts_commit_us": draw(st.sampled_from([None, 1, 2])),
                 "key": {"id": key},
                 "key_old": {"id": old} if old not in (None, key) else None,
                 "after": None if op == "d" else after,
@@ -62,6 +64,8 @@ def _by_the_sink(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
             False,
             None,
             0,
+            change["ts_commit_us"],
+            None if change["tx"] is None else change["tx"].id,
         )
         for n, change in enumerate(changes)
     ]

@@ -71,6 +71,7 @@ def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") ->
         "offset": pa.array(range(len(events)), pa.int64()),
         "ts": pa.array([event.ts_origin_us for event in events], pa.int64()),
         "committed": pa.array([event.ts_commit_us for event in events], pa.int64()),
+        "tx": pa.array([event.tx.id if event.tx else None for event in events], pa.string()),
         "value": pa.array([b""] * len(events)),
         "route": pa.array([route] * len(events)),
         "bucket": pa.array([0] * len(events), pa.int32()),

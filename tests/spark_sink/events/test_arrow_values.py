@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sink.events.arrow_values import column, fits, image, is_exactly
+from spark_sink.events.arrow_values import column, fits, image, image_value, is_exactly
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
 
@@ -46,8 +46,15 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
     ],
 )
 def test_what_fits(value: Any, sql: str, expected: Any) -> None:
-    """A value that its column holds arrives exactly."""
+    """A value that its column holds arrives exactly, and again when it is stored as an image has it."""
     assert [expected] == column([value], sql).to_pylist()
+    assert [expected] == column([image_value(expected)], sql).to_pylist()
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324])
+def test_a_float_in_an_image(value: float) -> None:
+    """Compared by its spelling: NaN is not equal to itself, and zero has two signs."""
+    assert [repr(value)] == list(map(repr, column([image_value(value)], "double").to_pylist()))
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ USUAL: Mapping[str, tuple[Any, ...]] = {
     "withholds": (False, True, None),
     "ts": (7, -1),
     "committed": (6, None),
+    "tx": ("7", None),
 }
 ODD: Mapping[str, tuple[Any, ...]] = {
     "kind": (None, "heartbeat"),

@@ -27,7 +27,7 @@ from tests.spark_sink.histories import History, history
 SEEDS = range(1500)
 
 KEY: Key = (1,)
-EVENT = Event(0, "c", '{"id":1}', None, SCOPE, "2", b'{"id":1,"a":"x"}', True, False, None, 7)
+EVENT = Event(0, "r", '{"id":1}', None, SCOPE, "2", b'{"id":1,"a":"x"}', True, False, None, 7)
 
 
 def test_any_history() -> None:
@@ -100,10 +100,11 @@ def test_one_event(change: Mapping[str, Any], mark: RowMark | None) -> None:
         ({"op": GAP}, None),
         ({"key_old": '{"id":2}'}, None),
         ({"scope": "native:shop/task"}, None),
+        ({"op": "c"}, RowMark(SCOPE, "1")),
         ({}, RowMark(OTHER_SCOPE, "1")),
         ({}, RowMark(SCOPE, "1", memory=Memory(seen={OTHER_SCOPE: "1"}))),
     ],
-    ids=["quarantine", "key change", "any order", "other scope before", "memory"],
+    ids=["quarantine", "key change", "any order", "key of another row", "other scope before", "memory"],
 )
 def test_what_it_leaves_to_the_plain_fold(change: Mapping[str, Any], mark: RowMark | None) -> None:
     event = msgspec.structs.replace(EVENT, **change)

@@ -30,6 +30,7 @@ from tests.cdc_core.reader.sources import value_of as form
 from tests.cdc_core.reader.test_apply import event_of
 from tests.repository.pages import DOCS, blocks, page, section
 from tests.spark_sink.histories import history
+from tests.spark_sink.key_shifts import shifts
 from tests.translator.codecs.corpus import CORPUS, WITHIN_DATES
 from tests.translator.examples import BLANK
 from translator.codecs.avro import HEADER, AvroCodec
@@ -108,7 +109,7 @@ class TestJava:
 
     def test_rows(self) -> None:
         """docs/ReadChanges.java keeps the rules: it ends with the rows that the Python reader has."""
-        values = [*_shops(), *_histories(), *_by_hand()]
+        values = [*_shops(), *_histories(), *_key_shifts(), *_by_hand()]
         store = DictStore()
         apply(map(ChangeReader().read, values), store)
         expected = [_row(table, row) for table in store.tables() for row in store.rows(table).values()]
@@ -123,6 +124,13 @@ def _shops() -> Iterator[bytes]:
         events, codecs = translated(source, source.messages(150, grow=True)), [make() for make in FORMS.values()]
         values = [form(codecs[n % len(codecs)], *event) for n, event in enumerate(events)]
         yield from (*values[:90], *values[60:])
+
+
+def _key_shifts() -> Iterator[bytes]:
+    """Transactions that move keys over each other, told and untold, and events that come again."""
+    for made in map(shifts, range(200)):
+        for event in (event for batch in made.batches for event in batch):
+            yield value_of(msgspec.structs.replace(event_of(event), table=f"shifts{made.seed}"))
 
 
 def _histories() -> Iterator[bytes]:

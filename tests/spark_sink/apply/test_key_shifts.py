@@ -1,0 +1,80 @@
+"""Keys that move inside a transaction: random statements that shift, swap and rotate keys, through the fold and the
+histories of the sink, against the rows of the source.
+
+`SHIFTS=100000` in the environment runs as many transactions as an acceptance run has.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from cdc_core.table_id import TableId
+from spark_sink.apply.history import build_versions
+from spark_sink.apply.mirror import fold_into_changes
+from spark_sink.schema.evolution import Plan, evolve
+from spark_sink.tables.protocols import Marker
+from tests.spark_sink.apply.test_model import PARTS
+from tests.spark_sink.changes import in_columns, schema_of
+from tests.spark_sink.key_shifts import Shifts, shifts
+from tests.spark_sink.memory import MemoryHistory, MemoryTable
+
+COUNT = int(os.environ.get("SHIFTS", "1500"))
+
+SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string"})
+PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
+
+Found = tuple[dict[int, dict[str, Any]], set[int]]
+
+
+def mirrored(made: Shifts, *, columns: bool) -> tuple[Found, MemoryTable]:
+    table = MemoryTable(PLAN.shape)
+    for number, batch in enumerate(made.batches):
+        events = in_columns(batch) if columns else batch
+        table.write(fold_into_changes(events, table, PLAN).changes, Marker("app", number))
+    rows = {key[0]: {name: row[name] for name in ("a", "b")} for key, row in table.visible().items()}
+    return (rows, {key[0] for key in table.visible() if table.remembered[key].incomplete}), table
+
+
+def difference(made: Shifts, found: Found) -> str | None:
+    rows, incomplete = found
+    if made.told:
+        return None if (made.rows, set()) == (rows, incomplete) else f"{made.rows} but {rows} {incomplete}"
+    unflagged = {key: row for key, row in rows.items() if key not in incomplete}
+    told = {key: row for key, row in made.rows.items() if key not in incomplete}
+    return None if told == unflagged and made.rows.keys() <= rows.keys() else f"{made.rows} but {rows} {incomplete}"
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> None:
+    """Where transactions are told, every row is right and complete; elsewhere every row that is not is flagged."""
+    wrong = {}
+    for seed in range(part, COUNT, PARTS):
+        made = shifts(seed)
+        found, _ = mirrored(made, columns=columns)
+        if (what := difference(made, found)) is not None:
+            wrong[seed] = what
+    assert {} == wrong
+
+
+def kept(made: Shifts) -> Found:
+    history = MemoryHistory(PLAN.shape)
+    for number, batch in enumerate(made.batches):
+        built = build_versions(batch, history, PLAN)
+        history.write(built.rows, built.adds_only, Marker("app", number))
+    current = {key[0]: row for (key, _, _), row in history.rows.items() if row["_cdc_current"]}
+    rows = {key: {name: row[name] for name in ("a", "b")} for key, row in current.items()}
+    return rows, {key for key, row in current.items() if row["_cdc_incomplete"]}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_current_versions_of_a_history_are_the_rows_of_the_source(part: int) -> None:
+    wrong = {
+        seed: what
+        for seed in range(part, COUNT, PARTS)
+        if (what := difference(made := shifts(seed), kept(made))) is not None
+    }
+    assert {} == wrong
