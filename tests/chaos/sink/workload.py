@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from tests.chaos.sink.expected import Expected
 from tests.spark_sink.changes import change, schema_of, sent
 from tests.spark_sink.histories import history
+from tests.spark_sink.key_shifts import Shifts, shifts
 
 PARTITIONS = 2
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
@@ -21,7 +23,7 @@ class Sent(NamedTuple):
 
 
 class Workload:
-    """Histories of a seed, and three tables beside: one whose values do not fit, one that stops, one that grows.
+    """Histories of a seed, keys that move, and three more tables: one has values that do not fit, one stops, one grows.
 
     That one has no schema, so that nobody knows its third column before events name it; its columns are texts.
     """
@@ -30,13 +32,17 @@ class Workload:
         self._random = Random(seed)
         seeds = (seed * 10_000 + number for number in range(100 * count))
         self.histories = [made for made in map(history, seeds) if made.sure][:count]
+        # A third as many: transactions that move keys over each other.
+        moving = (made for number in range(100 * count) if (made := shifts(seed * 10_000 + number)).told)
+        self.shifts = [*islice(moving, -(-count // 3))]
         self._keyed = schema_of({"id": "int64", "n": "int64"}, table="stops")
         self._rekeyed = schema_of({"id": "int64", "n": "int64"}, ("n",), table="stops")
         self._broken = schema_of({"id": "int64", "n": "int64"}, table="broken")
 
     def schemas(self) -> list[TableSchema]:
         plain = [schema_of(COLUMNS, table=made.table) for made in self.histories]
-        return [*plain, self._keyed, self._rekeyed, self._broken]
+        moving = [schema_of(COLUMNS, table=_shifted(made)) for made in self.shifts]
+        return [*plain, *moving, self._keyed, self._rekeyed, self._broken]
 
     def records(self) -> list[Sent]:
         """In the order of the topic: that of each table is kept, tables are mixed."""
@@ -53,7 +59,10 @@ class Workload:
     def expected(self) -> Expected:
         return Expected(
             {made.table: made.events for made in self.histories},
-            {"grows": {str(n): {"id": str(n), "n": str(n), "more": None if n < 10 else "x"} for n in range(20)}},
+            {
+                "grows": {str(n): {"id": str(n), "n": str(n), "more": None if n < 10 else "x"} for n in range(20)},
+                **{_shifted(made): _rows(made) for made in self.shifts},
+            },
             broken={n for n in range(20) if n % 4 == 3},
             stopped=10,
         )
@@ -62,11 +71,14 @@ class Workload:
         """The tables that are Iceberg tables: every second history. The first that has a truncate is none of them: the
         points around a truncate are in Delta tables."""
         ordered = sorted(self.histories, key=lambda made: all(event.op != "t" for event in made.events))
-        return [f"shop_sales.{made.table}" for made in ordered[1::2]]
+        names = [*(made.table for made in ordered[1::2]), *map(_shifted, self.shifts[1::2])]
+        return [f"shop_sales.{name}" for name in names]
 
     def _tables(self) -> Iterator[list[ChangeEvent]]:
         for made in self.histories:
             yield [sent(event, made.table) for batch in made.batches for event in batch]
+        for moving in self.shifts:
+            yield [sent(event, _shifted(moving)) for batch in moving.batches for event in batch]
         yield [
             change("c", {"id": n}, {"n": n} if n < 10 else {"n": n, "more": "x"}, pos=n, table="grows")
             for n in range(20)
@@ -78,3 +90,11 @@ class Workload:
         columns = {"n": "no number" if schema.table == "broken" and n % 4 == 3 else n}
         key = dict.fromkeys(schema.key_columns, n)
         return change("c", key, {"id": n, **columns}, pos=n, table=schema.table, schema=schema)
+
+
+def _shifted(made: Shifts) -> str:
+    return f"shifts{made.seed}"
+
+
+def _rows(made: Shifts) -> dict[int, dict[str, Any]]:
+    return {key: {"id": key, **row, "c": None} for key, row in made.rows.items()}
