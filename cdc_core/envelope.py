@@ -138,9 +138,9 @@ class ChangeEvent(Struct, frozen=True, gc=False):
         return _event("row", "t", at, NO_KEY, None, None, None, detail)
 
     @classmethod
-    def schema_change(cls, at: Context, ddl: Ddl, detail: Detail) -> ChangeEvent:
-        """The source announced DDL or new metadata."""
-        return _event("schema", None, at, NO_KEY, None, None, ddl, detail)
+    def schema_change(cls, at: Context, ddl: Ddl, detail: Detail, after: ImageText | None = None) -> ChangeEvent:
+        """The source announced DDL or new metadata. `after` has the values that existing rows have in new columns."""
+        return _event("schema", None, at, NO_KEY, None, after, ddl, detail)
 
     @classmethod
     def transaction(cls, at: Context, detail: Detail) -> ChangeEvent:

@@ -100,7 +100,10 @@ class RowChange(Struct, gc=False):
 
 
 class OtherChange(Struct):
-    """A change that is no row: kind `schema` (needs `ddl`), `tx` or `watermark`."""
+    """A change that is no row: kind `schema` (needs `ddl`), `tx` or `watermark`.
+
+    `after` holds the values that existing rows have in columns which a statement added.
+    """
 
     kind: str
     writer: Writer
@@ -114,6 +117,7 @@ class OtherChange(Struct):
     tx: Tx | None = None
     notes: list[str] | None = None
     ext: dict[str, str] | None = None
+    after: Image | None = None
 
 
 Change: TypeAlias = RowChange | OtherChange

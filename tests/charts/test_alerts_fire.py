@@ -57,6 +57,12 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
         ("TranslatorWaitsForMetadata", {"cdc_partitions_waiting": "1x30"}, 20, True),
         ("TranslatorWaitsForMetadata", {"cdc_partitions_waiting": "0x10 1x5 0x15"}, 20, False),
         ("TranslatorMetadataConflict", {'cdc_metadata_conflicts_total{source="a"}': "_x20 1x5"}, 22, True),
+        (
+            "TranslatorStatementNotApplied",
+            {'cdc_statements_not_applied_total{source="a",table="t",note="TABLE_DROPPED"}': "_x20 1x5"},
+            22,
+            True,
+        ),
         ("TranslatorRebalances", {"cdc_rebalances_total": "0+1x30"}, 30, True),
         ("TranslatorRebalances", {"cdc_rebalances_total": "0x20 2x10"}, 30, False),
     ],

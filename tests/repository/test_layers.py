@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "cdc_core": (
-        *("errors", "config_mistakes", "config", "envelope", "table_id", "transaction", "wire_format", "reader"),
+        *("errors", "config_mistakes", "config", "envelope", "statement_notes", "table_id", "transaction"),
+        *("wire_format", "reader"),
         *("kafka_settings", "otlp", "command_line"),
     ),
     "translator": (

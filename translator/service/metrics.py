@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.statement_notes import statement_notes
 
 PARTITION = ("source", "topic", "partition")
 
@@ -38,6 +39,8 @@ class BatchAccount(Struct):
     """Commit times of the last events of each that told one, microseconds since 1970."""
     newest_us: int | None = None
     """Commit time of the last event that tells one."""
+    statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
+    """Announcements that rows changed which no event has, by table and the word of the note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """By projection and code: translated, but without a form there."""
@@ -53,6 +56,9 @@ class BatchAccount(Struct):
         for event in events:
             counted = (event.db, event.schema, event.table, event.op or event.kind)
             self.changes[counted] += 1
+            if event.kind == "schema":
+                words = {note.word for note in statement_notes(event.notes)}
+                self.statements.update((counted, word) for word in words)
             if event.ts_commit_us is not None:
                 self.committed_us[counted] = self.newest_us = event.ts_commit_us
 
@@ -67,6 +73,9 @@ class BatchAccount(Struct):
 
 OTHER = "other"
 """Stands for all tables beyond the cap."""
+
+ALL = "all"
+"""Stands for all tables of a database or a source, where a statement concerns them."""
 
 _NAME = 256
 """Characters of a table's name in a label; a longer one is among the others."""
@@ -104,6 +113,12 @@ class Metrics:
             "cdc_table_commit_timestamp_seconds",
             "Commit at the source of the newest acknowledged event of a table, seconds since 1970; as metrics.tables.",
             ("source", "table"),
+            registry=self.registry,
+        )
+        self._statements = Counter(
+            "cdc_statements_not_applied_total",
+            "Announced changes of existing rows that no event of a row has, by table and note; as metrics.tables.",
+            ("source", "table", "note"),
             registry=self.registry,
         )
         self._newest: dict[tuple[str, str], int] = {}
@@ -195,6 +210,8 @@ class Metrics:
         for counted, count in account.changes.items():
             if (name := self._table(account.source, counted)) is not None:
                 self._changes.labels(account.source, name, counted[-1]).inc(count)
+        for (counted, note), count in account.statements.items():
+            self._statements.labels(account.source, self._table(account.source, counted) or ALL, note).inc(count)
         for counted, committed_us in account.committed_us.items():
             if (name := self._table(account.source, counted)) not in (None, OTHER):
                 self._tell_commit((account.source, name), committed_us)

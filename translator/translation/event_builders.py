@@ -61,7 +61,8 @@ def _truncate(at: Context, change: RowChange) -> ChangeEvent:
 
 
 def _schema_change(at: Context, change: OtherChange) -> ChangeEvent:
-    return ChangeEvent.schema_change(at, _require(change.ddl, "ddl"), _detail(change))
+    after = None if change.after is None else ImageText(_json(change.after), "partial")
+    return ChangeEvent.schema_change(at, _require(change.ddl, "ddl"), _detail(change), after)
 
 
 def _transaction(at: Context, change: OtherChange) -> ChangeEvent:

@@ -111,6 +111,8 @@ class SourceMasks:
         if change.ext is not None:
             change.ext, left_out = None, True
         table = None if change.table is None else self.of_table(change.table)
+        if table is not None:
+            left_out = table.statement(change) or left_out
         if table is not None and change.schema is not None:
             masked = table.schema(change.schema)
             left_out = left_out or masked is not change.schema

@@ -9,9 +9,10 @@ from functools import cached_property
 from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, Issue, TableSchema
+from cdc_core.statement_notes import COLUMN_REWRITTEN, StatementNote, statement_notes
 from translator.errors import ConfigError, quote
 from translator.mask_rules import MaskRule
-from translator.message import Image, RowChange
+from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
@@ -183,6 +184,34 @@ class TableMasks:
                 self._schemas.clear()
             found = self._schemas[schema.topic_key] = self._masked_schema(schema)
         return found
+
+    def statement(self, change: OtherChange) -> bool:
+        """Mask the announcement of a statement, in its place; say whether something was left out.
+
+        The default of a masked column is a value of it. Nobody learns it: the column was rewritten, and no more.
+        """
+        typed = {note.column: note for note in statement_notes(change.notes) if note.column is not None}
+        types = {column: note.type for column, note in typed.items() if note.type and column in (change.after or ())}
+        masks = ColumnMasks(types, self._rules)
+        kept = [self._statement_note(note, masks) for note in change.notes or ()]
+        notes = [*dict.fromkeys(note for note in kept if note is not None)]
+        if notes == [*(change.notes or ())]:
+            return False
+        after = {name: value for name, value in (change.after or {}).items() if masks[name] is None}
+        change.notes, change.after = notes or None, after or None
+        return True
+
+    @staticmethod
+    def _statement_note(text: str, masks: ColumnMasks) -> str | None:
+        found = statement_notes((text,))
+        note = found[0] if found else None
+        mask = None if note is None or note.column is None else masks[note.column]
+        if note is None or mask is None:
+            return text
+        if mask.drops:
+            return None
+        # The word for a type may list values, as that of an enum does.
+        return StatementNote(COLUMN_REWRITTEN, note.column).text
 
     def _masked_schema(self, schema: TableSchema) -> TableSchema:
         masks = self.masks_of(schema.column_types)

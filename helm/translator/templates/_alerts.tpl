@@ -73,6 +73,13 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   annotations:
     summary: '{{ `Metadata of the source {{ $labels.source }} contradict each other` }}'
     runbook_url: {{ $runbook }}#translatormetadataconflict
+- alert: TranslatorStatementNotApplied
+  expr: >-
+    {{- include "translator.grew" (dict "metric" "cdc_statements_not_applied_total" "pods" $pods "by" "source, table, note") | nindent 4 }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `Rows of {{ $labels.table }} of the source {{ $labels.source }} changed without events: {{ $labels.note }}` }}'
+    runbook_url: {{ $runbook }}#translatorstatementnotapplied
 - alert: TranslatorRebalances
   expr: sum by (pod) (increase(cdc_rebalances_total{ {{- $pods -}} }[30m])) > 5
   labels: {severity: warning}

@@ -105,6 +105,11 @@ def _teach(schema_id: str) -> Callable[[Bench], None]:
     return lambda bench: bench.send(ERP_METADATA, metadata(schema_id, "EMP", 1))
 
 
+def _statement(bench: Bench) -> None:
+    told = {"type": "ALTER", "data": None, "sql": "ALTER TABLE gone DROP PARTITION p", "isDdl": True}
+    bench.send(SHOP, *bench.rows(1, table="gone", **told))
+
+
 def _conflict(bench: Bench) -> None:
     bench.send(ERP_METADATA, metadata("BBBB", "DEPT", 1), metadata("BBBB", "DEPT", 1, "OTHER"))
 
@@ -262,6 +267,7 @@ DRILLS = (
     ),
     Drill("TranslatorBehind", "another row that waits", _waits("C3"), "its metadata message", _teach("C3")),
     Drill("TranslatorMetadataConflict", "two metadata messages with one id", _conflict, "ends by itself", _nothing),
+    Drill("TranslatorStatementNotApplied", "a partition is dropped", _statement, "ends by itself", _nothing),
     Drill(
         "TranslatorRebalances", "a second process comes and goes four times", _come_and_go, "ends by itself", _nothing
     ),

@@ -5,6 +5,7 @@ from collections import Counter
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from cdc_core.envelope import ChangeEvent, Context, Ddl, Detail, Origin
 from translator.service.metrics import BatchAccount, Metrics
 
 
@@ -106,3 +107,35 @@ def test_the_newest_commit_of_a_table() -> None:
         account.committed_us.update({("shop", None, "more", "c"): committed, ("shop", None, None, "schema"): committed})
         metrics.account(account)
     assert [({"source": "erp", "table": "shop.t"}, 3.0)] == samples(metrics, "cdc_table_commit_timestamp_seconds")
+
+
+def test_statements() -> None:
+    """Counted by table and note, whatever else is noted; names have the same cap as everywhere."""
+    metrics = Metrics("1.2.3", tables=1)
+    account = BatchAccount("erp", "raw", 3, records=3)
+    account.count(
+        [
+            statement("a", ["DEFAULT_FILLED=x:int32", "DEFAULT_FILLED=y:string", "SQL_NAMES_ANOTHER_TABLE"]),
+            statement("b", ["TABLE_DROPPED"]),
+            statement(None, ["TABLE_DROPPED"]),
+            statement("a", None),
+        ]
+    )
+    metrics.account(account)
+    assert {
+        ("a", "DEFAULT_FILLED"): 1,
+        ("other", "TABLE_DROPPED"): 1,
+        ("all", "TABLE_DROPPED"): 1,
+    } == {
+        (found["table"].removeprefix("shop."), found["note"]): count
+        for found, count in samples(metrics, "cdc_statements_not_applied_total")
+    }
+
+
+def statement(table: str | None, notes: list[str] | None) -> ChangeEvent:
+    """An announcement of a statement."""
+    at = Context(
+        *("i", "erp", "canal", None, None, None, None, None, "shop", None, table, "p", "s", None, None, None, 0, None),
+        *(None, Origin("raw", 3, 0, 0, 0)),
+    )
+    return ChangeEvent.schema_change(at, Ddl("ALTER"), Detail(notes=notes))

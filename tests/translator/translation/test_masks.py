@@ -389,6 +389,40 @@ class TestWhatStandsBeside:
         assert isinstance(left, OtherChange)
         assert (Ddl("ALTER", None, ["x"], parsed=True), ["MASKED"]) == (left.ddl, left.notes)
 
+    @pytest.mark.parametrize(
+        ("rule", "after", "notes"),
+        [
+            (MaskRule("hash", column="ssn"), {"n": 1}, ["COLUMN_REWRITTEN=ssn", "DEFAULT_FILLED=n:int32", "MASKED"]),
+            (MaskRule("drop", column="ssn"), {"n": 1}, ["DEFAULT_FILLED=n:int32", "MASKED"]),
+            (
+                MaskRule("hash", column="n"),
+                {"ssn": "1-2"},
+                ["DEFAULT_FILLED=ssn:string", "COLUMN_REWRITTEN=n", "MASKED"],
+            ),
+            (
+                MaskRule("keep", column="ssn"),
+                {"ssn": "1-2", "n": 1},
+                ["DEFAULT_FILLED=ssn:string", "DEFAULT_FILLED=n:int32"],
+            ),
+        ],
+    )
+    def test_the_default_of_an_added_column(self, rule: MaskRule, after: Any, notes: list[str]) -> None:
+        """It is a value of every row: readers learn that there is one, and nothing of a column that is dropped."""
+        sent = {"ssn": "1-2", "n": 1}
+        told = ["DEFAULT_FILLED=ssn:string", "DEFAULT_FILLED=n:int32"]
+        change = OtherChange("schema", Writer(), PEOPLE, ddl=Ddl("ALTER"), notes=told, after=sent)
+        left = masks(rule, MaskRule("hash", column="other")).apply(change)
+        assert isinstance(left, OtherChange)
+        assert (after, notes) == (left.after, left.notes)
+
+    def test_labels_of_a_new_type(self) -> None:
+        """Those of a masked column are its values."""
+        told = ["COLUMN_RETYPED=ssn:enum('1-2')", "COLUMN_RETYPED=n:enum('a')"]
+        change = OtherChange("schema", Writer(), PEOPLE, ddl=Ddl("ALTER"), notes=told)
+        left = masks(MaskRule("hash", column="ssn")).apply(change)
+        assert isinstance(left, OtherChange)
+        assert ["COLUMN_REWRITTEN=ssn", "COLUMN_RETYPED=n:enum('a')", "MASKED"] == left.notes
+
     def test_an_announced_schema(self) -> None:
         change = OtherChange("schema", Writer(), PEOPLE, ddl=Ddl("metadata"), schema=schema())
         left = masks(MaskRule("drop", column="ssn")).apply(change)

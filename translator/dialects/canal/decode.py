@@ -31,10 +31,12 @@ from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
 from translator.dialects.canal.statement import (
+    QUERY,
     STATEMENTS,
     XA_COMMIT,
     alive,
     end_of_xa,
+    is_echo,
     statement,
     statement_in_place_of_rows,
 )
@@ -89,6 +91,7 @@ class Canal:
         self._key_only = chosen.handle_key_only == "unavailable"
         spelling = spelling_of(chosen)
         tables = DeclaredTables(setup.source, setup.tables)
+        self._spelling = spelling
         self._layouts = Layouts(setup.source, tables, spelling, complete=self._complete)
         self._topics = TopicTables(self.name, "DB", chosen.topics)
         self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
@@ -165,6 +168,8 @@ class Canal:
         check_distinct(value, bodies)
         sent = SentJson(value, bodies)
         changes = [change for body in bodies for change in self._changes(body, sent, message.topic)]
+        if not changes:
+            return Skip("statement_of_rows")
         if len(bodies) > 1:
             _count_through(changes, self._limits)
         return Changes(changes)
@@ -180,7 +185,17 @@ class Canal:
         head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:
             return self._rows(head.in_table(self._topics.find(topic)), body, sent, topic)
-        return [_watermark(head) if type_ == WATERMARK else _without_rows(head, body)]
+        return [_watermark(head)] if type_ == WATERMARK else self._without_rows(head, body)
+
+    def _without_rows(self, head: Head, body: JsonObject) -> list[Change]:
+        """Of a QUERY, `isDdl` decides only whether it is an echo: what it means there changed twice (§3.2)."""
+        for name in ("data", "old"):
+            if has_rows(field(body, name, list, "$", optional=True) or ()):
+                reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} have rows"
+                raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
+        if head.type == XA_COMMIT:
+            return [end_of_xa(head)]
+        return [] if head.type == QUERY and is_echo(head, body) else statement(head, self._spelling)
 
     def _rows(self, head: Head, body: JsonObject, sent: SentJson, topic: str) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
@@ -188,7 +203,7 @@ class Canal:
         data = read_data(body, self._limits, self._form, sent)
         old = read_old(body, self._limits, self._form, sent)
         if not data and not has_rows(old):
-            return [statement_in_place_of_rows(head)]
+            return statement_in_place_of_rows(head, self._spelling)
         if head.table is None:
             raise _table_unknown(self._profile, topic)
         if head.table in self._heartbeats:
@@ -249,12 +264,3 @@ def _count_through(changes: Sequence[Change], limits: Limits) -> None:
     rows = [change for change in changes if isinstance(change, RowChange)]
     for index, change in enumerate(rows):
         change.row, change.rows = index, len(rows)
-
-
-def _without_rows(head: Head, body: JsonObject) -> Change:
-    """`isDdl` is not asked: what it means of a QUERY changed twice (§3.2)."""
-    for name in ("data", "old"):
-        if has_rows(field(body, name, list, "$", optional=True) or ()):
-            reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} have rows"
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
-    return end_of_xa(head) if head.type == XA_COMMIT else statement(head)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TypeVar
 
 from cdc_core.envelope import Ddl, Tx
+from cdc_core.statement_notes import STATEMENT_NOT_APPLIED, TABLE_DROPPED
 from translator.dialects._ddl import Name, Statement, read_statement
+from translator.dialects._ddl_defaults import mysql_value
+from translator.dialects._ddl_effects import Effect, Literal, SqlType, effects_of, is_row_statement, rows_changed_by
+from translator.dialects._ddl_words import MYSQL
+from translator.dialects._json import JsonObject
+from translator.dialects._statement_events import ConcernedTables, Filled, announced, constant
 from translator.dialects.canal.envelope_fields import Head
+from translator.dialects.canal.mysql_type import parse
+from translator.dialects.canal.types import Spelling, coding
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
 
@@ -16,21 +26,23 @@ STATEMENTS = frozenset(
 """Types that carry SQL text. DDL is the one word of Alibaba DTS for all of them, INIT_DDL that of Huawei in a full load
 (§3.1)."""
 
+QUERY = "QUERY"
+
 XA_COMMIT = "XACOMMIT"
 """The end of an XA transaction whose rows were sent when it was prepared; `sql` is its xid, or empty (§2)."""
 
-STATEMENT_NOT_APPLIED = "STATEMENT_NOT_APPLIED"
 SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
 XA_COMMITTED = "XA_COMMITTED"
 
 _TRUNCATES = frozenset({"TRUNCATE", "DDL"})
+_BY_TYPE: Mapping[str, str] = {"ERASE": TABLE_DROPPED, "RENAME": STATEMENT_NOT_APPLIED}
 _ROW_STATEMENTS = frozenset({"INSERT", "UPDATE", "DELETE"})
 
 T = TypeVar("T", RowChange, OtherChange)
 
 
-def statement(head: Head) -> Change:
-    """The announcement of a statement, or the truncate of the table that the message names.
+def statement(head: Head, spelling: Spelling) -> list[Change]:
+    """The announcements of a statement, one for each table whose rows it changes, or the truncate of the named table.
 
     Raises:
         MessageError: there is no SQL text.
@@ -39,12 +51,31 @@ def statement(head: Head) -> Change:
         raise MessageError(ErrorCode.MISSING_FIELD, f"type {head.type} without SQL text", path="$.sql")
     read = _read(head.sql)
     if head.type in _TRUNCATES and head.table is not None and read is not None and _truncates(read, head.table):
-        return _placed(head, RowChange("t", head.table, head.declared_writer))
-    empties = head.type == "TRUNCATE" or (read is not None and read.truncates)
-    return _announced(head, head.sql, read, not_applied=empties)
+        return [_placed(head, RowChange("t", head.table, head.declared_writer))]
+    effects = effects_of(head.sql, MYSQL)
+    named = None if head.table is None else (head.table.table,)
+    if head.type == QUERY and is_row_statement(head.sql, MYSQL):
+        # Not an echo of rows (`is_echo`): the server logged the text in their place, of a kind unknown to canal.
+        effects = rows_changed_by(head.sql, MYSQL)
+    elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):
+        effects += (Effect(STATEMENT_NOT_APPLIED, named),)
+    elif not effects and read is None and head.type in _BY_TYPE:
+        # The text is not understood, but the writer understood it.
+        effects = (Effect(_BY_TYPE[head.type], named),)
+    return _announced(head, head.sql, read, effects, spelling)
 
 
-def statement_in_place_of_rows(head: Head) -> OtherChange:
+def is_echo(head: Head, body: JsonObject) -> bool:
+    """Return whether a QUERY is the text of rows that come as rows in their own messages (§3, ROWS_QUERY).
+
+    MariaDB logs it by default, MySQL under binlog_rows_query_log_events. Canal names no table for it, and its `isDdl`
+    was false in every release (§3.2).
+    """
+    named = head.db is not None or head.table is not None or head.sql is None
+    return not named and not body.get("isDdl") and is_row_statement(head.sql or "", MYSQL)
+
+
+def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
     """`binlog_format` STATEMENT or MIXED: the server logged SQL text, and which rows it changed nobody can say.
 
     Raises:
@@ -56,7 +87,7 @@ def statement_in_place_of_rows(head: Head) -> OtherChange:
     if head.type not in _ROW_STATEMENTS:
         reason = f"type {head.type} with SQL text in place of rows; no writer is known that means something by it"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.sql")
-    return _announced(head, head.sql, _read(head.sql), not_applied=True)
+    return _announced(head, head.sql, _read(head.sql), rows_changed_by(head.sql, MYSQL), spelling)
 
 
 def end_of_xa(head: Head) -> OtherChange:
@@ -80,14 +111,36 @@ def _placed(head: Head, change: T) -> T:
     return change
 
 
-def _announced(head: Head, sql: str, read: Statement | None, *, not_applied: bool) -> OtherChange:
-    """`not_applied`: the statement changed rows, and no event says which."""
+def _announced(
+    head: Head, sql: str, read: Statement | None, effects: Iterable[Effect], spelling: Spelling
+) -> list[Change]:
     tables = None if read is None else [_text(name, read, head) for name in read.tables]
-    notes = [STATEMENT_NOT_APPLIED] if not_applied else []
-    if read is not None and _names_another(read, head.table):
-        notes.append(SQL_NAMES_ANOTHER_TABLE)
+    notes = [SQL_NAMES_ANOTHER_TABLE] if read is not None and _names_another(read, head.table) else []
     ddl = Ddl(head.type, sql, tables, read is not None)
-    return _placed(head, OtherChange("schema", head.declared_writer, head.table, head.db, ddl, notes=notes))
+    change = _placed(head, OtherChange("schema", head.declared_writer, head.table, head.db, ddl, notes=notes))
+    return [*announced(change, effects, partial(_target, head), partial(_filled, spelling))]
+
+
+def _target(head: Head, effect: Effect) -> ConcernedTables:
+    """The table that an effect is of. A name without a database is taken to be in that of the message."""
+    name = effect.table
+    if name is None or len(name) > 2:
+        return ConcernedTables(None, effect.db or head.db)
+    db = name[0] if len(name) == 2 else head.db
+    if db is None:
+        return ConcernedTables(None, None)
+    return ConcernedTables(TableName(db, None, name[-1]), db)
+
+
+def _filled(spelling: Spelling, type_: SqlType, literal: Literal) -> Filled | None:
+    """The value that canal would send. An enum or a set is its label, however the writer spells labels in rows."""
+    text, parsed = mysql_value(type_, literal), parse(type_.text)
+    if text is None or parsed is None:
+        return None
+    found = coding(parsed, spelling)
+    if found.type in ("enum", "set"):
+        return Filled(found.type, text)
+    return constant(found.type, found.convert, text)
 
 
 def _read(sql: str) -> Statement | None:

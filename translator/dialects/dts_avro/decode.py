@@ -68,7 +68,7 @@ class DtsAvro:
             return Skip("transaction_mark")
         head = head_of(record, extras=self._options.extras)
         if operation in STATEMENTS:
-            return Changes([statement(record, head, whole_tables=not self._options.logical_names)])
+            return Changes(statement(record, head, whole_tables=not self._options.logical_names))
         return Changes([_MARKS[operation](record, head)])
 
     def native_rows(self) -> DtsAvroNativeRows:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 from cdc_core.envelope import Ddl
 from translator.dialects._ddl import Name, Statement, read_statement
+from translator.dialects._ddl_defaults import mysql_canonical, mysql_value, plain_value
+from translator.dialects._ddl_effects import Effect, Literal, SqlType, effects_of
+from translator.dialects._ddl_words import OTHER
+from translator.dialects._statement_events import ConcernedTables, Filled, announced, constant
 from translator.dialects.dts_avro.envelope_fields import Head
 from translator.dialects.dts_avro.names import ObjectName, place
 from translator.dialects.dts_avro.record import DtsRecord
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
+from translator.values import converter
 
 STATEMENTS = frozenset({"DDL", "COMMAND"})
 
-STATEMENT_NOT_APPLIED = "STATEMENT_NOT_APPLIED"
 SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
 
 _GRAMMARS: Mapping[str, str] = {
@@ -36,14 +40,11 @@ _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL":
 
 _MAX_PARTS = 3
 
-_speaks_of_truncate = re.compile(r"(?i)\btruncate\b").search
-"""Of a text that is not understood (CASCADE, ONLY, a partition, two statements): rows may be gone."""
-
 T = TypeVar("T", RowChange, OtherChange)
 
 
-def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> Change:
-    """The announcement of a statement, or the truncate of the table that the record names.
+def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Change]:
+    """The announcements of a statement, one for each table whose rows it changes, or the truncate of the named table.
 
     Args:
         whole_tables: whether a table of the source is one of the events; else it is a part (`logical_names`), and its
@@ -59,13 +60,45 @@ def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> Change:
     default = where.db if where.table is None and record.source_type in MYSQL_FAMILY else None
     empties = read is not None and read.truncates
     if whole_tables and empties and len(names) == 1 and (table := _table(names[0], where, default)) is not None:
-        return _placed(RowChange("t", table, head.writer), head)
-    notes = [STATEMENT_NOT_APPLIED] if empties or (read is None and _speaks_of_truncate(sql)) else []
+        return [_placed(RowChange("t", table, head.writer), head)]
+    notes = []
     if where.table is not None and names and not any(_agrees(name, where.table) for name in names):
         notes.append(SQL_NAMES_ANOTHER_TABLE)
     tables = None if read is None else [_full(name, names, where, default) for name in names]
     ddl = Ddl(record.operation, sql, tables, read is not None)
-    return _placed(OtherChange("schema", head.writer, where.table, where.db, ddl, notes=notes or None), head)
+    change = _placed(OtherChange("schema", head.writer, where.table, where.db, ddl, notes=notes or None), head)
+    grammar = _GRAMMARS.get(record.source_type, OTHER)
+    target, fill = partial(_target, where, record.source_type), partial(_filled, record.source_type)
+    return [*announced(change, effects_of(sql, grammar), target, fill)]
+
+
+def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:
+    """The table that an effect is of, with the levels that its name lacks: those of the record, else of the source."""
+    name = effect.table
+    if name is None:
+        return ConcernedTables(None, effect.db or where.db)
+    if where.table is not None and _agrees(name, where.table):
+        return ConcernedTables(where.table, where.db)
+    if source_type in _DEFAULT_SCHEMAS:
+        schema = name[-2] if len(name) > 1 else _DEFAULT_SCHEMAS[source_type]
+        db = name[-3] if len(name) > 2 else where.db
+        return ConcernedTables(None, None) if db is None else ConcernedTables(TableName(db, schema, name[-1]), db)
+    db = name[-2] if len(name) > 1 else where.db
+    return ConcernedTables(None, None) if db is None else ConcernedTables(TableName(db, None, name[-1]), db)
+
+
+_DEFAULT_SCHEMAS: Mapping[str, str] = {"PostgreSQL": "public", "PPAS": "public", "SQLServer": "dbo"}
+"""The schema of names without one, in sources that have schemas inside of databases."""
+
+
+def _filled(source_type: str, type_: SqlType, literal: Literal) -> Filled | None:
+    """The value that the record of a row would have."""
+    if source_type in MYSQL_FAMILY:
+        found = mysql_canonical(type_), mysql_value(type_, literal)
+    else:
+        found = plain_value(type_, literal, _GRAMMARS.get(source_type, OTHER)) or (None, None)
+    canonical, text = found
+    return None if canonical is None or text is None else constant(canonical, converter(canonical), text)
 
 
 def _text(record: DtsRecord) -> str:

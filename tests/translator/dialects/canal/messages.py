@@ -65,6 +65,18 @@ def other(body: Any, **options: Any) -> OtherChange:
     return change
 
 
+def others(body: Any, **options: Any) -> dict[str | None, tuple[str | None, list[str] | None]]:
+    """The events of a statement: database and notes by table."""
+    outcome = decode(body, **options)
+    assert isinstance(outcome, Changes)
+    assert all(isinstance(change, OtherChange) for change in outcome.changes)
+    return {
+        None if change.table is None else change.table.table: (change.db, change.notes)
+        for change in outcome.changes
+        if isinstance(change, OtherChange)
+    }
+
+
 def refused(body: Any, dialect: Canal | None = None, **options: Any) -> MessageError:
     with pytest.raises(MessageError) as caught:
         decode(body, dialect, **options)
