@@ -10,6 +10,14 @@ from cdc_core.errors import quote
 from cdc_core.reader.change import Change, RowKey, RowValues
 from cdc_core.reader.errors import ApplyError
 from cdc_core.reader.kept_row import KeptRow, is_in_order
+from cdc_core.statement_notes import (
+    COLUMN_RETYPED,
+    COLUMN_REWRITTEN,
+    DEFAULT_FILLED,
+    STATEMENT_NOT_APPLIED,
+    TABLE_DROPPED,
+    statement_notes,
+)
 from cdc_core.table_id import TableId
 
 
@@ -50,13 +58,16 @@ class AppliedChanges:
         announcements: events that are no rows.
         undecided: removals of a key that two rows may have had, where nothing tells which one left: see `incomplete`.
         outlived: ids of changes, counted as stale, that would bring back a row which another scope has deleted since.
-        not_applied: ids of announcements which say that rows changed that no event has: load their tables anew.
+        filled: rows that got the value of a column which a statement added.
+        not_applied: ids of announcements of statements that changed rows, and no event has the rows: load the tables
+            again that the events name (docs/envelope.md, Statements).
     """
 
     applied: int = 0
     stale: int = 0
     keyless: int = 0
     announcements: int = 0
+    filled: int = 0
     not_applied: list[str] = field(default_factory=list)
     undecided: int = 0
     outlived: list[str] = field(default_factory=list)
@@ -74,8 +85,7 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
     for change in changes:
         if change.kind != "row":
             account.announcements += 1
-            if "STATEMENT_NOT_APPLIED" in (change.event.notes or ()):
-                account.not_applied.append(change.event.id)
+            _announce(change, store, account)
             continue
         operation = _OPERATIONS.get(change.op or "")
         if operation is None or change.table is None:
@@ -85,6 +95,26 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
             )
         operation(change, change.table, store, account)
     return account
+
+
+def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
+    """Take a statement: defaults are filled in, and what nobody can apply is named."""
+    words = {note.word for note in statement_notes(change.event.notes)}
+    if not words.isdisjoint(_NOT_APPLIED):
+        account.not_applied.append(change.event.id)
+    if DEFAULT_FILLED in words and change.table is not None and change.after:
+        floor = store.floor(change.table, change.event.pos_scope)
+        types = {note.column: note.type or "unknown" for note in statement_notes(change.event.notes) if note.column}
+        for key in [*store.keys(change.table)]:
+            row = _row(store, change.table, key)
+            if row.values is not None and not row.is_stale(change, floor):
+                row.enter(change, floor)
+                row.write(change)
+                store.store(change.table, key, row, types)
+                account.filled += 1
+
+
+_NOT_APPLIED = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, COLUMN_RETYPED})
 
 
 def _truncate(change: Change, table: TableId, store: RowStore, account: AppliedChanges) -> None:

@@ -14,6 +14,7 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from cdc_core.reader.errors import ReadError, UnknownSchema
 from cdc_core.reader.known_schemas import KnownSchemas
 from cdc_core.reader.values import Value, plain_value, python_value
+from cdc_core.statement_notes import statement_notes
 from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
@@ -64,6 +65,9 @@ class Change(Struct, frozen=True, dict=True):
         if table is not None and event.kind == "row" and schemas is not None:
             schema = _schema(event, table, schemas)
             types = _NO_TYPES if schema is None else schema.column_types
+        elif event.kind == "schema" and schemas is not None:
+            # The image of a statement has the types that its notes name.
+            types = {note.column: note.type for note in statement_notes(event.notes) if note.column and note.type}
         strict = event.schema_id is not None
         images = (
             _image(event.id, name, getattr(event, name), types, strict)

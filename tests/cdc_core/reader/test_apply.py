@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from cdc_core.envelope import ChangeEvent, Issue, Tx, position
-from cdc_core.reader import ApplyError, Change, DictStore, RowStore, SqlStore, TableId, apply
+from cdc_core.reader import ApplyError, Change, DictStore, KnownSchemas, RowStore, SqlStore, TableId, apply
 from spark_sink.model.event import Event
 from tests.spark_sink.histories import COLUMNS, History, history
 from tests.spark_sink.oracle import table_after
@@ -313,6 +313,36 @@ class TestRules:
         story.tell(None, kind="later")
         account = story.tell(None, kind="schema", notes=["STATEMENT_NOT_APPLIED"])
         assert (1, ["e2"]) == (account.announcements, account.not_applied)
+
+    @pytest.mark.parametrize(
+        ("note", "named"),
+        [
+            ("TABLE_DROPPED", True),
+            ("COLUMN_REWRITTEN=a", True),
+            ("COLUMN_RETYPED=a:varchar(9)", True),
+            ("CASCADE_NOT_LOGGED", False),
+            ("SQL_NAMES_ANOTHER_TABLE", False),
+        ],
+    )
+    def test_statements_that_nobody_can_apply(self, note: str, *, named: bool) -> None:
+        """They are named, whatever table they are of."""
+        account = Story().tell(None, kind="schema", notes=[note])
+        assert (["e1"] if named else []) == account.not_applied
+
+    def test_the_default_of_a_new_column(self) -> None:
+        """Rows that are there get it, and those that come later say what they hold."""
+        story = Story()
+        story.tell("c", {"id": 1}, {"id": 1, "a": 1})
+        story.tell("c", {"id": 2}, {"id": 2, "a": 1})
+        story.tell("d", {"id": 2})
+        account = story.tell(None, None, {"n": "1.50"}, kind="schema", notes=["DEFAULT_FILLED=n:decimal(9,2)"])
+        assert (1, []) == (account.filled, account.not_applied)
+        story.tell("c", {"id": 3}, {"id": 3, "a": 1})
+        assert [{"id": 1, "a": 1, "n": "1.50"}, {"id": 3, "a": 1}] == story.rows
+        event = msgspec.structs.replace(
+            BLANK, kind="schema", table="t", after='{"n":"1.50"}', notes=["DEFAULT_FILLED=n:decimal(9,2)"]
+        )
+        assert {"n": Decimal("1.50")} == Change.of(event, KnownSchemas()).after
 
     @pytest.mark.parametrize(
         ("op", "key", "why"), [("later", {"id": 1}, "unknown operation 'later'"), ("c", None, "no key")]
