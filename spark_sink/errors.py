@@ -64,5 +64,7 @@ class Reason(StrEnum):
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema asks for a change that the policy or the key forbids
     TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate, and several scopes feed the table
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
+    ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows of it that no event has
+    TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
     COMMAND = "COMMAND"  # the operator parked it

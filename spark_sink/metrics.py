@@ -44,6 +44,12 @@ class Metrics:
             "undecided_removals", "Removals of a key that two rows may have had; the row that stays is incomplete."
         )
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
+        self._statements = self._counter(
+            "statements_unaccounted",
+            "Statements after which a table differs from its source, or may, by table and note.",
+            "table",
+            "note",
+        )
         self._parked = self._counter("parked_events", "Events that were parked instead of applied.")
         self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
         self._batches = self._counter("batches", "Batches applied.")
@@ -80,6 +86,8 @@ class Metrics:
             self._commits.labels(table).inc(counters.commits)
             self._parked.inc(report.parked)
             self._excluded.inc(counters.ignored.get(EXCLUDED, 0))
+            for note, count in counters.statements.items():
+                self._statements.labels(table, note).inc(count)
             for reason, count in counters.stale.items():
                 self._stale.labels(reason).inc(count)
             self._undecided.inc(counters.undecided)
@@ -102,6 +110,10 @@ class Metrics:
         """These tables are parked."""
         self._parked_tables.set(len(held))
         self._waiting.set(sum(cause.events for cause in held.values()))
+
+    def statement(self, table: str, note: str) -> None:
+        """Count a statement of all tables of a database or a source."""
+        self._statements.labels(table, note).inc()
 
     def maintained(self, step: str, seconds: float) -> None:
         """A step of maintenance was done."""

@@ -113,6 +113,7 @@ class TableCounters(Struct):
         stale: events that changed nothing, by reason; `late` ones changed older versions of a history only.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
         rejected: events in quarantine, by reason; `ignored` ones by kind.
+        statements: notes of statements after which the table differs from its source, or may, by their words.
         latency: of the events that the task itself committed.
         fold_ms: milliseconds of folding; `write_ms` of writing.
         megabytes: memory of the worker's process (MiB); 0 where it is not known.
@@ -129,10 +130,19 @@ class TableCounters(Struct):
     undecided: int = 0
     rejected: dict[str, int] = {}
     ignored: dict[str, int] = {}
+    statements: dict[str, int] = {}
     latency: Latency = NO_LATENCY
     fold_ms: float = 0
     write_ms: float = 0
     megabytes: int = 0
+
+
+class WideStatement(Struct, frozen=True):
+    """A statement that concerns all tables of a database, or of a source where `db` is null: `note` is its word."""
+
+    source: str
+    db: str | None
+    note: str
 
 
 class TableReport(Struct, frozen=True):
@@ -144,6 +154,7 @@ class TableReport(Struct, frozen=True):
         choice: the engine that writes the table; None where there is no table yet.
         version: of the table afterwards; after orders the driver fills it in.
         extent: of the whole route, in the first of its reports only.
+        wide: statements that name no table, which the driver answers at the end of the batch.
     """
 
     table: str
@@ -155,6 +166,7 @@ class TableReport(Struct, frozen=True):
     choice: Choice | None = None
     version: int | None = None
     extent: OffsetSpan = NOWHERE
+    wide: tuple[WideStatement, ...] = ()
 
     @property
     def parked(self) -> int:

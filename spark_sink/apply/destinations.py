@@ -21,7 +21,7 @@ from spark_sink.events.event_columns import operations
 from spark_sink.events.grouping import EXCLUDED, Intake
 from spark_sink.events.parking import Parking
 from spark_sink.events.shared_tables import SEVERAL, pooled, target_of
-from spark_sink.model.event import GAP
+from spark_sink.model.event import APART, GAP
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.protocols import Tables
@@ -118,8 +118,8 @@ def _first(
 ) -> TableId:
     """Return the owner of a name that several tables have, while there is no table."""
     declared = (table for table in several if table.source == SEVERAL)
-    # Truncates alone make no table.
-    makers = (table for table in several if operations(by_table[table].events) - {"t", GAP})
+    # Truncates and statements alone make no table.
+    makers = (table for table in several if operations(by_table[table].events) - {*APART, GAP})
     return next(chain(declared, waiting, makers, several))
 
 

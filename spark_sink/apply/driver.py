@@ -7,17 +7,22 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Generic, NamedTuple, Protocol, TypeVar, assert_never
 
 import msgspec
 import structlog
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.apply.phases import Phase, Stopwatch
+from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
+from spark_sink.errors import Refused
+from spark_sink.events.shared_tables import SEVERAL, owner_of
 from spark_sink.lag import Lag
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
@@ -26,17 +31,22 @@ from spark_sink.schema.evolution import AddColumns, Create, Step, Widen
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import (
     NO_LATENCY,
+    Deferred,
     Done,
     Latency,
     NeedsSpark,
     Parked,
     TableReport,
+    WideStatement,
 )
 from spark_sink.tables.delta.control_tables import ParkedBook
-from spark_sink.tables.protocols import TableDdl, Tables
+from spark_sink.tables.protocols import ChangelogTable, Marker, TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
 
 log = structlog.get_logger()
+
+# The table that a metric names where a statement concerns several.
+_ALL = "all"
 
 # Changing a table waits for storage most of its time.
 DDL_THREADS = 8
@@ -157,6 +167,7 @@ class Applier(Generic[Records]):
             self.discard()
         watch.enter(Phase.BOOKS)
         self._log_engines(reports)
+        self._park_all(batch, reports)
         self._weights = sum((Counter({report.bucket: report.counters.events}) for report in reports), Counter[int]())
         self._books.end(batch, reports)
         held = self._books.held()
@@ -171,6 +182,48 @@ class Applier(Generic[Records]):
         """The work on a batch, with the schemas that are known now."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled)
+
+    def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
+        """Park the tables of databases and sources that a statement concerns as a whole.
+
+        Its events are in the tables by then. The mark is the last of the batch, so that a batch which is begun again
+        neither parks them twice, nor applies anything to them again.
+        """
+        for report in reports:
+            for wide in report.wide:
+                self._metrics.statement(_ALL, wide.note)
+                reason = self.rules.statements.parks_all(wide.note)
+                if reason is None:
+                    log.warning("statement of all tables", source=wide.source, db=wide.db, note=wide.note)
+                    continue
+                detail = (
+                    f"a statement ({wide.note}) concerns all tables of {wide.db or wide.source}; load the table again "
+                    "at the source, and resume it then"
+                )
+                for name in self._tables_of(wide, reports):
+                    marker = Marker(f"{self._app}/{name}", batch * MAX_SEGMENTS + MAX_SEGMENTS - 1)
+                    if self._books.park(name, reason, detail, marker):
+                        then = f"spark-sink resume {shlex.quote(name)}"
+                        log.error("table parked", table=name, reason=detail, events=0, then=then)
+
+    def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
+        """The tables that are there of a database or a source, but those that wait already."""
+        names = self._books.batches.tables() | {report.table for report in reports if report.version is not None}
+        parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
+        found = []
+        for name in sorted(names - parked - self._books.held().keys()):
+            with suppress(Refused):  # it cannot be written in any case
+                table = self._tables.open(name)
+                if table is not None and not isinstance(table, ChangelogTable) and self._is_of(table.shape.table, wide):
+                    found.append(name)
+        return found
+
+    def _is_of(self, table: TableId, wide: WideStatement) -> bool:
+        parts = [table]
+        if table.source == SEVERAL:
+            known = self._schemas.refresh().tables()
+            parts = [one for one in known if owner_of(one, self.pattern, self.rules) == table]
+        return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
         """Log the engine that writes a table, when it is first known, and when it changes."""
@@ -244,6 +297,9 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
             refusal, events = report.outcome.refusal, report.outcome.events
             then = f"spark-sink resume {shlex.quote(report.table)}"
             log.error("table parked", table=report.table, reason=refusal, events=events, then=then)
+        elif report.counters.statements:
+            notes = report.counters.statements
+            log.warning("statement not accounted for", table=report.table, source=report.source, notes=notes)
     counted = [report.counters for report in reports]
     rejected = sum((Counter(one.rejected) for one in counted), Counter[str]())
     stale = sum((Counter(one.stale) for one in counted), Counter[str]())

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_sink.apply.mirror import OUTLIVED, gap, instant, readable
 from spark_sink.errors import Reason, Refused
-from spark_sink.events.arrow_values import image_value
+from spark_sink.events.arrow_values import column, image_value
 from spark_sink.events.event_columns import latest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.images import ImageReader
@@ -114,6 +114,24 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
 
 def _in_images(key: Key) -> Key:
     return tuple(map(image_value, key))
+
+
+def patch_versions(
+    patches: Sequence[Event], keys: Mapping[str, Key], values: Values, table: HistoryTable, shape: TableShape
+) -> pa.Table:
+    """The versions that one patch of many rows makes, at one position.
+
+    Args:
+        keys: the typed key of each key text of the patches.
+        values: of the image that all of them have, by column of the table.
+    """
+    scope, pos = patches[0].scope, patches[0].pos
+    stored = table.versions(set(keys.values()), {scope: pos})
+    timelines = _Timelines(keys, stored, table.truncates, {})
+    typed = {name: column([value], shape.types[name]).to_pylist()[0] for name, value in values.items()}
+    for patch in patches:
+        timelines.take(patch, typed)
+    return version_rows(timelines.changed(), shape)
 
 
 def _after_images(

@@ -12,15 +12,19 @@ from spark_sink.apply.changelog import record
 from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.apply.rejects import MAX_SEGMENTS, RejectedEvents
+from spark_sink.apply.statements import answer
 from spark_sink.apply.truncate import truncate
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.envelope_fields import details
-from spark_sink.events.event_columns import newest, truncates
+from spark_sink.events.event_columns import apart, newest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
+    APART,
     DUPLICATE,
+    REFUSAL,
+    STATEMENT,
     Event,
 )
 from spark_sink.schema.evolution import Plan
@@ -77,7 +81,7 @@ class Commits:
         """The driver could not make this commit, and what is broken of it is in quarantine already. What of that stands
         for a gap in its row is parked all the same: without it the row would seem whole after a resume."""
         segment = segments[number]
-        keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op != "t" else set()
+        keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op not in APART else set()
         rest = [event for event in segment if not keyless & {event.key, event.key_old}]
         rest += [event for later in segments[number + 1 :] for event in later]
         unread = (one for later in broken[number + 1 :] for one in later)
@@ -86,6 +90,10 @@ class Commits:
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
         """Write one segment; its rejected events are in quarantine before, so that no crash can lose them."""
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
+        if segment and segment[0].op in (STATEMENT, REFUSAL):
+            if not isinstance(table, ChangelogTable):
+                self._answer(number, segment[0], table)
+            return
         if isinstance(table, ChangelogTable):
             self._append_events(segment, rejected, table)
         elif isinstance(table, HistoryTable):
@@ -148,6 +156,13 @@ class Commits:
         counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
         counters.write_ms += _ms_since(started)
 
+    def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> None:
+        """Apply a statement to the rows that were there before it."""
+        started = time.perf_counter()
+        rows = answer(event, table, self.plan, self.rejects.marker(number), self.now)
+        if rows:
+            self._written(rows, started)
+
     def _count(self, stale: Counter[str], late: int = 0, scope_changes: int = 0, undecided: int = 0) -> None:
         counters = self.rejects.counters
         counters.stale = dict(Counter(counters.stale) + stale)
@@ -176,13 +191,13 @@ class Commits:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """The events between truncates, and each truncate alone, in order; the first segment may be empty.
+    """The events between truncates and statements, and each of these alone, in order; the first may be empty.
 
     Raises:
         Refused: there are more than have a number.
     """
     segments, start = [], 0
-    for place in truncates(events):
+    for place in apart(events):
         segments += [events[start:place], events[place : place + 1]]
         start = place + 1
     segments.append(events[start:])
@@ -199,7 +214,7 @@ def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]
     """Split broken events by segment: each goes with the segment in which it arrived, or with the one before a
     truncate."""
     parts: list[list[Rejected]] = [[] for _ in segments]
-    numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op != "t"]
+    numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op not in APART]
     starts = [segments[number][0].index for number in numbers[1:]]
     for one in rejected:
         parts[numbers[bisect_right(starts, one.event)]].append(one)

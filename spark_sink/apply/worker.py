@@ -18,11 +18,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form
 from spark_sink.apply.mirror import gap
 from spark_sink.apply.rejects import RejectedEvents
+from spark_sink.apply.statements import answered, without_statements
 from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
@@ -35,12 +37,15 @@ from spark_sink.events.row_keys import with_keys
 from spark_sink.events.shared_tables import SEVERAL, is_same
 from spark_sink.events.wire_format import RawRecordMissing
 from spark_sink.model.event import (
+    APART,
     GAP,
+    STATEMENT,
     Event,
 )
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import Plan, evolve
+from spark_sink.schema.statement_rules import ROWS_DIFFER
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.table_report import (
@@ -52,6 +57,7 @@ from spark_sink.table_report import (
     Outcome,
     TableCounters,
     TableReport,
+    WideStatement,
 )
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
@@ -108,6 +114,8 @@ class Task:
         extent = OffsetSpan.of(records)
         for place in found:
             counters = TableCounters(count_without_gaps(place.incoming.events), ignored=dict(place.incoming.ignored))
+            # Of a table that is parked already nobody looks closer.
+            counters.statements = {word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER}
             source = "" if place.table is None else str(place.table)
             try:
                 applied = task._apply(place, records, counters)
@@ -118,8 +126,10 @@ class Task:
                 times = pc.coalesce(rows.column("committed"), rows.column("ts"))
                 counters.latency = Latency.of(times, time.time_ns() // 1000)
             counters.megabytes = _resident_megabytes()
+            wide = tuple(WideStatement(*one) for one in place.incoming.wide)
             yield TableReport(
-                applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version, extent
+                *(applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version),
+                *(extent, wide),
             )
             extent = NOWHERE
 
@@ -146,9 +156,18 @@ class Task:
             if table is not None:
                 choice = table.choice
                 check_form(place.name, table.shape, form)
+            if form.mode == Mode.CHANGELOG and incoming.statements:
+                incoming = replace(incoming, events=without_statements(incoming.events))
+                counters.events = len(incoming.events)
             incoming = self._with_known_schemas(table_id, with_keys(incoming, form, records, is_new=table is None))
+            filled: Sequence[TableSchema] = ()
+            if operations(incoming.events) & {STATEMENT}:
+                replayed = self.parking is None
+                found = answered(incoming.events, table_id, self.catalog, self.rules.statements, replayed=replayed)
+                incoming, filled = replace(incoming, events=found.events), found.schemas
+                counters.statements = {} if table is None else dict(found.unaccounted)
             segments = [incoming.events] if form.mode == Mode.CHANGELOG else segmented(incoming.events)
-            plan = self._planned(table_id, table, incoming.events, form)
+            plan = self._planned(table_id, table, incoming.events, form, filled)
         except ConfigError as error:
             return Applied(Conflict(str(error)), name, choice)
         except Refused as refusal:
@@ -203,10 +222,12 @@ class Task:
         table: MirrorTable | ChangelogTable | HistoryTable | None,
         events: Sequence[Event],
         form: TableSpec,
+        filled: Sequence[TableSchema],
     ) -> Plan | None:
-        if table is None and operations(events) <= {"t", GAP}:
+        if table is None and operations(events) <= {*APART, GAP}:
             return None
         schemas = [schema for id in schema_ids(events) if (schema := self.catalog.find(table_id, id)) is not None]
+        schemas += filled
         current = table.shape if table is not None else None
         key = current.key_sent_as if current is not None else key_columns(events)
         latest = self.catalog.latest(table_id)

@@ -22,6 +22,7 @@ from spark_sink.config.storage import S3_BY_ITS_OTHER_NAME, Location, Storage
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
+from spark_sink.schema.statement_rules import StatementRules
 from spark_sink.schema.table_naming import TablePattern, plain_name
 from spark_sink.schema.table_spec import Format, Mode, match_rule
 
@@ -99,6 +100,22 @@ class TablesSettings(_Section):
         default="park",
         description="A truncate of a table that several scopes feed: the table stops, or is emptied of all of them.",
     )
+    statements: Literal["park", "count"] = Field(
+        default="park",
+        description="A statement changed rows and no event has them: the table is parked, or the statement counted.",
+    )
+    drops: Literal["park", "keep", "empty"] = Field(
+        default="park",
+        description="The source table was dropped: the table is parked, keeps its rows, or is emptied as by truncate.",
+    )
+    rewrites: Literal["park", "mark"] = Field(
+        default="mark",
+        description="A statement changed values that no event has: the table is parked, or its rows are incomplete.",
+    )
+    cascades: Literal["warn", "park"] = Field(
+        default="warn",
+        description="A foreign key changes rows and the source does not log it: a warning, or the table is parked.",
+    )
     tombstone_days: int = Field(
         default=7, ge=1, description="So long a deleted row is remembered, by the times of the events."
     )
@@ -156,6 +173,12 @@ class TablesSettings(_Section):
             tombstone_days=self.tombstone_days,
             policies={**DEFAULTS, **self.changes},
             park_rejected=self.park_rejected,
+            statements=StatementRules(
+                park_statements=self.statements == "park",
+                drops=self.drops,
+                park_rewrites=self.rewrites == "park",
+                park_cascades=self.cascades == "park",
+            ),
             soft_deletes=self.deletes == "soft",
             modes=self.modes,
             keys=self.keys,

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from cdc_core.table_id import TableId
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import DEFAULTS, Policy, ShapeChange
+from spark_sink.schema.statement_rules import StatementRules
 from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, match_rule
 
 
@@ -21,6 +22,7 @@ class TableRules:
         tombstone_days: so long a deleted row is remembered.
         policies: what becomes of changes of structure.
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
+        statements: what becomes of statements that change existing rows without events of rows.
         soft_deletes: deleted rows keep their values, and are never removed.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
         shared: by name or pattern of tables, patterns of the source tables that go to one.
@@ -34,6 +36,7 @@ class TableRules:
     tombstone_days: int = 7
     policies: Mapping[ShapeChange, Policy] = field(default_factory=lambda: DEFAULTS)
     park_rejected: int | None = None
+    statements: StatementRules = field(default_factory=StatementRules)
     soft_deletes: bool = False
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

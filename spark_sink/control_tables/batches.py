@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from spark_sink.control_tables.cut import ManifestRow
 from spark_sink.control_tables.maintenance_book import MaintenanceBook
 from spark_sink.control_tables.requests import RequestBook
+from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
@@ -174,6 +175,14 @@ class Books:
         """Something was parked or resumed."""
         self._held = None
 
+    def park(self, name: str, reason: Reason, detail: str, marker: Marker) -> bool:
+        """Park a table without an event, unless that was done; whether it is parked by it."""
+        done = self.parked.parked_by(marker)
+        if not done:
+            self.parked.park(name, reason, detail, marker)
+            self.changed()
+        return not done
+
     def begin(self, batch: int) -> Parking:
         # After a start, or a failure, the batch may be one that was begun before.
         again = self._ended is None or batch != self._ended + 1
@@ -184,7 +193,7 @@ class Books:
         return Parking(self.parked.pipeline, turn, time.time_ns() // 1000, dict(self.held()), again and turn > 0)
 
     def end(self, batch: int, reports: Sequence[TableReport]) -> None:
-        parks = any(report.parked for report in reports)
+        parks = any(report.parked or report.wide for report in reports)
         self.batches.write(batch, reports, self.parked.version() if parks else self._turn)
         for report in reports:
             if isinstance(report.outcome, Parked):

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdc_core.transaction import SourceTransaction
-from spark_sink.model.event import GAP, Event, Latest
+from spark_sink.model.event import APART, GAP, STATEMENT, Event, Latest
 
 
 class EventColumns(Sequence[Event]):
-    """Events in canonical order, none of them broken, nor a gap. Whoever asks for one, or for all, gets objects.
+    """Events in canonical order, none of them broken, a gap or a statement. Who asks for one, or for all, gets objects.
 
     Args:
         columns: a row for each event, and a column for each field of `Event`, named alike and in its order: `index` and
@@ -67,12 +67,12 @@ def operations(events: Sequence[Event]) -> set[str]:
     return {event.op for event in events}
 
 
-def truncates(events: Sequence[Event]) -> list[int]:
-    """The places of the truncates."""
+def apart(events: Sequence[Event]) -> list[int]:
+    """The places of the events that are commits of their own."""
     if isinstance(events, EventColumns):
         is_truncate = pc.equal(events.columns["op"], "t").combine_chunks()
         return list(pc.indices_nonzero(is_truncate).to_pylist())
-    return [place for place, event in enumerate(events) if event.op == "t"]
+    return [place for place, event in enumerate(events) if event.op in APART]
 
 
 def schema_ids(events: Sequence[Event]) -> list[str]:
@@ -111,7 +111,7 @@ def without_schema(events: Sequence[Event]) -> Sequence[Event]:
     if isinstance(events, EventColumns):
         columns = events.columns
         return events.where(pc.and_(pc.is_null(columns["schema_id"]), pc.is_valid(columns["after"])))
-    return [event for event in events if event.schema_id is None and event.after is not None]
+    return [event for event in events if event.schema_id is None and event.after is not None and event.op != STATEMENT]
 
 
 def without_key(events: Sequence[Event]) -> Sequence[Event]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.statement_notes import statement_notes
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events.arrow_values import column, counting, image
@@ -17,9 +19,12 @@ from spark_sink.events.event_columns import EventColumns, without_schema
 from spark_sink.events.quarantine import Rejected
 from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.model.event import (
+    APART,
     GAP,
+    STATEMENT,
     Event,
     Key,
+    StatementImage,
 )
 from spark_sink.schema.evolution import TableShape
 
@@ -37,11 +42,17 @@ EXCLUDED = "excluded"
 @dataclass(slots=True)
 class Intake:
     """The records of one table: events in canonical order, what cannot be one, and how many of other kinds there
-    were."""
+    were.
+
+    `statements` counts notes of statements by their words; `wide` are those of statements that name no table: source,
+    database and the word.
+    """
 
     events: Sequence[Event] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    statements: Counter[str] = field(default_factory=Counter)
+    wide: list[tuple[str, str | None, str]] = field(default_factory=list)
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -84,7 +95,17 @@ def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
         if into is None:
             into = tables[table_id] = Intake(events.setdefault(table_id, []))
         if sent.kind is not None and sent.kind != "row":
-            into.ignored[sent.kind] += 1
+            image = _statement(sent)
+            if image is None:
+                into.ignored[sent.kind] += 1
+                continue
+            words = dict.fromkeys(note.word for note in statement_notes(image.notes))
+            if table_id is None:
+                into.wide += [(sent.source, sent.db, word) for word in words]
+                continue
+            into.statements.update(words.keys())
+            sent = sent._replace(op=STATEMENT, key=None, key_old=None, after=msgspec.json.encode(image))
+            events[table_id].append(sent.event(index))
             continue
         wrong = _wrong(sent.kind, sent.op, sent.table, sent.after)
         if wrong is not None:
@@ -113,6 +134,7 @@ class _Sent(NamedTuple):
     after_state: str | None
     schema_id: str | None
     withholds: Any
+    notes: str | None
     ts: Any
     committed: Any
     tx: str | None
@@ -125,6 +147,19 @@ class _Sent(NamedTuple):
             *(self.after, full, self.withholds, self.schema_id, self.ts, self.committed),
             self.tx,
         )
+
+
+def _statement(sent: _Sent) -> StatementImage | None:
+    """The statement that a record announces; None where it changes no row that exists."""
+    if sent.kind != "schema" or sent.notes is None:
+        return None
+    notes = _NOTES.decode(sent.notes)
+    if not statement_notes(notes):
+        return None
+    return StatementImage(tuple(notes), None if sent.after is None else bytes(sent.after).decode())
+
+
+_NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
@@ -154,7 +189,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
     """Return the columns that an event is made of, by name."""
-    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "ts", "committed", "tx")}
+    fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "notes", "ts", "committed", "tx")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
 
@@ -174,7 +209,7 @@ def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
     """The key columns that the first keyed event names, in key order."""
     # One after the other: nearly always the first one tells.
     for event in (events[place] for place in range(len(events))):
-        if event.op != "t":
+        if event.op not in APART:
             try:
                 return tuple(image(event.key))
             except ValueError:

@@ -13,7 +13,9 @@ from spark_sink.events.event_columns import without_key
 from spark_sink.events.grouping import Intake
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
+    APART,
     GAP,
+    STATEMENT,
     Event,
 )
 from spark_sink.schema.evolution import KEY_ADVICE, no_key
@@ -39,11 +41,11 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
     key = (SOURCE, *form.key) if form.shared else form.key
     keyed = list(_declared(incoming.events, key, records)) if form.key else incoming.events
     suspects = keyed if form.shared else without_key(keyed)
-    keyless = [event for event in suspects if event.op != "t" and _names_no_row(event.key, form)]
+    keyless = [event for event in suspects if event.op not in APART and _names_no_row(event.key, form)]
     if not keyless:
         return Intake(keyed, incoming.rejected, incoming.ignored)
     leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
-    if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op != "t"):
+    if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op not in APART):
         raise no_key()
     why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
@@ -63,6 +65,9 @@ def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) ->
     An update whose image before does not tell the key is one that keeps it. No key holds NULL.
     """
     for event, more in zip(events, details(records, events), strict=True):
+        if event.op == STATEMENT:
+            yield event
+            continue
         own = image_columns(event.key)
         known = own if event.op == "d" else {name: own[name] for name in own if name == SOURCE}
         before = {**known, **image_columns(more.before)}

@@ -57,6 +57,7 @@ def pooled(
         together[owner] += _marked(incoming.events, table)
         into.rejected += incoming.rejected
         into.ignored.update(incoming.ignored)
+        into.statements.update(incoming.statements)
     for owner, tables in parts.items():
         together[owner].sort(key=lambda event: event.index)
         catalog = catalog.joined(owner, tables)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
-from pyspark.sql.functions import col, expr, lit, when
+from pyspark.sql.functions import col, expr, lit, to_json, when
 
 from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
@@ -78,6 +78,9 @@ def decoded(
     # Of few events it matters what they changed, and the others need not decode it.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
+    # Notes matter of statements alone, which are rare.
+    is_statement = col("event.kind") == "schema"
+    opened = opened.withColumn("notes", when(is_statement, to_json(_fields({"notes"})["notes"])))
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
     # What names no table meets in one task too: it is quarantined under one marker.
     route = f"if(table is null, '', {route_sql})"
@@ -87,11 +90,13 @@ def decoded(
         *extra_columns,
         "value",
         *plain,
+        "notes",
         f"{WITHHOLDS_SQL} as withholds",
         "unix_micros(event.ts_origin_us) as ts",
         "unix_micros(event.ts_commit_us) as committed",
         "event.tx.id as tx",
     ).selectExpr("*", f"{route} as route", f"pmod(hash({route}), {BUCKETS}) as bucket")
     is_carried = lit(True) if carried is None else col("route").isin(*carried)
-    is_needed = col("kind").isNull() | ((col("kind") == "row") & is_carried)
+    may_wait = (col("kind") == "row") | col("notes").isNotNull()
+    is_needed = col("kind").isNull() | (may_wait & is_carried)
     return plainly.withColumn("value", when(is_needed, col("value")))

@@ -16,6 +16,16 @@ RESETS = frozenset({"c", "r"})
 # Not an operation of the envelope: what is left in its place of an event that went to quarantine.
 GAP = "gap"
 
+# Not an operation of the envelope either: a statement that changed existing rows (docs/envelope.md, Statements). Its
+# `after` is a `StatementImage`.
+STATEMENT = "statement"
+
+# A statement that parks its table; its `after` is the reason and a sentence, as JSON.
+REFUSAL = "refusal"
+
+# Each of these is a commit of its own, between those of rows.
+APART = frozenset({"t", STATEMENT, REFUSAL})
+
 # Why an event changes nothing: the closed list of the log's `stale`.
 DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
@@ -67,6 +77,13 @@ class Latest(NamedTuple):
 
     pos: str
     transaction: SourceTransaction
+
+
+class StatementImage(Struct, frozen=True):
+    """The part of a statement that the sink acts on: the notes of its event, and the text of its after image."""
+
+    notes: tuple[str, ...]
+    after: str | None = None
 
 
 # The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.

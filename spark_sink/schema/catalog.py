@@ -68,6 +68,10 @@ class SchemaCatalog:
         known = self._by_table.get(table)
         return next(reversed(known.values())) if known else None
 
+    def known(self, table: TableId) -> list[TableSchema]:
+        """All of its schemas, in the order in which they were announced."""
+        return list(self._by_table.get(table, {}).values())
+
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
         """A catalog that also knows `table`, by the schemas of all of `parts`."""
         copy = SchemaCatalog()

@@ -76,6 +76,14 @@ class HistoryReader:
                     found.setdefault(row[:width], []).append(_version(values_of_row, *meta))
         return found
 
+    def current_keys(self) -> set[Key]:
+        found: set[Key] = set()
+        for batch in self._scan([*self.shape.key, CURRENT, OP]):
+            exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
+            chosen = batch.filter(pc.and_(pc.fill_null(batch.column(CURRENT), False), exists))
+            found |= set(zip(*(chosen.column(name).to_pylist() for name in self.shape.key), strict=True))
+        return found
+
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         found: set[Key] = set()
         columns = [*self.shape.key, SCOPE, POS, OP, END_SCOPE, END_POS, END_OP]

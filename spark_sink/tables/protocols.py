@@ -161,6 +161,9 @@ class HistoryTable(OpenTable, Protocol):
         """Return all versions of these rows. With `since`, a position by scope: those that end after it there, and the
         last of each turn and before each truncate, whenever they ended."""
 
+    def current_keys(self) -> set[Key]:
+        """The keys of the rows that exist now."""
+
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,
         if this one comes late."""

@@ -75,6 +75,12 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
         ("SinkFallsBehind", {"cdc_sink_lag_records": "5000-50x90"}, 80, False),
         ("SinkTablesParked", {"cdc_sink_parked_tables": "1x20"}, 10, True),
         ("SinkTablesParked", {"cdc_sink_parked_tables": "0x20"}, 10, False),
+        (
+            "SinkRowsUnaccounted",
+            {'cdc_sink_statements_unaccounted_total{table="t",note="TABLE_DROPPED"}': "_x20 1x5"},
+            22,
+            True,
+        ),
         ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "_x20 1x5"}, 22, True),
         ("SinkQuarantine", {'cdc_sink_quarantined_events_total{reason="KEY_INVALID"}': "4x40"}, 30, False),
         ("SinkColumnsBeside", {"cdc_sink_columns_beside_total": "0x20 1x5"}, 22, True),

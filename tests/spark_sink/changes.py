@@ -38,6 +38,7 @@ def change(
     kind: str = "row",
     source: str = "shop",
     tx: str | None = None,
+    notes: list[str] | None = None,
 ) -> ChangeEvent:
     """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
     image = None if after is None else text({**(key or {}), **after})
@@ -62,8 +63,14 @@ def change(
         issues=[Issue(name, "INVALID") for name in issues] if issues else None,
         schema_id=schema.id if schema else None,
         tx=Tx(tx) if tx is not None else None,
+        notes=notes,
         origin=Origin("raw", 0, pos, 0, 1),
     )
+
+
+def statement(*notes: str, pos: int, after: Row | None = None, **place: Any) -> ChangeEvent:
+    """The announcement of a statement that changes existing rows."""
+    return change(None, None, after, pos=pos, kind="schema", full=False, notes=[*notes], **place)
 
 
 def text(image: Row) -> str:
@@ -137,9 +144,18 @@ def sent(event: Event, table: str) -> ChangeEvent:
     )
 
 
-def schema_of(columns: dict[str, str], key: tuple[str, ...] = ("id",), *, table: str = "orders") -> TableSchema:
-    """The schema of table shop/sales//orders with these columns."""
-    declared = [Column(name, type, key=key.index(name) + 1 if name in key else None) for name, type in columns.items()]
+def schema_of(
+    columns: dict[str, str],
+    key: tuple[str, ...] = ("id",),
+    *,
+    table: str = "orders",
+    natives: dict[str, str] | None = None,
+) -> TableSchema:
+    """The schema of table shop/sales//orders with these columns, and the source's words for types of some."""
+    declared = [
+        Column(name, type, key=key.index(name) + 1 if name in key else None, native=(natives or {}).get(name))
+        for name, type in columns.items()
+    ]
     return TableSchema.of("shop", "sales", None, table, declared, "primary")
 
 

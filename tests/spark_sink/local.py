@@ -39,12 +39,16 @@ def decode(
     rows = [_decoded(row["value"]) for row in records.to_pylist()]
     routes = [_route(row, pattern) for row in rows]
     needed = (
-        value if row["kind"] is None or (row["kind"] == "row" and (carried is None or route in carried)) else None
+        value
+        if row["kind"] is None
+        or ((row["kind"] == "row" or row["notes"] is not None) and (carried is None or route in carried))
+        else None
         for value, row, route in zip(records.column("value").to_pylist(), rows, routes, strict=True)
     )
     columns: dict[str, Any] = {name: records.column(name) for name in ("partition", "offset", *extra_columns)}
     columns["value"] = pa.array(needed, pa.binary())
     columns |= {name: pa.array([row[name] for row in rows], pa.string()) for name in PLAIN_FIELDS}
+    columns["notes"] = pa.array([row["notes"] for row in rows], pa.string())
     columns["withholds"] = pa.array([row["withholds"] for row in rows], pa.bool_())
     columns |= {name: pa.array([row[name] for row in rows], pa.int64()) for name in ("ts", "committed")}
     columns["tx"] = pa.array([row["tx"] for row in rows], pa.string())
@@ -59,10 +63,12 @@ def _decoded(value: bytes | None) -> Mapping[str, Any]:
     except (EOFError, ValueError, IndexError, TypeError, OverflowError, MemoryError):
         event = None
     if not isinstance(event, dict):
-        return {**dict.fromkeys((*PLAIN_FIELDS, "ts", "committed", "tx")), "withholds": False}
+        return {**dict.fromkeys((*PLAIN_FIELDS, "notes", "ts", "committed", "tx")), "withholds": False}
     times = {"ts": event["ts_origin_us"], "committed": event["ts_commit_us"]}
+    notes = event["notes"] if event["kind"] == "schema" else None
+    told = {"notes": None if notes is None else msgspec.json.encode(notes).decode(), "withholds": _withholds(event)}
     tx = None if event["tx"] is None else event["tx"]["id"]
-    return {**{name: event[name] for name in PLAIN_FIELDS}, **times, "tx": tx, "withholds": _withholds(event)}
+    return {**{name: event[name] for name in PLAIN_FIELDS}, **times, **told, "tx": tx}
 
 
 def _withholds(event: Mapping[str, Any]) -> bool:

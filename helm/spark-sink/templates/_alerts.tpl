@@ -35,6 +35,13 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/sp
   annotations:
     summary: '{{ `{{ $value }} tables are parked; their events wait` }}'
     runbook_url: {{ $runbook }}#sinktablesparked
+- alert: SinkRowsUnaccounted
+  expr: >-
+    {{- include "spark-sink.grew" (dict "metric" "cdc_sink_statements_unaccounted_total" "pods" $pods "by" "table, note") | nindent 4 }}
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `The table {{ $labels.table }} differs from its source, or may: {{ $labels.note }}` }}'
+    runbook_url: {{ $runbook }}#sinkrowsunaccounted
 - alert: SinkQuarantine
   expr: >-
     {{- include "spark-sink.grew" (dict "metric" "cdc_sink_quarantined_events_total" "pods" $pods "by" "reason") | nindent 4 }}

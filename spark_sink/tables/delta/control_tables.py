@@ -189,11 +189,21 @@ class ParkedBook(Book):
         counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
         return [(row["turn"], row["kafka_offset_count"]) for row in counted]
 
-    def park(self, target: str) -> None:
-        """Park a table by command: a row without an event."""
-        reason, detail = Reason.COMMAND.value, "parked by command"
-        row = {"target": target, "turn": self.version(), "reason": reason, "detail": detail}
-        self.append([{**row, "parked_at": time.time_ns() // 1000}])
+    def park(
+        self,
+        target: str,
+        reason: Reason = Reason.COMMAND,
+        detail: str = "parked by command",
+        marker: Marker | None = None,
+    ) -> None:
+        """Park a table by a row without an event; with a marker, unless that was done."""
+        row = {"target": target, "turn": self.version(), "reason": reason.value, "detail": detail}
+        self.append([{**row, "parked_at": time.time_ns() // 1000}], marker)
+
+    def parked_by(self, marker: Marker) -> bool:
+        """Return whether a commit with this mark, or a later one of its app, was made."""
+        done = DeltaTable(self.path).transaction_version(marker.app)
+        return done is not None and done >= marker.version
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
         """Give up what waits under a name of these source tables."""

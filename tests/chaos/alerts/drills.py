@@ -110,6 +110,12 @@ def _statement(bench: Bench) -> None:
     bench.send(SHOP, *bench.rows(1, table="gone", **told))
 
 
+def _cascade(bench: Bench) -> None:
+    key = "FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE"
+    told = {"type": "ALTER", "data": None, "sql": f"ALTER TABLE child ADD {key}", "isDdl": True}
+    bench.send(SHOP, *bench.rows(1, table="child"), *bench.rows(1, table="child", **told))
+
+
 def _conflict(bench: Bench) -> None:
     bench.send(ERP_METADATA, metadata("BBBB", "DEPT", 1), metadata("BBBB", "DEPT", 1, "OTHER"))
 
@@ -295,6 +301,7 @@ DRILLS = (
         "`quarantine ls`; ends by itself",
         _look_at_quarantine,
     ),
+    Drill("SinkRowsUnaccounted", "a foreign key cascades", _cascade, "ends by itself", _nothing),
     Drill(
         "SinkColumnsBeside", "decimal(9,2) becomes decimal(20,8)", _widen, "`spark-sink view`; ends by itself", _view
     ),

@@ -66,6 +66,7 @@ def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") ->
     columns = {name: pa.array([getattr(e, name) for e in events], pa.string()) for name in (*names, "after_state")}
     columns |= {
         "schema_id": pa.array([event.schema_id for event in events], pa.string()),
+        "notes": pa.array([None] * len(events), pa.string()),
         "withholds": pa.array([event.unavailable is not None for event in events]),
         "partition": pa.array([0] * len(events), pa.int32()),
         "offset": pa.array(range(len(events)), pa.int64()),

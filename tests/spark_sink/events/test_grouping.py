@@ -32,12 +32,14 @@ USUAL: Mapping[str, tuple[Any, ...]] = {
     "after_state": ("full", "partial", "none", None),
     "schema_id": ("s1", None),
     "withholds": (False, True, None),
+    "notes": (None,),
     "ts": (7, -1),
     "committed": (6, None),
     "tx": ("7", None),
 }
 ODD: Mapping[str, tuple[Any, ...]] = {
-    "kind": (None, "heartbeat"),
+    "kind": (None, "heartbeat", "schema"),
+    "notes": ('["TABLE_DROPPED"]', '["OTHER"]', "[]"),
     "op": (None, "x"),
     "source": ("other", None),
     "db": (None,),

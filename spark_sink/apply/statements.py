@@ -1,0 +1,139 @@
+"""Statements that change existing rows: each becomes a truncate, a refusal, or a patch of every row that is there.
+
+A patch is an update at the position of the statement. So positions decide which rows are older, a replay changes
+nothing, a history gets a version of each current row, and no format of a table needs a way of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from cdc_core.envelope import Column, TableSchema
+from cdc_core.table_id import TableId
+from spark_sink.apply.history import patch_versions
+from spark_sink.apply.mirror import changes
+from spark_sink.errors import Reason, Refused
+from spark_sink.events.arrow_values import fits
+from spark_sink.events.envelope_fields import image_columns
+from spark_sink.events.images import ImageReader
+from spark_sink.model.event import REFUSAL, STATEMENT, Event, Key, StatementImage
+from spark_sink.model.fold import fold
+from spark_sink.schema.catalog import SchemaCatalog
+from spark_sink.schema.evolution import Plan, TableShape
+from spark_sink.schema.statement_rules import StatementRules, answer_to
+from spark_sink.schema.table_spec import SOURCE
+from spark_sink.tables.protocols import HistoryTable, Marker, MirrorTable
+
+
+class Answered(NamedTuple):
+    """The events of a table with what becomes of statements in their place, the schemas of columns that these fill, and
+    how many notes leave the table other than its source."""
+
+    events: Sequence[Event]
+    schemas: Sequence[TableSchema]
+    unaccounted: Counter[str]
+
+
+def answered(
+    events: Sequence[Event], table: TableId, catalog: SchemaCatalog, rules: StatementRules, *, replayed: bool
+) -> Answered:
+    """Put the answer in the place of each statement.
+
+    Args:
+        replayed: the events waited until the operator resumed the table: what parked it is answered by that.
+    """
+    found: list[Event] = []
+    schemas: dict[str, TableSchema] = {}
+    unaccounted: Counter[str] = Counter()
+    known = catalog.known(table)
+    for event in events:
+        if event.op != STATEMENT:
+            found.append(event)
+            continue
+        sent = msgspec.json.decode(event.after or b"", type=StatementImage)
+        image = image_columns(sent.after)
+        answer = answer_to(sent.notes, image.keys(), rules, known)
+        unaccounted += answer.unaccounted
+        bare = msgspec.structs.replace(event, after=None, schema_id=None, withholds=False)
+        if answer.parks is not None and not replayed:
+            detail = _detail(answer.parks, answer.unaccounted, event)
+            after = msgspec.json.encode((answer.parks.value, detail))
+            found.append(msgspec.structs.replace(bare, op=REFUSAL, after=after))
+        elif answer.empties:
+            found.append(msgspec.structs.replace(bare, op="t"))
+        elif answer.fills or answer.marks:
+            schema = _schema_of(answer.fills, table, catalog.latest(table))
+            schemas[schema.id] = schema
+            after = msgspec.json.encode({name: image[name] for name in answer.fills})
+            found.append(msgspec.structs.replace(bare, after=after, schema_id=schema.id, withholds=answer.marks))
+    return Answered(found, list(schemas.values()), unaccounted)
+
+
+def without_statements(events: Sequence[Event]) -> Sequence[Event]:
+    """The events of rows alone: a changelog is no copy of rows, and what happens without an event is not in it."""
+    return [event for event in events if event.op != STATEMENT]
+
+
+def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
+    what = "its source table was dropped" if reason is Reason.TABLE_DROPPED else "a statement changed rows of it"
+    named = ", ".join(sorted(words))
+    return (
+        f"{what} ({named}, at {event.scope} {event.pos}) and no event has its rows; load the table again at the "
+        "source, and resume it then"
+    )
+
+
+def _schema_of(fills: Mapping[str, str], table: TableId, latest: TableSchema | None) -> TableSchema:
+    """The schema of the image of a statement. The announced type of a column counts, where it is known already."""
+    types = {} if latest is None else latest.column_types
+    columns = [Column(name, types.get(name, type_)) for name, type_ in fills.items()]
+    return TableSchema.of(table.source, table.db, table.schema, table.table, columns, "statement")
+
+
+def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: Marker, now: int) -> int:
+    """Apply a statement to the rows that are there, and return how many rows were written.
+
+    Raises:
+        Refused: it parks the table, which has rows.
+    """
+    rows = table.current_keys() if isinstance(table, HistoryTable) else table.written().keys()
+    keys = {str(number): key for number, key in enumerate(_of_source(event, rows, plan.shape))}
+    if not keys:
+        return 0
+    if event.op == REFUSAL:
+        reason, detail = msgspec.json.decode(event.after or b"", type=tuple[str, str])
+        raise Refused(Reason(reason), detail)
+    reader = ImageReader(plan)
+    values = reader(event)
+    unfit = {name for name, value in values.items() if not fits(value, plan.shape.types[name])}
+    if unfit:
+        # Nobody can write it: the rows are behind their source.
+        event = msgspec.structs.replace(event, after=b"{}", withholds=True)
+        values = {}
+    if not values and not event.withholds:
+        return 0
+    patches = [msgspec.structs.replace(event, op="u", key=text, key_old=None, full=False) for text in keys]
+    if isinstance(table, HistoryTable):
+        versions = patch_versions(patches, keys, values, table, plan.shape)
+        if versions.num_rows:
+            table.write(versions, False, marker)
+        return int(versions.num_rows)
+    marks = table.marks(set(keys.values()))
+    folded = fold(patches, keys, marks, table.floors).rows
+    if not folded:
+        return 0
+    table.write(changes(folded, marks, reader, plan.shape, table)._replace(at=now), marker)
+    return len(folded)
+
+
+def _of_source(event: Event, rows: Iterable[Key], shape: TableShape) -> Iterable[Key]:
+    """The rows of the source table that the statement is of; of a table that is not shared, all."""
+    if SOURCE not in shape.key or not event.key:
+        return rows
+    own = msgspec.json.decode(event.key, type=dict[str, str])[SOURCE]
+    place = shape.key.index(SOURCE)
+    return [key for key in rows if key[place] == own]

@@ -1,0 +1,265 @@
+"""Statements that change existing rows without events of rows, through real tables of both formats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from spark_sink.config.table_rules import TableRules
+from spark_sink.schema.statement_rules import StatementRules
+from spark_sink.schema.table_spec import Mode
+from spark_sink.table_report import Done, Parked
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, statement
+from tests.spark_sink.lake import Lake
+
+ORDERS = "shop_sales.orders"
+SCHEMA = schema_of({"id": "int64", "name": "string"})
+WIDER = schema_of({"id": "int64", "name": "string", "extra": "string", "n": "int32"})
+
+GONE, DROPPED = "STATEMENT_NOT_APPLIED", "TABLE_DROPPED"
+
+
+def insert(id: int, pos: int, name: str = "x", **more: Any) -> Any:
+    schema = SCHEMA if "table" not in more and "source" not in more else None
+    return change("c", {"id": id}, {"name": name}, pos=pos, schema=schema, **more)
+
+
+def begin(lake: Lake, **rules: Any) -> None:
+    """Two rows, at positions 1 and 2."""
+    lake.use(TableRules(**rules))
+    lake.announce(SCHEMA)
+    lake.apply(0, [insert(1, 1), insert(2, 2)])
+
+
+def ids(lake: Lake, table: str = ORDERS) -> list[int]:
+    return [row["id"] for row in lake.rows(table)]
+
+
+class TestParks:
+    @pytest.mark.parametrize(("note", "reason"), [(GONE, "ROWS_UNACCOUNTED"), (DROPPED, "TABLE_DROPPED")])
+    def test_the_table_waits_from_the_statement_on(self, lake_of_format: Lake, note: str, reason: str) -> None:
+        """What came before is applied, other tables go on, and the statement waits as the first event."""
+        lake = lake_of_format
+        begin(lake)
+        with capture_logs() as logs:
+            reports = lake.apply(1, [insert(3, 3), statement(note, pos=4), insert(4, 5), insert(7, 6, table="other")])
+        assert ([1, 2, 3], ["7"]) == (ids(lake), ids(lake, "shop_sales.other"))
+        assert [(reason, 1), (reason, 2)] == lake.parked()
+        assert {ORDERS} == lake.books.held().keys()
+        assert [Parked] == [type(report.outcome) for report in reports if report.table == ORDERS]
+        (parked,) = [entry for entry in logs if entry["event"] == "table parked"]
+        assert note in parked["reason"]
+
+    def test_a_resume_answers_it(self, lake_of_format: Lake) -> None:
+        """The operator has loaded the table again by then: what waits is applied, and nothing parks it again."""
+        lake = lake_of_format
+        begin(lake)
+        lake.apply(1, [statement(GONE, pos=3), insert(3, 4)])
+        lake.apply(2, [change("r", {"id": 1}, {"name": "new"}, pos=5, schema=SCHEMA), statement(DROPPED, pos=6)])
+        assert "done" == lake.command("resume").state
+        assert {} == lake.books.held()
+        lake.apply(3, [insert(5, 7)])
+        assert [(1, "new"), (2, "x"), (3, "x"), (5, "x")] == [(row["id"], row["name"]) for row in lake.rows()]
+
+    def test_a_batch_that_begins_again(self, lake_of_format: Lake) -> None:
+        """Neither parks twice, nor applies what waits; also where the table was resumed in between."""
+        lake = lake_of_format
+        begin(lake)
+        events = [insert(3, 3), statement(GONE, pos=4), insert(4, 5)]
+        lake.apply(1, events)
+        lake.applier = lake.new_applier("checkpoint-1")
+        lake.apply(1, events)
+        assert ([1, 2, 3], 2) == (ids(lake), len(lake.parked()))
+        assert "done" == lake.command("resume").state
+        lake.applier = lake.new_applier("checkpoint-1")
+        lake.apply(1, events)
+        assert ([1, 2, 3, 4], {}) == (ids(lake), lake.books.held())
+
+    def test_a_table_without_rows_goes_on(self, lake: Lake) -> None:
+        """DROP TABLE IF EXISTS before CREATE TABLE is what most dumps begin with."""
+        lake.announce(SCHEMA)
+        (report,) = lake.apply(0, [statement(DROPPED, pos=1), insert(1, 2)])
+        assert isinstance(report.outcome, Done)
+        assert [1] == ids(lake)
+        lake.apply(1, [statement(DROPPED, pos=3, table="never")])
+        assert {} == lake.books.held()
+
+    def test_policies_that_count(self, lake: Lake) -> None:
+        """The statement is counted, and said."""
+        begin(lake, statements=StatementRules(park_statements=False, drops="keep"))
+        with capture_logs() as logs:
+            reports = lake.apply(1, [statement(GONE, pos=3), statement(DROPPED, pos=4), insert(3, 5)])
+        assert [1, 2, 3] == ids(lake)
+        assert {GONE: 1, DROPPED: 1} == reports[0].counters.statements
+        assert any(entry["event"] == "statement not accounted for" for entry in logs)
+        count = lake.metrics.registry.get_sample_value
+        assert 1 == count("cdc_sink_statements_unaccounted_total", {"table": "other", "note": GONE})
+
+    def test_a_changelog_has_events_and_no_rows(self, lake: Lake) -> None:
+        """It is no copy of the table: nothing is missing from it."""
+        begin(lake, modes={"*": Mode.CHANGELOG})
+        lake.apply(1, [statement(GONE, pos=3), statement("DEFAULT_FILLED=extra:string", pos=4, after={"extra": "dd"})])
+        assert {} == lake.books.held()
+        assert 2 == lake.stored().num_rows
+
+    def test_cascades(self, lake: Lake) -> None:
+        """A warning by default."""
+        begin(lake)
+        (report,) = lake.apply(1, [statement("CASCADE_NOT_LOGGED", pos=3)])
+        assert ({"CASCADE_NOT_LOGGED": 1}, {}) == (report.counters.statements, lake.books.held())
+        lake.use(TableRules(statements=StatementRules(park_cascades=True)))
+        lake.apply(2, [statement("CASCADE_NOT_LOGGED", pos=4)])
+        assert [("ROWS_UNACCOUNTED", 0)] == lake.parked()
+
+
+class TestDrops:
+    @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
+    def test_emptied_at_the_position(self, lake_of_format: Lake, mode: Mode) -> None:
+        """As by a truncate: rows of the table that is created next are there, and a late row of the old one is not."""
+        lake = lake_of_format
+        begin(lake, statements=StatementRules(drops="empty"), modes={"*": mode})
+        lake.apply(1, [insert(3, 3), statement(DROPPED, pos=4), insert(2, 5, name="again")])
+        lake.apply(2, [insert(3, 3)])
+        if mode is Mode.MIRROR:
+            assert [(2, "again")] == [(row["id"], row["name"]) for row in lake.rows()]
+        else:
+            current = [row for row in lake.stored().to_pylist() if row["_cdc_current"]]
+            assert [(2, "again")] == [(row["id"], row["name"]) for row in current]
+
+    def test_soft(self, lake: Lake) -> None:
+        """Rows stay as deleted ones."""
+        begin(lake, statements=StatementRules(drops="empty"), soft_deletes=True)
+        lake.apply(1, [statement(DROPPED, pos=3)])
+        assert ([], 2) == (ids(lake), lake.stored().num_rows)
+
+
+class TestAllTables:
+    def test_a_dropped_database(self, lake_of_format: Lake) -> None:
+        """All of its tables that are there are parked at the end of the batch; a batch that begins again changes
+        nothing, and a resume ends it."""
+        lake = lake_of_format
+        begin(lake)
+        lake.apply(1, [insert(7, 3, table="other")])
+        events = [insert(3, 4), statement(DROPPED, pos=5, table=None), insert(8, 6, source="elsewhere")]
+        lake.apply(2, events)
+        assert {ORDERS, "shop_sales.other"} == lake.books.held().keys()
+        assert {"TABLE_DROPPED"} == {cause.reason for cause in lake.books.held().values()}
+        assert [1, 2, 3] == ids(lake)
+        lake.applier = lake.new_applier("checkpoint-1")
+        lake.apply(2, events)
+        assert 2 == len(lake.parked())
+        for table in (ORDERS, "shop_sales.other"):
+            assert "done" == lake.command("resume", table).state
+        lake.apply(3, [insert(9, 8)])
+        assert ([1, 2, 3, 9], {}) == (ids(lake), lake.books.held())
+
+    def test_kept(self, lake: Lake) -> None:
+        begin(lake, statements=StatementRules(drops="keep"))
+        lake.apply(1, [statement(DROPPED, pos=3, table=None)])
+        assert {} == lake.books.held()
+
+
+FILLED = {"extra": "dd", "n": 7}
+FILL = ("DEFAULT_FILLED=extra:string", "DEFAULT_FILLED=n:int32")
+
+
+class TestFills:
+    def test_existing_rows_get_the_default(self, lake_of_format: Lake) -> None:
+        """Rows from before the statement, and no other: R1 of the real Canal on a real MariaDB."""
+        lake = lake_of_format
+        begin(lake)
+        lake.announce(WIDER)
+        later = change("c", {"id": 3}, {"name": "y", "extra": None, "n": None}, pos=4, schema=WIDER)
+        (report,) = lake.apply(1, [statement(*FILL, pos=3, after=FILLED), later])
+        assert (2 + 1, {}) == (report.counters.rows, report.counters.statements)
+        assert [("dd", 7), ("dd", 7), (None, None)] == [(row["extra"], row["n"]) for row in lake.rows()]
+        assert [False] * 3 == lake.stored().column("_cdc_incomplete").to_pylist()
+        lake.applier = lake.new_applier("checkpoint-1")
+        version = lake.version()
+        lake.apply(1, [statement(*FILL, pos=3, after=FILLED), later])
+        assert version == lake.version()
+
+    def test_a_replay_under_another_checkpoint(self, lake: Lake) -> None:
+        """Positions keep the rows right."""
+        begin(lake)
+        lake.announce(WIDER)
+        lake.apply(1, [statement(*FILL, pos=3, after=FILLED)])
+        lake.apply(2, [change("u", {"id": 1}, {"name": "y", "extra": "z", "n": 1}, pos=4, schema=WIDER)])
+        lake.applier = lake.new_applier("checkpoint-2")
+        lake.apply(0, [insert(1, 1), insert(2, 2), statement(*FILL, pos=3, after=FILLED)])
+        assert [("z", 1), ("dd", 7)] == [(row["extra"], row["n"]) for row in lake.rows()]
+
+    def test_rows_of_another_scope(self, lake: Lake) -> None:
+        """Between scopes the order of the canonical partition stands."""
+        begin(lake)
+        lake.apply(1, [insert(3, 90, scope=OTHER_SCOPE), statement(FILL[0], pos=3, after={"extra": "dd"})])
+        assert ["dd"] * 3 == [row["extra"] for row in lake.rows()]
+        lake.apply(2, [change("u", {"id": 3}, {"name": "z"}, pos=91, full=False, scope=OTHER_SCOPE)])
+        assert {"id": 3, "name": "z", "extra": "dd"} == lake.rows()[2]
+
+    def test_a_history_gets_a_version(self, lake_of_format: Lake) -> None:
+        """Of each current row, at the position of the statement; rows that are deleted get none."""
+        lake = lake_of_format
+        begin(lake, modes={"*": Mode.HISTORY})
+        lake.apply(1, [change("d", {"id": 2}, pos=3), statement(FILL[1], pos=4, after={"n": 7})])
+        versions = sorted(lake.stored().to_pylist(), key=lambda row: (row["id"], row["_cdc_pos"]))
+        assert [(1, None, False), (1, 7, True)] == [
+            (row["id"], row["n"], row["_cdc_current"]) for row in versions if row["id"] == 1
+        ]
+        assert all(row["n"] is None for row in versions if row["id"] == 2)
+        assert "x" == versions[1]["name"]
+
+    def test_the_announced_type_counts(self, lake: Lake) -> None:
+        """Where the column is known already; a value that it does not hold leaves its rows marked."""
+        begin(lake)
+        lake.announce(schema_of({"id": "int64", "name": "string", "n": "int64", "s": "int32"}))
+        notes = ("DEFAULT_FILLED=n:int32", "DEFAULT_FILLED=s:string")
+        lake.apply(1, [statement(*notes, pos=3, after={"n": 7, "s": "no number"})])
+        assert {"bigint"} == {column.type for column in lake.tables.open(ORDERS).shape.columns if column.name == "n"}  # type: ignore[union-attr]
+        assert [True, True] == lake.stored().column("_cdc_incomplete").to_pylist()
+
+    def test_tables_that_share_one(self, lake: Lake) -> None:
+        """Only rows of the source table that the statement is of."""
+        lake.use(TableRules(shared={"*": ("*/sales//orders",)}), {"*/sales//orders": "all.orders"})
+        lake.announce(SCHEMA)
+        lake.apply(0, [insert(1, 1), change("c", {"id": 1}, {"name": "y"}, pos=1, source="second")])
+        lake.apply(1, [statement(FILL[0], pos=3, after={"extra": "dd"})])
+        assert {("x", "dd"), ("y", None)} == {(row["name"], row["extra"]) for row in lake.rows("all.orders")}
+
+
+class TestRewrites:
+    @pytest.mark.parametrize("note", ["COLUMN_REWRITTEN=name", "COLUMN_REWRITTEN", "COLUMN_RETYPED=name:varchar(5)"])
+    def test_rows_are_marked(self, lake_of_format: Lake, note: str) -> None:
+        """Until a whole row comes again."""
+        lake = lake_of_format
+        begin(lake)
+        (report,) = lake.apply(1, [statement(note, pos=3), insert(3, 4)])
+        marked = dict(zip(*(lake.stored().column(name).to_pylist() for name in ("id", "_cdc_incomplete")), strict=True))
+        assert {1: True, 2: True, 3: False} == marked
+        assert {note.partition("=")[0]: 1} == report.counters.statements
+        assert ["x", "x", "x"] == [row["name"] for row in lake.rows()]
+        lake.apply(2, [change("u", {"id": 1}, {"name": "z"}, pos=5, schema=SCHEMA)])
+        marked = dict(zip(*(lake.stored().column(name).to_pylist() for name in ("id", "_cdc_incomplete")), strict=True))
+        assert {1: False, 2: True, 3: False} == marked
+
+    def test_versions_are_marked(self, lake: Lake) -> None:
+        begin(lake, modes={"*": Mode.HISTORY})
+        lake.apply(1, [statement("COLUMN_REWRITTEN=name", pos=3)])
+        current = [row for row in lake.stored().to_pylist() if row["_cdc_current"]]
+        assert [True, True] == [row["_cdc_incomplete"] for row in current]
+
+    def test_parked(self, lake: Lake) -> None:
+        begin(lake, statements=StatementRules(park_rewrites=True))
+        lake.apply(1, [statement("COLUMN_REWRITTEN=name", pos=3)])
+        assert [("ROWS_UNACCOUNTED", 0)] == lake.parked()
+
+    def test_a_wider_type_changes_nothing(self, lake: Lake) -> None:
+        """As far as every announced schema says so."""
+        known = lake.announce(schema_of({"id": "int64", "name": "string"}, natives={"name": "varchar(10)"}))
+        lake.apply(0, [change("c", {"id": 1}, {"name": "x"}, pos=1, schema=known)])
+        (report,) = lake.apply(1, [statement("COLUMN_RETYPED=name:varchar(20)", pos=3)])
+        assert ({}, 0) == (report.counters.statements, report.counters.commits)
+        (report,) = lake.apply(2, [statement("COLUMN_RETYPED=name:varchar(5)", pos=4)])
+        assert ({"COLUMN_RETYPED": 1}, 1) == (report.counters.statements, report.counters.commits)
