@@ -208,6 +208,9 @@ class MemoryHistory:
             row["_cdc_current"],
         )
 
+    def current_keys(self) -> set[Key]:
+        return {key for (key, _, _), row in self.rows.items() if row["_cdc_current"] and row["_cdc_op"] != "d"}
+
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         def over(row: dict[str, Any]) -> bool:
             end_scope, end = row["_cdc_end_scope"], row["_cdc_end_pos"]

@@ -100,9 +100,10 @@ class TestParks:
     def test_a_changelog_has_events_and_no_rows(self, lake: Lake) -> None:
         """It is no copy of the table: nothing is missing from it."""
         begin(lake, modes={"*": Mode.CHANGELOG})
-        lake.apply(1, [statement(GONE, pos=3), statement("DEFAULT_FILLED=extra:string", pos=4, after={"extra": "dd"})])
-        assert {} == lake.books.held()
-        assert 2 == lake.stored().num_rows
+        filled = statement("DEFAULT_FILLED=extra:string", pos=5, after={"extra": "dd"})
+        lake.apply(1, [statement(GONE, pos=3), insert(3, 4), filled])
+        assert ({}, []) == (lake.books.held(), lake.quarantine())
+        assert [1, 2, 3] == sorted(lake.stored().column("id").to_pylist())
 
     def test_cascades(self, lake: Lake) -> None:
         """A warning by default."""
@@ -152,6 +153,10 @@ class TestAllTables:
         assert 2 == len(lake.parked())
         for table in (ORDERS, "shop_sales.other"):
             assert "done" == lake.command("resume", table).state
+        lake.applier = lake.new_applier("checkpoint-1")
+        with capture_logs() as logs:
+            lake.apply(2, events)
+        assert not [entry for entry in logs if entry["event"] == "table parked"]
         lake.apply(3, [insert(9, 8)])
         assert ([1, 2, 3, 9], {}) == (ids(lake), lake.books.held())
 

@@ -238,6 +238,7 @@ def test_rows_query_echo(sql: str) -> None:
     [
         ({"sql": "REPLACE INTO orders VALUES (1)", "isDdl": True}, GONE),
         ({"sql": "REPLACE INTO orders VALUES (1)", "isDdl": False}, GONE),
+        ({**ECHO, "sql": "REPLACE INTO orders VALUES (1)", "isDdl": True}, GONE),
         ({"sql": "GRANT x TO y", **ECHO}, None),
         ({"sql": "update_statistics()", **ECHO}, None),
     ],
