@@ -39,9 +39,9 @@ def ids(lake: Lake, table: str = ORDERS) -> list[int]:
 
 class TestParks:
     @pytest.mark.parametrize(("note", "reason"), [(GONE, "ROWS_UNACCOUNTED"), (DROPPED, "TABLE_DROPPED")])
-    def test_the_table_waits_from_the_statement_on(self, lake_of_format: Lake, note: str, reason: str) -> None:
+    def test_the_table_waits_from_the_statement_on(self, each_lake_of_format: Lake, note: str, reason: str) -> None:
         """What came before is applied, other tables go on, and the statement waits as the first event."""
-        lake = lake_of_format
+        lake = each_lake_of_format
         begin(lake)
         with capture_logs() as logs:
             reports = lake.apply(1, [insert(3, 3), statement(note, pos=4), insert(4, 5), insert(7, 6, table="other")])

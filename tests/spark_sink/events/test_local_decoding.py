@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.events.source import decoded
 from spark_sink.schema.table_naming import TablePattern
-from tests.spark_sink.changes import change, record
+from tests.spark_sink.changes import change, record, statement
 from tests.spark_sink.events.test_source import EVENTS, FIRST_BYTES, framed
 from tests.spark_sink.local import decode
 
@@ -21,9 +21,16 @@ WITHHOLDING = [
     change("u", {"id": 1}, None, pos=1, unavailable=["b"]),
     change("c", {"id": 1}, {"a": 1}, pos=1, unavailable=[]),
 ]
+STATEMENTS = [
+    statement("TABLE_DROPPED", pos=1),
+    statement("DEFAULT_FILLED=\u00e9\"\\:string", "OTHER", pos=1, after={"\u00e9": "x/\u2028"}),
+    statement("TABLE_DROPPED", pos=1, table=None),
+    change(None, None, pos=1, kind="schema"),
+    change("c", {"id": 1}, {}, pos=1, notes=["BEFORE_MERGED"]),
+]
 ROUTES = [change("c", {"id": 1}, {}, pos=1, table=table) for table in ("odd", "ODD", "a.b", "\u00c9t\u00e9", "")]
 VALUES = [
-    *(record(event) for event in [*EVENTS, *WITHHOLDING, *ROUTES]),
+    *(record(event) for event in [*EVENTS, *WITHHOLDING, *STATEMENTS, *ROUTES]),
     *(framed(event, 7) for event in EVENTS[:3]),
     *(value for value, _ in FIRST_BYTES.values()),
 ]
