@@ -23,7 +23,7 @@ WITHHOLDING = [
 ]
 STATEMENTS = [
     statement("TABLE_DROPPED", pos=1),
-    statement("DEFAULT_FILLED=\u00e9\"\\:string", "OTHER", pos=1, after={"\u00e9": "x/\u2028"}),
+    statement('DEFAULT_FILLED=\u00e9"\\:string', "OTHER", pos=1, after={"\u00e9": "x/\u2028"}),
     statement("TABLE_DROPPED", pos=1, table=None),
     change(None, None, pos=1, kind="schema"),
     change("c", {"id": 1}, {}, pos=1, notes=["BEFORE_MERGED"]),
