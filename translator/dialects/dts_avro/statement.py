@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
+from msgspec import structs
+
 from cdc_core.envelope import Ddl
+from cdc_core.statement_notes import STATEMENT_NOT_APPLIED, TABLE_DROPPED
 from translator.dialects._ddl import Name, Statement, read_statement
 from translator.dialects._ddl_defaults import mysql_canonical, mysql_value, plain_value
 from translator.dialects._ddl_effects import Effect, Literal, SqlType, effects_of
@@ -15,6 +18,7 @@ from translator.dialects._statement_events import ConcernedTables, Filled, annou
 from translator.dialects.dts_avro.envelope_fields import Head
 from translator.dialects.dts_avro.names import ObjectName, place
 from translator.dialects.dts_avro.record import DtsRecord
+from translator.dialects.dts_avro.rows import LOGICAL_NAMES
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
 from translator.errors import ErrorCode, MessageError
 from translator.message import Change, OtherChange, RowChange, TableName
@@ -68,8 +72,31 @@ def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Chan
     ddl = Ddl(record.operation, sql, tables, read is not None)
     change = _placed(OtherChange("schema", head.writer, where.table, where.db, ddl, notes=notes or None), head)
     grammar = _GRAMMARS.get(record.source_type, OTHER)
-    target, fill = partial(_target, where, record.source_type), partial(_filled, record.source_type)
-    return [*announced(change, effects_of(sql, grammar), target, fill)]
+    effects, fill = effects_of(sql, grammar), partial(_filled, record.source_type)
+    target = partial(_target, where, record.source_type)
+    if whole_tables:
+        return [*announced(change, effects, target, fill)]
+    logical = _logical(record) or where.table
+    parts = {where.table: logical}
+    if effects:
+        change.table = logical
+    return [*announced(change, map(_of_part, effects), lambda effect: _renamed(target(effect), parts), fill)]
+
+
+def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName | None]) -> ConcernedTables:
+    found = names.get(target.table, target.table)
+    return target if found is None else ConcernedTables(found, found.db)
+
+
+def _of_part(effect: Effect) -> Effect:
+    """The effect on the table of the events, of which the dropped one was a part."""
+    return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
+
+
+def _logical(record: DtsRecord) -> TableName | None:
+    """The table that the events of rows have, where the record tells it."""
+    db, table = map(record.tags.get, LOGICAL_NAMES)
+    return TableName(db, None, table) if db and table else None
 
 
 def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:

@@ -201,6 +201,14 @@ def test_a_truncate_of_a_part_empties_no_table() -> None:
     assert (["STATEMENT_NOT_APPLIED"], ORDERS) == (change.notes, change.table)
 
 
+def test_a_dropped_part_takes_rows_of_its_table() -> None:
+    """The table of the events has other parts: it is not dropped. Where the record tells its name, the event has it."""
+    dropped = ddl("DROP TABLE orders_7", "shop_2.orders_7", tags={"l_db_name": "shop", "l_tb_name": "orders"})
+    found = noted(dropped, logical_names=True)
+    assert (ORDERS, ["STATEMENT_NOT_APPLIED"]) in found
+    assert all("TABLE_DROPPED" not in (notes or ()) for _, notes in found)
+
+
 @pytest.mark.parametrize(
     ("sql", "name", "source"),
     [
