@@ -107,7 +107,10 @@ def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
         types = {note.column: note.type or "unknown" for note in statement_notes(change.event.notes) if note.column}
         for key in [*store.keys(change.table)]:
             row = _row(store, change.table, key)
-            if row.values is not None and not row.is_stale(change, floor):
+            if row.values is None or row.is_stale(change, floor):
+                continue
+            # Another scope may have told the column already, and nothing says which of the two came first.
+            if row.progress.scope == change.event.pos_scope or row.values.keys().isdisjoint(change.after):
                 row.enter(change, floor)
                 row.write(change)
                 store.store(change.table, key, row, types)

@@ -112,6 +112,10 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     )
 
 
+# The image of a patch that says no more than that a row is behind its source.
+NO_VALUES = b"{}"
+
+
 def _in_images(key: Key) -> Key:
     return tuple(map(image_value, key))
 
@@ -119,18 +123,20 @@ def _in_images(key: Key) -> Key:
 def patch_versions(
     patches: Sequence[Event], keys: Mapping[str, Key], values: Values, table: HistoryTable, shape: TableShape
 ) -> pa.Table:
-    """The versions that one patch of many rows makes, at one position.
+    """The versions that patches of many rows make, at one position.
 
     Args:
         keys: the typed key of each key text of the patches.
-        values: of the image that all of them have, by column of the table.
+        values: of the image that they have, by column of the table, unless it is NO_VALUES.
     """
+    if not patches:
+        return version_rows([], shape)
     scope, pos = patches[0].scope, patches[0].pos
     stored = table.versions(set(keys.values()), {scope: pos})
     timelines = _Timelines(keys, stored, table.truncates, {})
     typed = {name: column([value], shape.types[name]).to_pylist()[0] for name, value in values.items()}
     for patch in patches:
-        timelines.take(patch, typed)
+        timelines.take(patch, {} if patch.after == NO_VALUES else typed)
     return version_rows(timelines.changed(), shape)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from cdc_core.envelope import Column, TableSchema
 from cdc_core.table_id import TableId
-from spark_sink.apply.history import patch_versions
+from spark_sink.apply.history import NO_VALUES, patch_versions
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.arrow_values import fits
@@ -112,22 +112,48 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
     unfit = {name for name, value in values.items() if not fits(value, plan.shape.types[name])}
     if unfit:
         # Nobody can write it: the rows are behind their source.
-        event = msgspec.structs.replace(event, after=b"{}", withholds=True)
+        event = msgspec.structs.replace(event, after=NO_VALUES, withholds=True)
         values = {}
     if not values and not event.withholds:
         return 0
-    patches = [msgspec.structs.replace(event, op="u", key=text, key_old=None, full=False) for text in keys]
     if isinstance(table, HistoryTable):
-        versions = patch_versions(patches, keys, values, table, plan.shape)
+        stored = table.versions(set(keys.values()), {event.scope: event.pos})
+        current = {key: version for key, versions in stored.items() for version in versions if version.current}
+        known = {key: (version.scope, version.ts) for key, version in current.items()}
+        versions = patch_versions(_patches(event, event.ts, keys, known), keys, values, table, plan.shape)
         if versions.num_rows:
             table.write(versions, False, marker)
         return int(versions.num_rows)
     marks = table.marks(set(keys.values()))
-    folded = fold(patches, keys, marks, table.floors).rows
+    written = {key: (mark.scope, mark.committed) for key, mark in marks.items()}
+    folded = fold(_patches(event, event.committed, keys, written), keys, marks, table.floors).rows
     if not folded:
         return 0
     table.write(changes(folded, marks, reader, plan.shape, table)._replace(at=now), marker)
     return len(folded)
+
+
+def _patches(
+    event: Event, at: int | None, keys: Mapping[str, Key], written: Mapping[Key, tuple[str, int | None]]
+) -> list[Event]:
+    """The patches of the rows that are older than the statement, as far as that is known.
+
+    Positions tell it inside of a scope. Where another scope wrote a row, the time of the commit does: a statement and
+    the rows of its table may come in different partitions. A row of which it does not is marked, and keeps its values.
+
+    Args:
+        at: the time of the statement; `written` has for each row the scope that wrote it last, and the time.
+    """
+    patch = msgspec.structs.replace(event, op="u", key_old=None, full=False)
+    undecided = msgspec.structs.replace(patch, after=NO_VALUES, withholds=True)
+    found = []
+    for text, key in keys.items():
+        scope, moment = written.get(key, (event.scope, None))
+        if scope != event.scope and moment is not None and at is not None and moment > at:
+            continue
+        older = scope == event.scope or (moment is not None and at is not None and moment < at)
+        found.append(msgspec.structs.replace(patch if older else undecided, key=text))
+    return found
 
 
 def _of_source(event: Event, rows: Iterable[Key], shape: TableShape) -> Iterable[Key]:

@@ -39,6 +39,7 @@ def change(
     source: str = "shop",
     tx: str | None = None,
     notes: list[str] | None = None,
+    committed: int | None = None,
 ) -> ChangeEvent:
     """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
     image = None if after is None else text({**(key or {}), **after})
@@ -54,6 +55,7 @@ def change(
         pos=position(pos, 0),
         pos_scope=scope,
         ts_origin_us=0,
+        ts_commit_us=committed,
         key=None if key is None else text(key),
         key_old=None if key_old is None else text(key_old),
         after=image,

@@ -335,10 +335,17 @@ class TestRules:
         story.tell("c", {"id": 1}, {"id": 1, "a": 1})
         story.tell("c", {"id": 2}, {"id": 2, "a": 1})
         story.tell("d", {"id": 2})
+        story.tell("c", {"id": 7}, {"id": 7, "a": 1}, scope="raw:1@id")
+        story.tell("c", {"id": 8}, {"id": 8, "n": "9.00"}, scope="raw:1@id")
         account = story.tell(None, None, {"n": "1.50"}, kind="schema", notes=["DEFAULT_FILLED=n:decimal(9,2)"])
-        assert (1, []) == (account.filled, account.not_applied)
+        assert (2, []) == (account.filled, account.not_applied)
         story.tell("c", {"id": 3}, {"id": 3, "a": 1})
-        assert [{"id": 1, "a": 1, "n": "1.50"}, {"id": 3, "a": 1}] == story.rows
+        assert [
+            {"id": 1, "a": 1, "n": "1.50"},
+            {"id": 7, "a": 1, "n": "1.50"},
+            {"id": 8, "n": "9.00"},
+            {"id": 3, "a": 1},
+        ] == story.rows
         event = msgspec.structs.replace(
             BLANK, kind="schema", table="t", after='{"n":"1.50"}', notes=["DEFAULT_FILLED=n:decimal(9,2)"]
         )

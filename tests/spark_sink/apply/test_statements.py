@@ -201,13 +201,23 @@ class TestFills:
         lake.apply(0, [insert(1, 1), insert(2, 2), statement(*FILL, pos=3, after=FILLED)])
         assert [("z", 1), ("dd", 7)] == [(row["extra"], row["n"]) for row in lake.rows()]
 
-    def test_rows_of_another_scope(self, lake: Lake) -> None:
-        """Between scopes the order of the canonical partition stands."""
-        begin(lake)
-        lake.apply(1, [insert(3, 90, scope=OTHER_SCOPE), statement(FILL[0], pos=3, after={"extra": "dd"})])
-        assert ["dd"] * 3 == [row["extra"] for row in lake.rows()]
-        lake.apply(2, [change("u", {"id": 3}, {"name": "z"}, pos=91, full=False, scope=OTHER_SCOPE)])
-        assert {"id": 3, "name": "z", "extra": "dd"} == lake.rows()[2]
+    @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
+    @pytest.mark.parametrize(
+        ("row", "said", "extra", "marked"), [(10, 20, "dd", False), (30, 20, None, False), (20, 20, None, True)]
+    )
+    def test_rows_of_another_scope(
+        self, lake: Lake, mode: Mode, row: int, said: int, extra: str | None, *, marked: bool
+    ) -> None:
+        """A statement may come in another partition than the rows: the commit tells which of the two is older. Where
+        it does not, the row is marked."""
+        begin(lake, modes={"*": mode})
+        lake.apply(1, [insert(3, 90, scope=OTHER_SCOPE, committed=row)])
+        lake.apply(2, [statement(FILL[0], pos=3, after={"extra": "dd"}, committed=said)])
+        (found,) = [one for one in lake.stored().to_pylist() if one["id"] == 3 and one.get("_cdc_current", True)]
+        assert (extra, marked) == (found["extra"], found["_cdc_incomplete"])
+        lake.apply(3, [change("u", {"id": 3}, {"name": "z"}, pos=91, full=False, scope=OTHER_SCOPE, committed=40)])
+        (found,) = [one for one in lake.stored().to_pylist() if one["id"] == 3 and one.get("_cdc_current", True)]
+        assert ("z", extra, marked) == (found["name"], found["extra"], found["_cdc_incomplete"])
 
     def test_a_history_gets_a_version(self, lake_of_format: Lake) -> None:
         """Of each current row, at the position of the statement; rows that are deleted get none."""
