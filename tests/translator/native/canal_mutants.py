@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeAlias
 
+from tests.translator.native.misspellings import one_in_json
+
 Body: TypeAlias = dict[str, Any]
 
 CELLS = (
@@ -67,7 +69,11 @@ def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
     """Damaged forms of these messages, without an end."""
     while True:
         value = chance.choice(messages)
-        yield _rewritten(chance, value) if chance.random() < 0.6 else damaged(chance, value)
+        way = chance.random()
+        if way < 0.55:
+            yield _rewritten(chance, value)
+        else:
+            yield one_in_json(chance, value) if way < 0.65 else damaged(chance, value)
 
 
 def with_two_images(value: bytes) -> bytes:

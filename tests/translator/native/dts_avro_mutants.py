@@ -26,6 +26,7 @@ from tests.translator.dialects.dts_avro.composer import (
     zoned,
 )
 from tests.translator.native.canal_mutants import damaged
+from tests.translator.native.misspellings import one_in_avro
 
 Datum: TypeAlias = dict[str, Any]
 
@@ -152,7 +153,10 @@ def mutants(chance: Random) -> Iterator[bytes]:
         for _ in range(chance.choice((0, 1, 1, 2, 3))):
             chance.choice(_CHANGES)(chance, datum)
         value = encode(datum, chance.choice(("v2", "v3")))
-        yield damaged(chance, value) if chance.random() < 0.2 else value
+        way = chance.random()
+        if way < 0.25:
+            value = damaged(chance, value) if way < 0.2 else one_in_avro(chance, value)
+        yield value
 
 
 def _images(datum: Datum) -> list[list[Cell]]:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.translator.native.canal_mutants import CELLS, Body, damaged
+from tests.translator.native.misspellings import one_in_json
 from tests.translator.native.shareplex_mutants import NUMBERS
 
 TYPES: Mapping[str, tuple[str, int, int, Sequence[Any]]] = {
@@ -132,7 +133,10 @@ def messages(chance: Random) -> Iterator[tuple[bytes, bytes | None]]:
         for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
             chance.choice(_CHANGES)(chance, body)
         value = spelled(chance, body)
-        yield value if chance.random() < 0.8 else damaged(chance, value), chance.choice((None, *KEYS))
+        way = chance.random()
+        if way >= 0.75:
+            value = one_in_json(chance, value) if way < 0.85 else damaged(chance, value)
+        yield value, chance.choice((None, *KEYS))
 
 
 def spelled(chance: Random, body: Body) -> bytes:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.translator.native.canal_mutants import CELLS, Body, damaged
+from tests.translator.native.misspellings import one_in_json
 
 NUMBERS = (0, 1, -1, 1974, 1.5, -0.25, 10**17, 10**18, 2**63, 2**64, 1e22, 1e-7, True, False, [1], {"a": 1})
 META: tuple[tuple[str, Sequence[Any]], ...] = (
@@ -32,7 +33,11 @@ def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
     """Damaged forms of these messages, without an end."""
     while True:
         value = chance.choice(messages)
-        yield _rewritten(chance, value) if chance.random() < 0.75 else damaged(chance, value)
+        way = chance.random()
+        if way < 0.7:
+            yield _rewritten(chance, value)
+        else:
+            yield one_in_json(chance, value) if way < 0.8 else damaged(chance, value)
 
 
 def _rewritten(chance: Random, value: bytes) -> bytes:

@@ -17,6 +17,7 @@ from tests.sizes import examples
 from tests.translator.dialects.qlik import avro
 from tests.translator.native import needs_extension, qlik_mutants
 from tests.translator.native.canal_mutants import damaged
+from tests.translator.native.misspellings import one_in_avro
 from tests.translator.native.test_equality import agree, opened_path
 from tests.translator.native.test_qlik import at
 from translator.dialects import build
@@ -170,7 +171,10 @@ def mutant_body(chance: Random) -> dict[str, Any]:
 def mutant(chance: Random) -> bytes:
     """Such a record in an envelope that may be rare, too, or damaged bytes."""
     value = value_of("string", mutant_body(chance), **(chance.choice(ENVELOPES) if chance.random() < 0.05 else {}))
-    return value if chance.random() < 0.7 else damaged(chance, value)
+    way = chance.random()
+    if way < 0.7:
+        return value if way < 0.65 else one_in_avro(chance, value)
+    return damaged(chance, value)
 
 
 @pytest.mark.parametrize("masks", MASKS)

@@ -17,6 +17,7 @@ from tests.sizes import examples
 from tests.translator.dialects.qlik import avro
 from tests.translator.native import needs_extension, qlik_mutants
 from tests.translator.native.canal_mutants import damaged
+from tests.translator.native.misspellings import one_in_avro
 from tests.translator.native.test_equality import agree, opened_path
 from tests.translator.native.test_qlik import at
 from tests.translator.native.test_qlik_avro import COMMON, MASKS, TYPES, mutant_body
@@ -131,7 +132,10 @@ def mutant(chance: Random) -> bytes:
     """A record of a rare schema, with a rare row, header or mask, or damaged bytes."""
     number = SCHEMA if chance.random() < 0.7 else chance.choice((*SCHEMAS, UNKNOWN))
     value = value_of("string", mutant_body(chance), number)
-    return value if chance.random() < 0.7 else damaged(chance, value)
+    way = chance.random()
+    if way < 0.7:
+        return value if way < 0.65 else one_in_avro(chance, value)
+    return damaged(chance, value)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

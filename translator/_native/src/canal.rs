@@ -243,11 +243,11 @@ impl CanalRows {
                     9
                 }
                 b"\"gtid\"" => {
-                    members.gtid = Some(scanner.string_or_null()?.of(value));
+                    members.gtid = Some(scanner.checked_string_or_null()?.of(value));
                     10
                 }
                 b"\"sql\"" => {
-                    scanner.string_or_null()?;
+                    scanner.checked_string_or_null()?;
                     11
                 }
                 b"\"isDdl\"" => {

@@ -182,6 +182,17 @@ impl<'a> Scanner<'a> {
         Ok(Token { start, end: self.at, odd: false })
     }
 
+    /// Takes a string or null whose text nobody decodes later.
+    ///
+    /// Only the escapes that every parser accepts pass. Whether another one is valid, the plain way decides.
+    pub fn checked_string_or_null(&mut self) -> Read<Token> {
+        let token = self.string_or_null()?;
+        if token.odd {
+            return Err(Reason::Spelling);
+        }
+        Ok(token)
+    }
+
     /// Takes this literal, and nothing else.
     pub fn literal(&mut self, text: &[u8]) -> Read<()> {
         if self.take(text) {

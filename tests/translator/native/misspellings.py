@@ -1,0 +1,51 @@
+"""Messages with one string spelled in a way that a parser may refuse: in every string that they have, one at a time."""
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+ESCAPES = (rb"\x", rb"\q", rb"\u12", rb"\uZZZZ", rb"\u00", rb"\/", rb"\u0041", rb"\u0000")
+SURROGATES = (rb"\ud800", rb"\udc00", rb"\ude00\ud83d", rb"\ud83d\ude00", rb"\ud800\u0041")
+BYTES = (b"\xff", b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x00", b"\n", b"\x7f")
+BAD = (*ESCAPES, *SURROGATES, *BYTES)
+"""Spellings that JSON does not have, those that it has and no writer here uses, and bytes that are not UTF-8."""
+
+_JSON = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_PRINTABLE = re.compile(rb"[\x20-\x7e]+")
+
+
+def in_json(value: bytes) -> Iterator[bytes]:
+    """Misspell each string of a message in JSON, names of members too, at its beginning and at its end."""
+    for found in _JSON.finditer(value):
+        for at in dict.fromkeys((found.start() + 1, found.end() - 1)):
+            for bad in BAD:
+                yield value[:at] + bad + value[at:]
+
+
+def one_in_json(chance: Random, value: bytes) -> bytes:
+    """Misspell one string of a message in JSON."""
+    places = [found.end() - 1 for found in _JSON.finditer(value)]
+    if not places:
+        return value
+    at = chance.choice(places)
+    return value[:at] + chance.choice(BAD) + value[at:]
+
+
+def in_avro(value: bytes) -> Iterator[bytes]:
+    """Misspell each string of a record in Avro: those of up to 63 bytes, whose length is one byte before them."""
+    for at in range(len(value)):
+        length, start = value[at] // 2, at + 1
+        if value[at] % 2 or not 0 < length < 64 or not _PRINTABLE.fullmatch(value[start : start + length]):
+            continue
+        for bad in BAD:
+            if length + len(bad) < 64:
+                longer = bytes([2 * (length + len(bad))])
+                yield value[:at] + longer + value[start : start + length] + bad + value[start + length :]
+            if len(bad) <= length:
+                yield value[: start + length - len(bad)] + bad + value[start + length :]
+
+
+def one_in_avro(chance: Random, value: bytes) -> bytes:
+    """Misspell one string of a record in Avro."""
+    all_of_them = [*in_avro(value)]
+    return chance.choice(all_of_them) if all_of_them else value
