@@ -47,10 +47,19 @@ def test_runbooks(chart: str) -> None:
         assert "//" not in address.removeprefix("https://")
 
 
+_NOT_DRIVEN = {
+    # Only a bug of the extension causes it. tests/translator/native/test_pipeline.py holds the metric, and
+    # test_alerts_fire.py the rule.
+    "TranslatorNativePathDisabled",
+}
+
+
 def test_each_is_driven() -> None:
-    """Each alert has a drill; no drill is of an alert that is gone."""
+    """Each alert has a drill, except those that nothing from outside can cause; each drill has an alert."""
     named = {alert["alert"] for chart in CHARTS for alert in _alerts(chart)}
-    assert named == {drill.alert for drill in DRILLS}
+    driven = {drill.alert for drill in DRILLS}
+    assert named == driven | _NOT_DRIVEN
+    assert not driven & _NOT_DRIVEN
 
 
 def _alerts(chart: str) -> list[dict[str, Any]]:

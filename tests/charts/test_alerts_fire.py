@@ -63,6 +63,8 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
             22,
             True,
         ),
+        ("TranslatorNativePathDisabled", {'cdc_native_path_disabled{source="a"}': "0x10 1x5"}, 12, True),
+        ("TranslatorNativePathDisabled", {'cdc_native_path_disabled{source="a"}': "0x20"}, 12, False),
         ("TranslatorRebalances", {"cdc_rebalances_total": "0+1x30"}, 30, True),
         ("TranslatorRebalances", {"cdc_rebalances_total": "0x20 2x10"}, 30, False),
     ],

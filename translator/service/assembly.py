@@ -24,12 +24,12 @@ from translator.message import Setup
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
-from translator.service.metrics import BatchAccount
+from translator.service.metrics import BatchAccount, Metrics
 from translator.service.resolve import Outputs
 from translator.settings import Projection, Settings, Source
 from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.native_path import NativePath, native_path
+from translator.translation.native_path import NativePath, PathDifference, native_path
 from translator.translation.source_order import NativeOrder
 from translator.translation.translate import Translator
 
@@ -96,19 +96,37 @@ def build_masks(source: Source, settings: Settings, warn: Callable[[str], object
 
 
 def build_native_paths(
-    settings: Settings, translators: Mapping[str, Translator], outputs: Outputs
+    settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
     """The native path of each source that has one; the log says why others have none."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
-        found = "native: off" if settings.native == "off" else native_path(translator, wanted)
+        report = partial(_report_difference, metrics, source)
+        found = "native: off" if settings.native == "off" else native_path(translator, wanted, report)
         if isinstance(found, str):
             log.info("native path", source=source, taken="nothing", reason=found)
         else:
             log.info("native path", source=source, taken="common rows", way=_native.way())
+            metrics.native_disabled.labels(source).set(0)
             paths[source] = found
     return paths
+
+
+def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> None:
+    """Log a difference between the two paths, and set the metric that the alert watches."""
+    metrics.native_disabled.labels(source).set(1)
+    log.error(
+        "native path disabled",
+        source=source,
+        topic=found.topic,
+        partition=found.partition,
+        offset=found.offset,
+        native_sha256=found.native,
+        plain_sha256=found.plain,
+        reason="the native and the plain path differ on this message; the plain result was written",
+        remedy="set native: off and report it; compare what was written since the start with translator audit",
+    )
 
 
 def build_codecs(

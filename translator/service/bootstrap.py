@@ -113,7 +113,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     compacted = {name: facts[name] for name in (output.schemas_topic, output.metadata_topic)}
     reader = TopicReader(client, compacted, follows=True)
     contradictions = Contradictions(settings.sources)
-    native = build_native_paths(settings, translators, target.outputs)
+    native = build_native_paths(settings, translators, target.outputs, metrics)
     register = None if schemas is None else schemas.register
     waiter = MetadataWaiter(catalog, settings.timing.metadata_wait, fetch_schema(settings), log.warning, register)
     confirm = partial(delivery.confirm, output.metadata_topic)

@@ -155,6 +155,12 @@ class Metrics:
         self._native = counter(
             "cdc_native_messages_total", "Raw records of sources with a native path: taken, or why not.", "outcome"
         )
+        self.native_disabled = Gauge(
+            "cdc_native_path_disabled",
+            "1 after the self-check found that the native and the plain path differ, until the process ends; else 0.",
+            ("source",),
+            registry=self.registry,
+        )
         self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
         self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
         self.transactions = Summary(

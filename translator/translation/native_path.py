@@ -13,6 +13,7 @@ from types import NoneType
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from translator import _native
 from translator._native.layout import (
@@ -31,7 +32,6 @@ from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.native_table import native_table
 from translator.codecs.record import Record
-from translator.errors import FatalError
 from translator.message import Guarded, Message
 from translator.translation.translate import Encoder, Events, Translator
 from translator.values.scalar import Converter
@@ -39,8 +39,30 @@ from translator.values.scalar import Converter
 SELF_CHECK_EVERY = 1_000
 """Of so many messages that are taken, one goes both ways: 0.05 us a message."""
 
+DIFFERENCE = "difference"
+"""The reason for every message of a source after its self-check found a difference."""
+
 Taken: TypeAlias = TakenMessage | str
 """A message that was taken, or the reason why it was not."""
+
+
+class PathDifference(Struct, frozen=True):
+    """A message of which the two paths make different records.
+
+    Args:
+        native, plain: the SHA-256 of the records of one output, or the kind of result where the plain path has no
+            records. Neither shows row data.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    native: str
+    plain: str
+
+
+def _ignore(_: PathDifference) -> None:
+    pass
 
 
 class NativePath:
@@ -49,52 +71,66 @@ class NativePath:
     Args:
         codecs: of the outputs, the canonical topic first.
         reader: of the extension.
+        report: called once, with the first difference that the self-check finds.
     """
 
-    def __init__(self, translator: Translator, codecs: Sequence[Encoder], reader: NativeReader) -> None:
+    def __init__(
+        self,
+        translator: Translator,
+        codecs: Sequence[Encoder],
+        reader: NativeReader,
+        report: Callable[[PathDifference], object] = _ignore,
+    ) -> None:
         self._translator = translator
         self._codecs = codecs
         self._reader = reader
+        self._report = report
         self._until_check = SELF_CHECK_EVERY
+        self._is_off = False
 
     def take(self, messages: Sequence[Message]) -> Sequence[Taken]:
         """Return what became of each message of a run, which is of one partition.
 
-        Raises:
-            FatalError: both ways were gone, and differ.
+        From the first difference on, nothing is taken: neither the run that shows it, nor any later one.
         """
-        first = messages[0]
-        taken = self._reader.take(first.topic, first.partition, first.topic_id, messages)
-        self._until_check -= len(messages)
-        if self._until_check <= 0:
-            self._check(messages, taken)
-        return taken
+        if not self._is_off:
+            first = messages[0]
+            taken = self._reader.take(first.topic, first.partition, first.topic_id, messages)
+            self._until_check -= len(messages)
+            difference = self._check(messages, taken) if self._until_check <= 0 else None
+            if difference is None:
+                return taken
+            self._is_off = True
+            self._report(difference)
+        return [DIFFERENCE] * len(messages)
 
-    def _check(self, messages: Sequence[Message], taken: Sequence[Taken]) -> None:
+    def _check(self, messages: Sequence[Message], taken: Sequence[Taken]) -> PathDifference | None:
         for message, found in zip(messages, taken, strict=True):
             if not isinstance(found, str):
                 self._until_check = SELF_CHECK_EVERY
-                self._compare(message, found.outputs)
-                return
+                return self._compare(message, found.outputs)
+        return None
 
-    def _compare(self, message: Message, outputs: Sequence[Sequence[Record]]) -> None:
+    def _compare(self, message: Message, outputs: Sequence[Sequence[Record]]) -> PathDifference | None:
         result = self._translator.translate(message)
         for codec, records in zip(self._codecs, outputs, strict=True):
             plain = self._translator.encode(codec, message, result) if isinstance(result, Events) else result
             if plain != records:
                 expected = _digest(plain) if isinstance(plain, list) else type(plain).__name__
-                place = f"topic {message.topic}, partition {message.partition}, offset {message.offset}"
-                raise FatalError(
-                    f"the native path and the plain way differ (SHA-256 {_digest(records)} and {expected}; {place}): "
-                    f"nothing of the message was written; set native: off, and report it"
-                )
+                return PathDifference(message.topic, message.partition, message.offset, _digest(records), expected)
+        return None
 
 
-def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) -> NativePath | str:
+def native_path(
+    translator: Translator,
+    outputs: Sequence[tuple[Encoder, int]],
+    report: Callable[[PathDifference], object] = _ignore,
+) -> NativePath | str:
     """Return the native path of a source, or why there is none.
 
     Args:
         outputs: the codec of each, the canonical topic first, with the bytes that a record may have there.
+        report: called once, with the first difference between the two paths.
     """
     absence = _native.absence()
     if absence is not None:
@@ -119,7 +155,7 @@ def native_path(translator: Translator, outputs: Sequence[tuple[Encoder, int]]) 
         convert_bytes=convert_bytes,
         table=partial(_table, translator, output, projections),
     )
-    return NativePath(translator, [codec for codec, _ in outputs], rows.open(form))
+    return NativePath(translator, [codec for codec, _ in outputs], rows.open(form), report)
 
 
 def _table(

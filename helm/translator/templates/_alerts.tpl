@@ -80,6 +80,12 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   annotations:
     summary: '{{ `Rows of {{ $labels.table }} of the source {{ $labels.source }} changed without events: {{ $labels.note }}` }}'
     runbook_url: {{ $runbook }}#translatorstatementnotapplied
+- alert: TranslatorNativePathDisabled
+  expr: max by (source) (cdc_native_path_disabled{ {{- $pods -}} }) > 0
+  labels: {severity: warning}
+  annotations:
+    summary: '{{ `The native path and the plain path differ for the source {{ $labels.source }}; the plain path is used` }}'
+    runbook_url: {{ $runbook }}#translatornativepathdisabled
 - alert: TranslatorRebalances
   expr: sum by (pod) (increase(cdc_rebalances_total{ {{- $pods -}} }[30m])) > 5
   labels: {severity: warning}

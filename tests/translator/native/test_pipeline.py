@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
@@ -17,15 +18,17 @@ from tests.translator.native import needs_extension, qlik_mutants
 from tests.translator.native.canal_mutants import mutants
 from tests.translator.native.test_equality import ROOMY, opened_path
 from tests.translator.service._pipeline import Record
+from translator._native.layout import NativeReader, TakenMessage
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.json import JsonCodec
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
-from translator.errors import ContradictionError, ErrorCode, FatalError
+from translator.errors import ContradictionError, ErrorCode
 from translator.kafka.partitioner import output_partition
-from translator.message import Limits, Setup
+from translator.message import Limits, Message, Setup
+from translator.service import assembly
 from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
@@ -36,7 +39,7 @@ from translator.settings import Kafka, Output, Settings, Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.native_path import NativePath, native_path
+from translator.translation.native_path import NativePath, PathDifference, native_path
 from translator.translation.translate import Translator
 
 pytestmark = needs_extension
@@ -71,6 +74,7 @@ class Run:
         self.outputs = Outputs((CANONICAL, *projections), SCHEMAS, METADATA)
         path = native_path(self.translator, [(output.codec, output.to.max_bytes) for output in self.outputs.events])
         assert isinstance(path, NativePath)
+        self.path = path
         self.accounts: list[BatchAccount] = []
         self.topics = (*(output.to for output in self.outputs.events), SCHEMAS, METADATA, LETTERS)
         self.delivery = InMemoryDelivery(self.accounts.append, {to.topic: to.partitions for to in self.topics})
@@ -206,7 +210,7 @@ def test_which_projections_a_source_may_have(codec: Codec, sources: set[str]) ->
     settings = Settings(kafka=Kafka(bootstrap_servers="none:1"), output=Output(topic="out"), sources=(source,))
     translators = {"src": Translator("src", build("canal", Setup("src"), {"profile": "oss"}), Limits())}
     beside = EventOutput(codec, PROJECTIONS[0].to)
-    paths = build_native_paths(settings, translators, Outputs((CANONICAL, beside), SCHEMAS, METADATA))
+    paths = build_native_paths(settings, translators, Outputs((CANONICAL, beside), SCHEMAS, METADATA), Metrics("0"))
     assert paths.keys() == sources
 
 
@@ -232,25 +236,68 @@ def test_what_is_taken_and_why_not_is_a_metric() -> None:
     assert 'outcome="spelling",partition="0",source="src",topic="raw"} 2.0' in text
 
 
-def test_a_difference_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_turns_the_native_path_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message in so many goes both ways; here the plain way is another one: of a source with another name."""
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 4)
-    given = feed("canal", 8, 5)
+    given = feed("canal", 8, 6)
     _, path = opened_path(given.dialect)
-    other = NativePath(Translator("other", given.dialect, Limits()), [AvroCodec()], path._reader)
-    assert len(other.take(given.messages[:3])) == 3
-    with pytest.raises(FatalError, match=r"differ \(SHA-256 [0-9a-f]{64} and [0-9a-f]{64}; topic raw.shop.orders"):
-        other.take(given.messages[3:])
+    found: list[PathDifference] = []
+    other = NativePath(Translator("other", given.dialect, Limits()), [AvroCodec()], path._reader, found.append)
+    assert not any(isinstance(taken, str) for taken in other.take(given.messages[:3]))
+    assert ["difference", "difference"] == other.take(given.messages[3:5])
+    assert ["difference"] == other.take(given.messages[5:])
+    (difference,) = found
+    at = given.messages[3]
+    assert (at.topic, at.partition, at.offset) == (difference.topic, difference.partition, difference.offset)
+    assert difference.native != difference.plain
+    assert {64} == {len(difference.native), len(difference.plain)}
 
 
-def test_a_difference_in_a_projection_alone_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_difference_in_a_projection_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 1)
     given = feed("canal", 8, 1)
     translator, path = opened_path(given.dialect, codecs=(AvroCodec(), DebeziumCodec()))
     other = NativePath(translator, [AvroCodec(), DebeziumCodec(Options(schema_block=True))], path._reader)
     assert len(path.take(given.messages)) == 1
-    with pytest.raises(FatalError, match="differ"):
-        other.take(given.messages)
+    assert ["difference"] == other.take(given.messages)
+
+
+class _Wrong:
+    """A reader with a bug: what it takes is the messages of another source."""
+
+    def __init__(self, reader: NativeReader) -> None:
+        self._reader = reader
+
+    def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[TakenMessage | str]:
+        wrong = [replace(message, timestamp_ms=1) for message in messages]
+        return self._reader.take(topic, partition, topic_id, wrong)
+
+
+def test_after_a_difference_the_plain_result_is_written_and_the_service_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SELF_CHECK_EVERY", 1)
+    metrics, logged = Metrics("0"), []
+    monkeypatch.setattr(assembly.log, "error", lambda event, **fields: logged.append((event, fields)))
+    runs = [Run(native=native) for native in (True, False)]
+    given = values(80)
+    path = runs[0].path
+    path._reader = _Wrong(path._reader)
+    path._report = partial(assembly._report_difference, metrics, "src")
+    for run in runs:
+        run.of(given[:40])
+        run.of(given[40:], first=40)
+    native, plain = runs
+    assert native.left == plain.left
+    assert native.taken == 0
+    # The first messages of a schema go the plain way anyway; the first that was taken shows the difference.
+    assert sum(account.native["difference"] for account in native.accounts) == 80
+    ((event, fields),) = logged
+    assert ("native path disabled", "src", "raw", 0) == (
+        event,
+        *(fields[name] for name in ("source", "topic", "offset")),
+    )
+    assert 'cdc_native_path_disabled{source="src"} 1.0' in metrics.exposition().decode()
 
 
 def test_a_panic_goes_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
