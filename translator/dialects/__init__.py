@@ -12,6 +12,7 @@ from translator.dialects._masked_json import masked_json, masked_key
 from translator.dialects._masked_values import MaskedValues as MaskedValues
 from translator.dialects.canal import Canal
 from translator.dialects.canal.masked_copy import part_of as part_of_canal
+from translator.dialects.canal.options import check_declared as check_declared_canal
 from translator.dialects.canal.recognise import propose as propose_canal
 from translator.dialects.dts_avro import DtsAvro
 from translator.dialects.dts_avro.masked_copy import masked_copy as masked_dts_avro
@@ -68,6 +69,19 @@ def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Mes
         return dialect.masked_copy(message, masked)
     value = message.value and MASKED_VALUES[dialect.name](message.value, masked)
     return replace(message, key=masked_key(message.key, masked), value=value, headers=())
+
+
+_CHECK_DECLARED: Mapping[str, Callable[[Mapping[str, Any]], None]] = {"canal": check_declared_canal}
+
+
+def check_declared(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse a configured source that leaves out what only its operator can know.
+
+    Raises:
+        ConfigError: an option without a default that is safe for a service.
+    """
+    if name in _CHECK_DECLARED:
+        _CHECK_DECLARED[name](options)
 
 
 def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:

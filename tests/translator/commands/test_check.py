@@ -46,6 +46,16 @@ def test_fine(check: Check) -> None:
     assert (0, said, "") == check(FINE)
 
 
+@pytest.mark.parametrize("options", ["", ", options: {}", ", options: {tinyint1_as_boolean: true}"])
+def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
+    """A default would read the stream of a legacy DTS instance the wrong way round, without an error."""
+    code, out, err = check(FINE.replace(", options: {profile: oss}", options))
+    assert (2, "") == (code, out)
+    assert re.search(r"sources\[0\] \(shop\)(\.options)?: ", err)
+    for said in ("options.profile is missing", "exchanges the two without an error", "dts_legacy", "translator init"):
+        assert said in err
+
+
 @pytest.mark.parametrize(
     ("tables", "warning"),
     [

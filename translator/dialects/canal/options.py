@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
@@ -36,6 +37,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The declaration of a source's writer."""
 
     profile: str = "oss"
+    """The writer. The default is for tools that read single messages; a configured source has to declare it."""
+
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
     """DTS stamps messages with its own clock; this near to the restart, its stamp decides nothing."""
@@ -75,6 +78,21 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     continuity: Continuity | None = None
     """None: as by default for Alibaba DTS, off for the others."""
+
+
+def check_declared(options: Mapping[str, Any]) -> None:
+    """Refuse options of a configured source that do not declare their writer.
+
+    Raises:
+        ConfigError: no profile.
+    """
+    if options.get("profile") is None:
+        raise ConfigError(
+            "canal: options.profile is missing. No message says which writer sent it, and writers disagree about which "
+            "of `data` and `old` is the row after an UPDATE; the wrong profile exchanges the two without an error. "
+            f"Declare one of {', '.join(PROFILES)}; `translator init` reads your topics and proposes one, with its "
+            "evidence"
+        )
 
 
 def check(options: Options) -> None:
