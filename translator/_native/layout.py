@@ -44,6 +44,9 @@ class CanalReading(Struct, frozen=True):
     keeps_images: bool
     """A guard asks for the images of rows."""
 
+    changed_alone: bool
+    """`old` lists the changed columns alone; the plain path reads an update that shows another writer."""
+
 
 class SharePlexReading(Struct, frozen=True):
     """The options of a SharePlex source, as far as they decide how a common row message is read."""

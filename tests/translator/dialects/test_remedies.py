@@ -51,7 +51,6 @@ def test_what_follows_and_is_no_message(name: str, message: str, rest: str) -> N
 @pytest.mark.parametrize(
     ("name", "message", "code", "remedy"),
     [
-        ("canal", CANAL, "UNSUPPORTED_SHAPE", RECORD),
         ("qlik", QLIK, "FRAMING", RECORD),
         ("shareplex", SHAREPLEX, "UNSUPPORTED_SHAPE", "one a line"),
     ],

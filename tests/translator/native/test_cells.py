@@ -41,7 +41,7 @@ def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> 
     body = {
         "data": [{"c": cell}],
         "database": "d",
-        "es": 1000,
+        "es": 1_700_000_000_000,
         "id": 7,
         "isDdl": False,
         "mysqlType": {"c": type_},
@@ -49,14 +49,15 @@ def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> 
         "pkNames": None,
         "sql": "",
         "table": "t",
-        "ts": 1001,
+        "ts": 1_700_000_000_123,
         "type": "UPDATE",
     }
     assert TRANSLATOR is not None
     assert PATH is not None
     value = msgspec.json.encode(body)
     became = agree(TRANSLATOR, PATH, Message("raw", 0, 5, 1, None, value))
-    assert became in ("taken", "cell")
+    # In the first row canal lists no column that did not change.
+    assert became in ("taken", "cell") or (became == "shape" and cell == changed)
 
 
 WORDS = st.sampled_from(["t", "f", "true", "True", "0", "1", "b'1'", "{}", "-0", "-0.0", "1.50", "é\u0007", ""])

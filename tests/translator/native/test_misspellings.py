@@ -51,8 +51,8 @@ def canal(name: str) -> Sequence[bytes]:
     (update,) = [message.value or b"" for message in feed("canal", 4, 1).messages]
     body: Body = json.loads(with_two_images(update) if name.startswith("dts_legacy") else update)
     body |= {"gtid": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "sql": "update orders", "sqlType": {"id": -5}}
-    rows = {"data": "old", "old": "data"} if name.startswith("dts_legacy") else {"data": "data", "old": "old"}
-    one_image = {rows["data"]: body["data"], rows["old"]: None}
+    in_old = name == "drs" or name.startswith("dts_legacy")
+    one_image = {"old": body["data"], "data": None} if in_old else {"data": body["data"], "old": None}
     made = [body, {**body, "type": "INSERT", "old": None}, {**body, "type": "DELETE", **one_image}]
     if name == "ticdc":
         made.append({**body, "id": 0, "_tidb": {"commitTs": 429918007904436226}})

@@ -70,7 +70,8 @@ def test_both_ways_agree_on_mutants(name: str, projection: str, tables: tuple[De
     source = Setup("source", tables=tables or ())
     translator, path = opened_path(build("canal", source, CANAL[name]), codecs=codecs)
     sparse = [message.value or b"" for message in feed("canal", 12, 60).messages]
-    messages = [*sparse, *map(with_two_images, sparse)]
+    # Of canal itself an update with two full images goes the plain way.
+    messages = [*sparse, *map(with_two_images, sparse[: 6 if name == "oss" else None])]
     if tables is None:
         messages = [value.replace(b'"pkNames":["id"]', b'"pkNames":null') for value in messages]
     seed = Random(name + projection)
@@ -162,7 +163,9 @@ YEAR_2300_MS = 10_413_792_000_000
         (5, YEAR_2300_MS, {"ts": None, "es": None}, "taken"),
         (5, -YEAR_2300_MS, {"ts": None, "es": YEAR_2300_MS}, "taken"),
         (5, -1, {"ts": None}, "taken"),
-        (5, 1, {"ts": YEAR_2300_MS, "es": 0}, "taken"),
+        (5, 1, {"ts": YEAR_2300_MS, "es": 0}, "shape"),
+        (5, 1, {"ts": YEAR_2300_MS, "es": 1_655_812_326}, "shape"),
+        (5, 1, {"ts": 1_655_812_326_000_000}, "shape"),
     ],
 )
 def test_far_offsets_and_times(

@@ -12,7 +12,7 @@ use crate::avro;
 use crate::event::{key_of, Before, Head, Images, Place, Row, RowImages, Transaction, STATE_MERGED, STATE_NONE};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
-use crate::run::{self, Raw, MAX_MS};
+use crate::run::{self, Raw};
 use crate::scan::{Cell, Rows, Scanner, Token};
 use crate::table::{compiled, Operation, Table, KEPT};
 
@@ -20,6 +20,9 @@ use crate::table::{compiled, Operation, Table, KEPT};
 const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
+
+/// The times that are in milliseconds (`translator/dialects/canal/time_units.py`); others are rare.
+const MILLISECONDS: std::ops::Range<i64> = 10_000_000_000..100_000_000_000_000;
 
 /// Bytes at the end of a message in which its table is looked for, to guess its layout.
 const TAIL: usize = 256;
@@ -49,6 +52,8 @@ struct Options {
     rows: usize,
     /// A guard asks for the images of rows.
     keeps_images: bool,
+    /// `old` lists the changed columns alone; what shows another writer, the plain way reads.
+    changed_alone: bool,
 }
 
 /// Translates the common row messages of one source.
@@ -174,7 +179,12 @@ impl CanalRows {
             images.has_before = Before::Absent;
             if paired {
                 writer.before(rows.row(index), others.row(index), images, sent)?;
-                if era.data_is_before && images.has_before != Before::Whole {
+                let is_whole = images.has_before == Before::Whole;
+                // The key did not change here: `old` lists an unchanged column, which canal does not in a first row.
+                let unchanged =
+                    !table.key.is_empty() || usize::try_from(images.changed_count) != Ok(table.columns.len());
+                let is_foreign = self.options.changed_alone && index == 0 && is_whole && unchanged;
+                if is_foreign || (era.data_is_before && !is_whole) {
                     return Err(Reason::Shape);
                 }
             }
@@ -272,12 +282,12 @@ impl CanalRows {
                 break;
             }
         }
-        let too_late = |ms: Option<i64>| ms.is_some_and(|ms| ms > MAX_MS);
+        let no_milliseconds = |ms: Option<i64>| ms.is_some_and(|ms| !MILLISECONDS.contains(&ms));
         if !scanner.at_end()
             || members.types.is_empty()
             || members.table.len() <= 2
-            || too_late(members.es)
-            || too_late(members.ts)
+            || no_milliseconds(members.es)
+            || no_milliseconds(members.ts)
         {
             return Err(Reason::Shape);
         }

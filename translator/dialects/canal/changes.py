@@ -38,7 +38,7 @@ class RowMessage(Struct, frozen=True):
     def notes(self) -> tuple[str, ...]:
         """The notes that every row carries."""
         key_only = (HANDLE_KEY_ONLY,) if self.head.key_only else ()
-        return (*self.layout.notes, *self.head.era.notes, *key_only, *self.images.notes, *self.key_notes)
+        return (*self.layout.notes, *self.head.notes, *key_only, *self.images.notes, *self.key_notes)
 
 
 def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from translator._native.layout import TakenMessage
-from translator.dialects.canal.delete_forms import Forms
 from translator.dialects.canal.evidence import DecodedRow, RowEvidence, RowKey, swapped, taken_rows
+from translator.dialects.canal.forms import DeclaredForms
 from translator.dialects.canal.key_states import SAME_SECOND, KeyState, Pair
 from translator.dialects.canal.options import Continuity, Options
 from translator.dialects.canal.profile import PROFILES
@@ -38,7 +38,9 @@ def continuity_of(options: Options) -> Continuity:
     """Return the check that the options ask for, or the profile's."""
     if options.continuity is not None:
         return options.continuity
-    return Continuity() if PROFILES[options.profile].alibaba else Continuity(action="off")
+    profile = PROFILES[options.profile]
+    # A legacy instance may stand behind these: their DELETEs look like its own.
+    return Continuity() if profile.alibaba or profile.deleted_in == "old" else Continuity(action="off")
 
 
 def remedy(options: Options) -> str:
@@ -49,6 +51,8 @@ def remedy(options: Options) -> str:
         return "instance.created and instance.restarted, or legacy_update_direction if it was read as legacy"
     if options.profile == "dts_legacy":
         return "profile (dts, with instance.created and instance.restarted), or legacy_update_direction"
+    if options.profile == "drs":
+        return "profile (dts_legacy where Alibaba DTS writes)"
     return "profile"
 
 
@@ -56,11 +60,12 @@ class ContinuityGuard:
     """The check of one partition.
 
     Args:
+        profile: the declared writer.
         remedy: the settings that decide how updates are read.
         complete: whether an image names all columns of its row.
     """
 
-    def __init__(self, source: str, remedy: str, chosen: Continuity, *, complete: bool) -> None:
+    def __init__(self, source: str, profile: str, remedy: str, chosen: Continuity, *, complete: bool) -> None:
         self._source = source
         self._remedy = remedy
         self._keys = chosen.keys
@@ -70,7 +75,7 @@ class ContinuityGuard:
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
         self._contradictions = 0
         self._horizon, self._anew = -1, True
-        self._forms = Forms()
+        self._forms = DeclaredForms(source, profile, fatal=self._fatal, earlier=self._read_so_far)
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the next message of the partition."""
@@ -99,9 +104,8 @@ class ContinuityGuard:
                 self._forget(change.table)
                 continue
             self._begin(change)
-            if change.op == "d":
-                findings.append(self._forms.take(message, change))
-            elif change.op == "u" and change.row == 0:
+            findings.append(self._forms.take(message, change))
+            if change.op == "u" and change.row == 0:
                 # The shape of a message is that of all its rows: after the first, `old` may list unchanged columns.
                 undecided = all(map(_has_two_images, changes[n : n + change.rows]))
             images = (change.before(), change.after()) if undecided and change.op == "u" else None
@@ -226,6 +230,11 @@ class ContinuityGuard:
         elif row == known.if_wrong:
             return self._contrary(message, change, known.offset, known.reading, earlier=True)
         return None
+
+    def _read_so_far(self, offset: int) -> str:
+        """Describe the updates before an offset that were read as declared, with nothing to confirm it."""
+        open_ = [unconfirmed for unconfirmed in self._unconfirmed.values() if unconfirmed]
+        return " ".join(unconfirmed.text(offset) for unconfirmed in open_ or [Unconfirmed()])
 
     # -- state
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import (
-    ONE_A_RECORD,
     JsonObject,
     check_distinct,
     field,
@@ -20,9 +19,9 @@ from translator.dialects._source_text import SentJson
 from translator.dialects._topic_patterns import TopicTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
-from translator.dialects.canal.delete_forms import FormGuard
 from translator.dialects.canal.envelope_fields import Head, read_head, table_of
 from translator.dialects.canal.fast_path import DEPTH, Body, QuickReader, head_of
+from translator.dialects.canal.forms import DeclaredFormGuard, DeclaredForms, UndeclaredFormGuard
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
@@ -42,7 +41,7 @@ from translator.dialects.canal.statement import (
 )
 from translator.dialects.canal.tidb import check_key_only, read_tidb
 from translator.dialects.canal.types import spelling_of
-from translator.dialects.canal.variant import era_of, has_rows, read_images
+from translator.dialects.canal.variant import era_of, has_rows, notes_on_old, read_images
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
 from translator.message import (
     Change,
@@ -68,7 +67,7 @@ _NOT_TRANSLATED: Mapping[str, str] = {
 _TYPES = (*OPERATIONS, *sorted(STATEMENTS), XA_COMMIT)
 _KNOWN = [*_TYPES, *TYPES, *_NOT_TRANSLATED]
 
-_ROWS = frozenset({"$.data[*]", "$.old[*]"})
+_ROWS = frozenset({"$.data[*]", "$.old[*]", "$[*].data[*]", "$[*].old[*]"})
 _SEVERAL = "set newline_batches: true"
 
 
@@ -97,15 +96,20 @@ class Canal:
         self._heartbeats = HeartbeatTables(chosen.heartbeat_tables)
         self._auto = chosen.profile == "auto"
         self._continuity = continuity_of(chosen)
-        self._guard = partial(ContinuityGuard, setup.source, remedy(chosen), complete=self._complete)
+        self._guard = partial(ContinuityGuard, setup.source, chosen.profile, remedy(chosen), complete=self._complete)
+        self._forms = partial(DeclaredForms, setup.source, chosen.profile, fatal=chosen.continuity is None)
         self._quick = QuickReader(self._layouts, setup.limits, chosen.profile)
         self._options = chosen
 
     def guard(self) -> Guard | None:
-        """The check that updates follow from each other, for one partition; under `auto`, hints on what to declare."""
+        """The check of one partition: that the writer is the declared one, and if asked, that updates follow from each
+        other. Under `auto`, hints on what to declare.
+        """
         if self._auto:
-            return FormGuard()
-        return None if self._continuity.action == "off" else self._guard(self._continuity)
+            return UndeclaredFormGuard()
+        if self._continuity.action == "off":
+            return DeclaredFormGuard(self._forms())
+        return self._guard(self._continuity)
 
     def learn(self, key: str, document: bytes) -> object:
         """Canal messages describe themselves.
@@ -134,8 +138,9 @@ class Canal:
             MessageError: one of them cannot be read so far, or names none.
         """
         value = message.value or b""
-        bodies = parse_sequence(value, self._limits, _ROWS)
-        check_distinct(value, bodies)
+        parsed = parse_sequence(value, self._limits, _ROWS)
+        check_distinct(value, parsed)
+        bodies = _bodies(parsed)
         by_topic = self._topics.find(message.topic)
         named = [(table_of(body) or by_topic) if isinstance(body, dict) else None for body in bodies]
         tables = [table for table in named if table is not None]
@@ -148,7 +153,8 @@ class Canal:
         if layout.table in self._heartbeats:
             return Changes([alive(head)])
         images = read_images(body.type, body.data, body.old or (), head.era)
-        rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete)
+        notes = notes_on_old(images, head.era, layout.key_columns) if self._complete else ()
+        rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete, None, notes)
         return Changes([*row_changes(rows, self._limits)])
 
     def decode_plainly(self, message: Message) -> Outcome:
@@ -159,14 +165,14 @@ class Canal:
         if not value or value.isspace():
             return Skip("empty")
         if self._batches:
-            bodies = parse_sequence(value, self._limits, _ROWS)
+            parsed = parse_sequence(value, self._limits, _ROWS)
         else:
-            bodies = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
-        if bodies == [None]:
+            parsed = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
+        if parsed == [None]:
             # the literal `null`: what some queue transports make of a lost body (§5)
             return Skip("null")
-        check_distinct(value, bodies)
-        sent = SentJson(value, bodies)
+        check_distinct(value, parsed)
+        sent, bodies = SentJson(value, parsed), _bodies(parsed)
         changes = [change for body in bodies for change in self._changes(body, sent, message.topic)]
         if not changes:
             return Skip("statement_of_rows")
@@ -176,8 +182,7 @@ class Canal:
 
     def _changes(self, body: Any, sent: SentJson, topic: str) -> Sequence[Change]:
         if not isinstance(body, dict):
-            remedy = f"; an array of messages? {ONE_A_RECORD}" if isinstance(body, list) else ""
-            reason = f"the value is a JSON {json_type(body)}, not object{remedy}"
+            reason = f"the message is a JSON {json_type(body)}, not an object or an array of objects"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         check_writer(body, self._profile)
         tidb = read_tidb(body)  # first, as a row that is stored elsewhere may have no other member
@@ -217,8 +222,23 @@ class Canal:
         else:
             layout = self._layouts.of(head.table, types, pk_names)
         complete = self._complete and not head.key_only
-        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent, key_notes)
+        notes = (*key_notes, *notes_on_old(images, head.era, layout.key_columns)) if complete else key_notes
+        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent, notes)
         return [*row_changes(rows, self._limits)]
+
+
+def _bodies(parsed: Sequence[Any]) -> list[Any]:
+    """Return the messages of a record: its JSON values, an array as the messages that it holds.
+
+    Raises:
+        MessageError: an array without a message.
+    """
+    bodies: list[Any] = []
+    for value in parsed:
+        if value == []:
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array: it holds no message")
+        bodies += value if isinstance(value, list) else [value]
+    return bodies
 
 
 def _type(body: JsonObject) -> str:
@@ -257,7 +277,7 @@ def _watermark(head: Head) -> OtherChange:
 
 
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
-    """Rows of a record that holds several messages are numbered as those of one."""
+    """Number the rows of a record that holds several messages as those of one message."""
     if len(changes) > limits.rows:
         reason = f"the record has {len(changes)} rows and statements, {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)

@@ -8,12 +8,12 @@ from cdc_core.envelope import Tx
 from translator.dialects._json import JsonObject, field
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.tidb import Tidb
+from translator.dialects.canal.time_units import END, notes_on, time_us
 from translator.dialects.canal.variant import Era, EraOf, era_by_marks
 from translator.errors import ErrorCode, MessageError
 from translator.message import TableName, Writer
 
 DBMS = "mysql"
-MAX_MS = (2**63 - 1) // 1000
 
 
 class Head(Struct, frozen=True, gc=False):
@@ -29,6 +29,12 @@ class Head(Struct, frozen=True, gc=False):
     pos_native: str | None
     tx: Tx | None
     tidb: Tidb | None = None
+    time_notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The notes that everything of the message carries."""
+        return (*self.era.notes, *self.time_notes)
 
     @property
     def key_only(self) -> bool:
@@ -50,14 +56,17 @@ class Head(Struct, frozen=True, gc=False):
 
 def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
     """`id` restarts and is shared (§5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
-    es, ts = _milliseconds(body, "es"), _milliseconds(body, "ts")
+    es, ts = _time(body, "es"), _time(body, "ts")
     number = field(body, "id", int, "$", optional=True)
     native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts
     gtid = field(body, "gtid", str, "$", optional=True)
-    era, sql = era_by_marks(era_of(ts), profile, type_, body), field(body, "sql", str, "$", optional=True)
+    capture = time_us(ts)
+    era = era_by_marks(era_of(None if capture is None else capture // 1000), profile, type_, body)
+    sql = field(body, "sql", str, "$", optional=True)
     if not PROFILES[profile].alibaba:
         gtid = None
-    return build_head(type_, _db(body), table_of(body), sql, era, es, ts, native, gtid, tidb)
+    notes = notes_on({"es": es, "ts": ts})
+    return build_head(type_, _db(body), table_of(body), sql, era, time_us(es), capture, native, gtid, tidb, notes)
 
 
 def build_head(
@@ -66,16 +75,17 @@ def build_head(
     table: TableName | None,
     sql: str | None,
     era: Era,
-    es: int | None,
-    ts: int | None,
+    commit_us: int | None,
+    capture_us: int | None,
     native: int | None,
     gtid: str | None,
     tidb: Tidb | None = None,
+    time_notes: tuple[str, ...] = (),
 ) -> Head:
     """Build the head of members that were read and checked: both ways of reading a message meet here.
 
     Args:
-        es, ts: milliseconds since 1970, 0 to `MAX_MS`.
+        commit_us, capture_us: microseconds since 1970.
         native: the writer's own number of the message.
         gtid: None where the profile's `gtid` does not name the transaction.
     """
@@ -85,11 +95,12 @@ def build_head(
         table,
         sql or None,
         era,
-        None if es is None else es * 1000,
-        None if ts is None else ts * 1000,
+        commit_us,
+        capture_us,
         None if native is None else str(native),
         Tx(gtid) if gtid else None,
         tidb,
+        time_notes,
     )
 
 
@@ -103,9 +114,9 @@ def _db(body: JsonObject) -> str | None:
     return field(body, "database", str, "$", optional=True) or None
 
 
-def _milliseconds(body: JsonObject, name: str) -> int | None:
+def _time(body: JsonObject, name: str) -> int | None:
     value: int | None = field(body, name, int, "$", optional=True)
-    if value is not None and not 0 <= value <= MAX_MS:
-        reason = f"{name} is not a time in milliseconds: outside 0 to {MAX_MS}"
+    if value is not None and not 0 <= value < END:
+        reason = f"{name} is not a time since 1970 in seconds, milliseconds or microseconds: outside 0 to {END - 1}"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     return value

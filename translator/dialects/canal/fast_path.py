@@ -15,15 +15,16 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from translator.dialects._json import check_distinct, parse_object
-from translator.dialects.canal.envelope_fields import MAX_MS, Head, build_head
+from translator.dialects.canal.envelope_fields import Head, build_head
 from translator.dialects.canal.layout import LAYOUTS, Layout, Layouts
 from translator.dialects.canal.rows import read_pk_names, read_types
+from translator.dialects.canal.time_units import FIRST_MICROSECOND, FIRST_MILLISECOND
 from translator.dialects.canal.variant import EraOf
 from translator.errors import MessageError
 from translator.message import Limits, TableName
 
 _Cells = Annotated[dict[str, str | None], Meta(min_length=1)]
-_Milliseconds = Annotated[int, Meta(ge=0, le=MAX_MS)]
+_Milliseconds = Annotated[int, Meta(ge=FIRST_MILLISECOND, lt=FIRST_MICROSECOND)]
 
 
 class _Tidb(Struct):
@@ -147,15 +148,15 @@ def has_marks(profile: str) -> bool:
 def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
     """Return the head of a message that was read in one step."""
     number = body.tidb.commit_ts if body.tidb else body.id
-    ts = None if body.ts is UNSET else body.ts
+    es, ts = body.es or None, body.ts or None  # UNSET is false
     return build_head(
         body.type,
         table.db,
         table,
         body.sql or None,
         era_of(ts),
-        None if body.es is UNSET else body.es,
-        ts,
+        None if es is None else es * 1000,
+        None if ts is None else ts * 1000,
         None if number is UNSET else number,
         (body.gtid or None) if gtid_names_transaction else None,
     )

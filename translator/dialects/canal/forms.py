@@ -1,77 +1,201 @@
-"""The forms of DELETE in a partition: hints on what kind of DTS instance writes it (§6.5 C)."""
+"""The forms in which writers differ: proofs against the declared profile, and under `auto` hints on what to declare.
+
+An UPDATE with two full images may be read either way. Two kinds of messages show which writer it is: a DELETE, by the
+field that holds its row, and an UPDATE, by the columns that `old` lists (§6.5 B, C). One that proves another form than
+the declared one stops the partition before the next UPDATE is read the wrong way round.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from translator.dialects.canal.evidence import RowEvidence
-from translator.dialects.canal.variant import VARIANT_CONFLICT
+from msgspec import Struct
+
+from translator._native.layout import TakenMessage
+from translator.dialects.canal.evidence import DecodedRow, RowEvidence
+from translator.dialects.canal.variant import OLD_LISTS_UNCHANGED, VARIANT_CONFLICT
+from translator.errors import quote
 from translator.message import Change, Finding, Message, RowChange
 
 _LEGACY = "dts_legacy"
 
+_RESTARTED = "dts with instance.created and instance.restarted"
+_OF_OLD = (
+    f"dts_legacy (Alibaba DTS from before 20 March 2022), {_RESTARTED} (such an instance that was restarted since) or "
+    "drs (Huawei DRS)"
+)
+"""The writers of a DELETE whose row is in `old`. Their UPDATEs mean opposite things, so no message decides."""
 
-class Forms:
-    """The forms of DELETE, each of which only one kind of instance writes (C.1, C.2): hints, each said once."""
+_DELETED_IN_OLD = "the DELETE has its row in old"
+_DELETED_IN_DATA = "the DELETE has its row in data"
+_SPARSE_OLD = "the UPDATE has only the changed columns in old"
+_FULL_OLD = "the UPDATE lists all columns in old, unchanged ones too"
 
-    def __init__(self) -> None:
+
+class _Proof(Struct, frozen=True):
+    """The meaning of a message under a profile that it contradicts.
+
+    Args:
+        met: what the message has.
+        expected: what messages of the declared writer have.
+        declare: the profiles whose writers send such a message.
+    """
+
+    met: str
+    expected: str
+    declare: str
+
+
+def _proof(profile: str, change: RowEvidence) -> _Proof | None:
+    """Return what a row proves against the declared profile, if anything."""
+    notes = change.notes
+    if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
+        return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
+    # A conflict by a mark of the message leaves the writer as it was declared, and proves no form.
+    if VARIANT_CONFLICT not in notes or change.writer.variant_basis == "declared":
+        return None
+    if change.op == "u":
+        return _Proof(_SPARSE_OLD, "lists all columns", _RESTARTED)
+    if change.op != "d":
+        return None
+    if change.writer.variant == _LEGACY:
+        declare = f"{_LEGACY} or {_RESTARTED}; drs where Huawei DRS writes" if profile == "dts" else _OF_OLD
+        return _Proof(_DELETED_IN_OLD, "has it in data", declare)
+    return _Proof(_DELETED_IN_DATA, "has it in old", "dts (Huawei DRS in JSON-C)" if profile == "drs" else _RESTARTED)
+
+
+class DeclaredForms:
+    """The proofs of a partition against the declared profile.
+
+    Args:
+        fatal: the first proof stops the partition; otherwise each kind is reported once.
+        earlier: describes the UPDATEs before an offset that were read as declared; None: the last one is named.
+    """
+
+    def __init__(self, source: str, profile: str, *, fatal: bool, earlier: Callable[[int], str] | None = None) -> None:
+        self._source = source
+        self._profile = profile
+        self._fatal = fatal
+        self._earlier = earlier or self._last_update
+        self._update: int | None = None
         self._current: int | None = None
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
 
     def take(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Return the finding about the next DELETE where a form is declared, if there is one."""
-        if change.writer.variant_basis != "certain":
-            return None
-        if change.writer.variant != _LEGACY:
-            self._current = message.offset if self._current is None else self._current
-        elif self._current is not None:
-            return self._two_writers(message)
-        if VARIANT_CONFLICT in change.notes:
-            text = f"a DELETE of form {change.writer.variant}, which is not the declared one; it was read right"
-            return self._once(f"conflict {change.writer.variant}", message, text)
+        """Return the finding about the next row, if it proves another form."""
+        proof = _proof(self._profile, change) if change.op in ("u", "d") else None
+        if proof is not None:
+            return self._finding(message, change, proof)
+        if change.op == "u":
+            self.read_update(message.offset)
+        elif change.op == "d" and change.writer.variant_basis == "certain":
+            return self._in_order(message, change)
         return None
 
-    def take_undeclared(self, message: Message, change: RowChange) -> Finding | None:
-        """The same under `auto`, where it is a hint on what to declare."""
+    def read_update(self, offset: int) -> None:
+        """Remember where the last UPDATE is that was read as declared."""
+        self._update = offset
+
+    def _finding(self, message: Message, change: RowEvidence, proof: _Proof) -> Finding | None:
+        if not self._fatal and proof.met in self._reported:
+            return None
+        self._reported.add(proof.met)
+        table = quote(f"{change.table.db}.{change.table.table}", 200)
+        at = f"partition {message.partition}, offset {message.offset} (row {change.row})"
+        text = (
+            f"canal: source {self._source}, table {table}, topic {message.topic}, {at}: {proof.met}, and the declared "
+            f"writer (profile {self._profile}) {proof.expected}. So another writer sent it, and its UPDATEs may have "
+            f"data and old the other way round. {self._earlier(message.offset)} Declare the writer: {proof.declare}; "
+            f"`translator init` shows the evidence. Then translate the UPDATEs of this partition again"
+        )
+        return Finding(text, self._fatal)
+
+    def _last_update(self, offset: int) -> str:
+        if self._update is None:
+            return "No UPDATE of this partition was read since the start."
+        return f"The last UPDATE before it, at offset {self._update}, was read as declared."
+
+    def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
+        """An instance changes its form once; a DELETE of the old form after one of the new one is of another writer."""
         if change.writer.variant != _LEGACY:
             self._current = message.offset if self._current is None else self._current
-            if _LEGACY not in self._said:
-                return None
-            text = "a DELETE of the form since March 2022, after some of the form before it"
-            return self._once(
-                "restarted", message, f"{text}; declare profile dts with the instance, restarted between them"
-            )
-        if self._current is not None:
-            return self._two_writers(message)
-        text = "a DELETE of the form before March 2022; declare profile dts_legacy, or dts with the instance"
-        return self._once(_LEGACY, message, f"{text}, to have the updates read that are dead letters now")
-
-    def _two_writers(self, message: Message) -> Finding | None:
-        text = (
-            f"a DELETE of the form before March 2022, after one of the form since then at offset {self._current}; "
-            "two instances seem to write to this partition"
-        )
-        return self._once("order", message, text)
-
-    def _once(self, what: str, message: Message, text: str) -> Finding | None:
-        if what in self._said:
             return None
-        self._said.add(what)
-        at = f"canal: topic {message.topic}, partition {message.partition}, offset {message.offset}"
-        return Finding(f"{at}: {text}", fatal=False)
+        if self._current is None or "order" in self._reported:
+            return None
+        self._reported.add("order")
+        return _two_writers(message, self._current)
 
 
-class FormGuard:
+def _two_writers(message: Message, current: int) -> Finding:
+    text = (
+        f"a DELETE of the form before March 2022, after one of the form since then at offset {current}; "
+        "two instances seem to write to this partition"
+    )
+    return _hint(message, text)
+
+
+def _hint(message: Message, text: str) -> Finding:
+    at = f"canal: topic {message.topic}, partition {message.partition}, offset {message.offset}"
+    return Finding(f"{at}: {text}", fatal=False)
+
+
+class DeclaredFormGuard:
+    """The guard of a partition whose updates are not checked for continuity."""
+
+    def __init__(self, forms: DeclaredForms) -> None:
+        self._forms = forms
+
+    def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
+        """Return the findings about the rows of the next message."""
+        rows = [DecodedRow(change, complete=True) for change in changes if isinstance(change, RowChange)]
+        found = [self._forms.take(message, row) for row in rows]
+        return [finding for finding in found if finding is not None]
+
+    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
+        """The native path takes no message that proves another form: where the last UPDATE is, is all there is."""
+        if taken.operation.layout.op == "u":
+            self._forms.read_update(message.offset)
+        return []
+
+    def missed(self) -> None:
+        """A dead letter changes nothing."""
+
+
+class UndeclaredFormGuard:
     """The guard of a partition under `auto`: it only hints."""
 
     def __init__(self) -> None:
-        self._forms = Forms()
+        self._current: int | None = None
+        self._reported: set[str] = set()
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the DELETEs of the next message."""
         deletes = [change for change in changes if isinstance(change, RowChange) and change.op == "d"]
-        found = [self._forms.take_undeclared(message, change) for change in deletes]
+        found = [self._take(message, change) for change in deletes]
         return [finding for finding in found if finding is not None]
 
     def missed(self) -> None:
         """A dead letter changes nothing."""
+
+    def _take(self, message: Message, change: RowChange) -> Finding | None:
+        if change.writer.variant != _LEGACY:
+            self._current = message.offset if self._current is None else self._current
+            if _LEGACY not in self._reported:
+                return None
+            text = "a DELETE with its row in data, after some with theirs in old; where Alibaba DTS writes, declare"
+            return self._once("restarted", _hint(message, f"{text} {_RESTARTED}, restarted between them"))
+        if self._current is not None:
+            return self._once("order", _two_writers(message, self._current))
+        text = (
+            "a DELETE with its row in old: Alibaba DTS from before March 2022 and Huawei DRS write such, and their "
+            "UPDATEs mean opposite things. Look at one UPDATE that you know: where data is the row after it, declare "
+            "profile drs; where data is the row before it, dts_legacy, or dts with the instance. Then replay the "
+            "UPDATEs that are dead letters now"
+        )
+        return self._once(_LEGACY, _hint(message, text))
+
+    def _once(self, what: str, finding: Finding) -> Finding | None:
+        if what in self._reported:
+            return None
+        self._reported.add(what)
+        return finding

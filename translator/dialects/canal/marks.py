@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from translator.dialects._json import JsonObject
+from translator.dialects.canal.time_units import MILLISECONDS, SECONDS, unit_of
 from translator.errors import ErrorCode, MessageError
 
 WATERMARK = "TIDB_WATERMARK"
@@ -106,6 +107,12 @@ def _zero_id(type_: str, body: JsonObject) -> bool:
     return body.get("id") == 0 and type(body["id"]) is int
 
 
+def _of_connector(type_: str, body: JsonObject) -> bool:
+    bare = all(body.get(name) is None for name in ("mysqlType", "sqlType", "pkNames"))
+    es: Any = body.get("es")
+    return bare and _zero_id(type_, body) and type(es) is int and unit_of(es) == SECONDS
+
+
 def _bare(type_: str, body: JsonObject) -> bool:
     return all(body.get(name) is None for name in ("id", "es", "ts", "sqlType"))
 
@@ -121,13 +128,16 @@ def _rows(sent: Any) -> list[Any]:
 
 def _milliseconds(type_: str, body: JsonObject) -> bool:
     es: Any = body.get("es")
-    return type(es) is int and es % 1000 != 0
+    return type(es) is int and unit_of(es) == MILLISECONDS and es % 1000 != 0
 
 
 MARKS: tuple[WriterMark, ...] = (
     WriterMark("a type of cloud services", _of_cloud, ("oss", "ticdc", "flink_cdc"), "dts", "certain", legacy=True),
+    WriterMark(
+        "id 0, no types and no keys, es in seconds", _of_connector, ("oss",), "ckafka", "inferred", legacy=False
+    ),
     WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
-    WriterMark("none of id, es, ts and sqlType", _bare, ("oss",), "flink_cdc", "inferred", legacy=False),
+    WriterMark("none of id, es, ts and sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
     # `auto` alone asks for this one: profiles whose writers do not write such cells refuse them where they read rows.
     WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),

@@ -65,6 +65,7 @@ class CanalNativeRows:
             limits.value_bytes,
             limits.rows,
             keeps_images,
+            profile.changed_alone,
         )
 
     def open(self, form: RecordForm) -> NativeReader:
@@ -101,7 +102,9 @@ class CanalNativeRows:
 
 def _era(span: EraSpan) -> NativeEra:
     before = span.era.data_is == "before"
-    return NativeEra(span.low, span.high, data_is_before=before, deleted_in_old=_is_legacy(span))
+    return NativeEra(
+        span.low, span.high, data_is_before=before, deleted_in_old=_is_legacy(span) or span.era.deleted_in_old
+    )
 
 
 def _is_legacy(span: EraSpan) -> bool:

@@ -15,7 +15,7 @@ from translator.proposals import Proposal, ReadMessage, notes_of
 
 Body = Mapping[str, Any]
 
-_WRITERS = ("oss", "dts", "dts_legacy", "ticdc", "flink_cdc")
+_WRITERS = ("oss", "dts", "dts_legacy", "drs", "ticdc", "flink_cdc", "ckafka")
 
 
 class Trait(Struct, frozen=True):
@@ -57,7 +57,11 @@ def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body])
         )
         yield Proposal("timezone", None, "unknown", why)
     if any(_deleted_in_old(body) for body in bodies):
-        why = "a legacy UPDATE means data_is_before by the vendor's word; look at one change that you know"
+        why = (
+            "Alibaba DTS from before March 2022 and Huawei DRS put a deleted row into old, and mean opposite things by "
+            "an UPDATE. Look at one that you know: where data is the row after it, declare profile drs. Otherwise "
+            "dts_legacy; its UPDATE means data_is_before by the vendor's word"
+        )
         yield Proposal("legacy_update_direction", None, "unknown", why)
         why = "profile dts with {created: TIME, restarted: [TIME]} where the instance was restarted since 20 March 2022"
         yield Proposal("instance", None, "unknown", why)
@@ -67,14 +71,13 @@ def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body])
 
 
 def _bodies(value: bytes) -> Iterator[Body]:
-    """The objects of a record, one or one a line; a text that only the dialect can read shows no traits."""
+    """The objects of a record: one, one a line, or an array; a text that only the dialect can read shows no traits."""
     for text in (value, *value.splitlines()):
         try:
             body = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
             continue
-        if isinstance(body, dict):
-            yield body
+        yield from (one for one in (body if isinstance(body, list) else [body]) if isinstance(one, dict))
         if text is value:
             return
 
@@ -105,6 +108,14 @@ def _not_text(body: Body) -> bool:
     return any(not isinstance(cell, str) and cell is not None for row in rows for cell in row.values())
 
 
+def _epoch_timestamps(body: Body) -> bool:
+    types = body.get("mysqlType")
+    columns = types.items() if isinstance(types, dict) else ()
+    names = [name for name, type_ in columns if str(type_).lower() == "timestamp"]
+    cells = [row.get(name) for member in ("data", "old") for row in _rows(body, member) for name in names]
+    return any(isinstance(cell, str) and re.fullmatch(r"\d{9,10}(\.\d+)?", cell) for cell in cells)
+
+
 def _one_transaction(body: Body) -> bool:
     return re.fullmatch(r"[0-9a-fA-F-]{36}:\d+", str(body.get("gtid"))) is not None
 
@@ -123,34 +134,43 @@ def _all_but(*profiles: str) -> frozenset[str]:
 
 _TIDB = Trait("the member _tidb", lambda body: "_tidb" in body, _all_but("ticdc"))
 _VOLCENGINE = Trait("the member pgType", lambda body: "pgType" in body, _all_but())
-_LEGACY = Trait("a DELETE with its row in old", _deleted_in_old, _all_but("dts_legacy", "flink_cdc"))
-_CURRENT = Trait("a DELETE with its row in data", _deleted_in_data, frozenset({"dts_legacy"}))
+_LEGACY = Trait("a DELETE with its row in old", _deleted_in_old, _all_but("dts_legacy", "drs", "flink_cdc", "ckafka"))
+_CURRENT = Trait("a DELETE with its row in data", _deleted_in_data, frozenset({"dts_legacy", "drs"}))
+_HUAWEI = Trait("the type INIT_DDL", lambda body: body.get("type") == "INIT_DDL", _all_but("drs"))
+_CONNECTOR = next(
+    Trait(mark.words, partial(_marked, mark), _all_but("ckafka")) for mark in MARKS if mark.variant == "ckafka"
+)
 # Of one message the service concludes as much (marks.py).
 _MARKS = {
-    mark.words: Trait(mark.words, partial(_marked, mark), frozenset(mark.excludes)) for mark in MARKS if mark.excludes
+    mark.words: Trait(mark.words, partial(_marked, mark), frozenset(mark.excludes))
+    for mark in MARKS
+    if mark.excludes and mark.variant != "ckafka"
 }
 _TRAITS: Sequence[Trait] = (
     _TIDB,
     _VOLCENGINE,
     _LEGACY,
     _CURRENT,
+    _HUAWEI,
+    _CONNECTOR,
     Trait(
         "an UPDATE whose old has changed columns alone",
         _changes_alone,
-        frozenset({"dts_legacy", "flink_cdc"}),
+        frozenset({"dts_legacy", "drs", "flink_cdc", "ckafka"}),
     ),
-    Trait("cells that are not text", _not_text, _all_but("flink_cdc")),
-    Trait("types of columns", lambda body: bool(body.get("mysqlType")), frozenset({"flink_cdc"})),
-    Trait("an id that counts", lambda body: bool(body.get("id")), frozenset({"ticdc", "flink_cdc"})),
-    Trait("the gtid of one transaction", _one_transaction, frozenset({"oss"})),
-    Trait("the gtids of all transactions", _many_transactions, frozenset({"dts", "dts_legacy"})),
+    Trait("cells that are not text", _not_text, _all_but("flink_cdc", "ckafka")),
+    Trait("TIMESTAMP as seconds since 1970", _epoch_timestamps, _all_but("drs")),
+    Trait("types of columns", lambda body: bool(body.get("mysqlType")), frozenset({"flink_cdc", "ckafka"})),
+    Trait("an id that counts", lambda body: bool(body.get("id")), frozenset({"ticdc", "flink_cdc", "ckafka"})),
+    Trait("the gtid of one transaction", _one_transaction, frozenset({"oss", "drs", "ckafka"})),
+    Trait("the gtids of all transactions", _many_transactions, frozenset({"dts", "dts_legacy", "drs", "ckafka"})),
     *_MARKS.values(),
 )
 
 # All of them together, and nothing that excludes the profile, leave no other writer.
 _PROOFS: Mapping[str, Sequence[Trait]] = {
     "ticdc": (_TIDB,),
-    "dts_legacy": (_LEGACY,),
+    "drs": (_HUAWEI,),
     "dts": (_CURRENT, _MARKS["a type of cloud services"]),
 }
 

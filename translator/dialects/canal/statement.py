@@ -107,7 +107,7 @@ def _placed(head: Head, change: T) -> T:
     """The change with the times, positions and notes of its message."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
-    change.notes = [*head.era.notes, *(change.notes or ())] or None
+    change.notes = [*head.notes, *(change.notes or ())] or None
     return change
 
 

@@ -13,7 +13,9 @@ from translator.dialects.canal.options import Options
 from translator.dialects.canal.profile import PROFILES, Binary, Labels
 from translator.dialects.canal.values import (
     bit1,
+    bytes_from_numbers,
     enum_label,
+    instant_of_seconds,
     json_text,
     padded_bytes,
     set_labels,
@@ -36,6 +38,7 @@ class Spelling(Struct, frozen=True):
     binary: Binary = "latin1"
     binary_note: str | None = None
     """The assumption, where neither the writer documents its form of bytes nor the options declare it (§6.3)."""
+    epoch_timestamps: bool = False
 
 
 def spelling_of(options: Options) -> Spelling:
@@ -49,6 +52,7 @@ def spelling_of(options: Options) -> Spelling:
         options.labels or profile.labels,
         binary,
         f"BINARY_ASSUMED={binary}" if assumed else None,
+        profile.epoch_timestamps,
     )
 
 
@@ -167,6 +171,7 @@ _BINARY: Mapping[Binary, Converter] = {
     "latin1": bytes_from_latin1,
     "hex": bytes_from_hex,
     "base64": bytes_from_base64,
+    "numbers": bytes_from_numbers,
 }
 
 
@@ -206,6 +211,8 @@ def _time(type_: MysqlType, spelling: Spelling) -> Coding:
 
 def _timestamp(type_: MysqlType, spelling: Spelling) -> Coding:
     """An instant, printed in the zone of the writer's JVM; without that zone it is a local time and no more."""
+    if spelling.epoch_timestamps:
+        return Coding("timestamptz", instant_of_seconds)
     if spelling.timezone is None:
         return Coding("timestamp", converter("timestamp"), "TZ_UNKNOWN")
     return _instant("timestamptz", spelling)

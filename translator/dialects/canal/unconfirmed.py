@@ -19,6 +19,9 @@ class Unconfirmed:
         self._first: int | None = None
         self._last = -1  # of those dropped
 
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
     def add(self, offset: int) -> None:
         self._rows[offset] = self._rows.get(offset, 0) + 1
         if len(self._rows) > LISTED:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 from msgspec import Struct
@@ -41,6 +43,19 @@ def padded_bytes(length: int, value: object) -> Scalar:
     if isinstance(value, str) and len(value) > length:
         raise Unrepresentable("LENGTH_EXCEEDED", value)
     return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
+
+
+_NUMBERS = re.compile(r"\[(?:-?[0-9]{1,3}(?:, ?-?[0-9]{1,3})*)?\]\Z")
+
+
+def bytes_from_numbers(value: object) -> str:
+    """Return the bytes that are printed as a list of numbers, as Java prints an array of its signed bytes."""
+    if not isinstance(value, str) or not _NUMBERS.match(value):
+        raise Unrepresentable("NOT_BYTES", value)
+    numbers = [int(number) for number in value[1:-1].split(",") if number]
+    if not all(-128 <= number <= 255 for number in numbers):
+        raise Unrepresentable("NOT_BYTES", value)
+    return base64.b64encode(bytes(number & 0xFF for number in numbers)).decode()
 
 
 class JsonCell(Struct, frozen=True):
@@ -121,6 +136,24 @@ def without_labels(value: object) -> Scalar:
 
 
 # -- times
+
+_SECONDS = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,9}))?\Z")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def instant_of_seconds(value: object) -> str:
+    """Return the instant of a TIMESTAMP that is printed as seconds since 1970, with a fraction."""
+    match = _SECONDS.match(value) if isinstance(value, str) else None
+    if match is None:
+        raise Unrepresentable("INVALID_TIMESTAMP", value)
+    seconds, fraction = int(match[1]), (match[2] or "").rstrip("0")
+    if seconds == 0:
+        raise Unrepresentable("ZERO_DATE", value)  # MySQL's TIMESTAMP begins one second later
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        raise Unrepresentable("OUT_OF_RANGE", value) from None
+    return moment.isoformat()[:19] + (f".{fraction}" if fraction else "") + "Z"
 
 
 def time_of_day(value: object) -> Scalar:

@@ -33,6 +33,7 @@ VARIANT_CONFLICT = "VARIANT_CONFLICT"
 SWAP_OLD_DATA = "SWAP_OLD_DATA"
 OLD_LENGTH_MISMATCH = "OLD_LENGTH_MISMATCH"
 IMAGE_IN_OLD = "IMAGE_IN_OLD"
+OLD_LISTS_UNCHANGED = "OLD_LISTS_UNCHANGED"
 
 
 class Era(Struct, frozen=True):
@@ -50,6 +51,8 @@ class Era(Struct, frozen=True):
     alibaba: bool = False
     notes: tuple[str, ...] = ()
     no_dts: bool = False
+    deleted_in_old: bool = False
+    """The declared writer, which is not Alibaba DTS, puts the row of a DELETE into `old`."""
 
 
 class EraSpan(Struct, frozen=True):
@@ -86,8 +89,9 @@ def era_spans(options: Options) -> tuple[EraSpan, ...]:
     instance = options.instance
     if options.profile == "auto":
         return _always(Era("oss", "inferred", None, _AUTO))
-    if not PROFILES[options.profile].alibaba:
-        return _always(Era(options.profile, "declared", "after"))
+    profile = PROFILES[options.profile]
+    if not profile.alibaba:
+        return _always(Era(options.profile, "declared", "after", deleted_in_old=profile.deleted_in == "old"))
     if options.profile == "dts_legacy":
         return _always(legacy)
     if instance is None or instance.created >= FORM_CHANGED:
@@ -126,12 +130,14 @@ def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
                 return named
     mark = next((mark for mark in _MARKS_FOR[profile] if mark.seen(type_, body)), None)
     if mark is None:
-        no_dts = profile == _FLINK and any(mark.seen(type_, body) for mark in _OF_FLINK)
+        no_dts = any(mark.seen(type_, body) for mark in _NO_DTS.get(profile, ()))
         return structs.replace(era, no_dts=True) if no_dts else era
+    if profile == "auto" and mark.variant == _CKAFKA:
+        return Era(mark.variant, mark.basis, "after", no_dts=True)
     if profile == "auto":
         return Era(mark.variant, mark.basis, None, _AUTO, no_dts=mark.variant == _FLINK)
     doubt = f"by its mark ({mark.words}) its writer is not the declared one: declare it" if mark.legacy else None
-    return Era(era.variant, era.basis, era.data_is, doubt, era.alibaba, (VARIANT_CONFLICT,))
+    return structs.replace(era, doubt=doubt, notes=(VARIANT_CONFLICT,))
 
 
 _NAMED: Mapping[str, Era] = {
@@ -145,7 +151,9 @@ _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
 }
 
 _FLINK = "flink_cdc"
-_OF_FLINK = [mark for mark in MARKS if mark.variant == _FLINK]
+_CKAFKA = "ckafka"
+_NO_DTS = {profile: [mark for mark in MARKS if mark.variant == profile] for profile in (_FLINK, _CKAFKA)}
+"""The marks that exclude DTS and DRS, so that a DELETE with its row in `old` proves nothing."""
 
 
 def _milliseconds(moment: datetime) -> int:
@@ -177,6 +185,29 @@ def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era
     return _RULES[type_, bool(data), has_rows(old)](data, old, era)
 
 
+def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...]:
+    """Return the notes on an UPDATE with two full images that canal cannot have written: it lists changed columns.
+
+    In the first row of a message canal lists no other columns in `old`. A topic that is partitioned by key may split a
+    message, and then a row may come first that lists what changed in rows before it (§4.3, §4.6). So an unchanged
+    column proves nothing, and neither does a full image of a row whose key changed; but a key that is listed and did
+    not change would take a statement that changes the keys of other rows.
+
+    Args:
+        key: the key columns; where there are none, any unchanged column of a full image counts.
+    """
+    if era.variant != "oss" or era.data_is is None or not images.before or not images.after:
+        return ()
+    before, after = images.before[0], images.after[0]
+    if before is None or len(before) < len(after):
+        return ()
+    if key:
+        unchanged = all(name in after and before[name] == after[name] for name in key)
+    else:
+        unchanged = any(before[name] == value for name, value in after.items())
+    return (OLD_LISTS_UNCHANGED, *_conflict(era, "dts")) if unchanged else ()
+
+
 def has_rows(rows: Sequence[OldRow]) -> bool:
     """Return whether the field holds a row: `[]`, `[null]` and `[{}]` hold none (§6.5)."""
     return any(rows)
@@ -198,15 +229,19 @@ def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Image
 
 
 def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
+    if era.deleted_in_old:
+        return Images(data, None, "dts", "inferred", _conflict(era, "dts"))
     if not era.alibaba:
         return Images(data, None, era.variant, era.basis)
     return Images(data, None, "dts", "certain", _conflict(era, "dts"))
 
 
 def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    if era.no_dts:
+    if era.no_dts or era.deleted_in_old:
         return Images(_complete(old), None, era.variant, era.basis)
-    return Images(_complete(old), None, "dts_legacy", "certain", _conflict(era, "dts_legacy"))
+    # Of Alibaba's instances only a legacy one writes so; where Alibaba is not declared, Huawei DRS may have.
+    basis = "certain" if era.alibaba else "inferred"
+    return Images(_complete(old), None, "dts_legacy", basis, _conflict(era, "dts_legacy"))
 
 
 def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
@@ -273,7 +308,8 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
     """The note that a message contradicts what was declared; no note where the declaration left it open."""
-    conflict = era.data_is is not None and era.variant != met and VARIANT_CONFLICT not in era.notes
+    declared = era.data_is is not None and era.basis != "inferred"
+    conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
     return (VARIANT_CONFLICT,) if conflict else ()
 
 

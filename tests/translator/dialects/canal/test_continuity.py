@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 
 from dev.shop import START, Row, ShopChange
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, CanalForm
+from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, OSS, CanalForm
 from tests.translator.dialects.canal.history import (
     RIGHT,
     TABLE,
@@ -295,29 +295,49 @@ class TestHints:
         deletes = [change for change in history.changes if change.op == "delete"]
         return messages(sent((change, form, None) for change, form in zip(deletes, forms, strict=True)))
 
-    def test_another_form_than_declared(self) -> None:
-        """Said once a partition."""
-        result = translated(self.deletes(DTS, DTS_LEGACY, DTS_LEGACY), profile="dts_legacy")
-        assert ["offset 0: a DELETE of form dts", "offset 1: a DELETE of the form before"] == [
-            re.search(r"offset \d+: a DELETE of (form \w+|the form before)", warning)[0]  # type: ignore[index]
-            for warning in result.warnings
-        ]
-
     @pytest.mark.requirement("canal.reject.8")
+    @pytest.mark.parametrize(
+        ("profile", "forms", "said"),
+        [
+            ("dts_legacy", (DTS,), "offset 0 (row 0): the DELETE has its row in data"),
+            ("dts", (DTS, DTS_LEGACY), "offset 1 (row 0): the DELETE has its row in old"),
+            ("oss", (OSS, DTS_LEGACY), "offset 1 (row 0): the DELETE has its row in old"),
+            ("ticdc", (OSS, DTS_LEGACY), "offset 1 (row 0): the DELETE has its row in old"),
+            ("drs", (DTS_LEGACY, DTS), "offset 1 (row 0): the DELETE has its row in data"),
+        ],
+    )
+    def test_another_form_than_declared_stops_the_partition(
+        self, profile: str, forms: tuple[CanalForm, ...], said: str
+    ) -> None:
+        """Before anything of the message is written."""
+        result = translated(self.deletes(*forms), profile=profile)
+        assert result.stopped is not None
+        assert said in result.stopped
+        assert [*range(len(forms) - 1)] == result.offsets
+
+    def test_another_form_is_reported_once_where_it_only_warns(self) -> None:
+        for action in ("warn", "off"):
+            forms = self.deletes(DTS, DTS_LEGACY, DTS)
+            result = translated(forms, profile="dts_legacy", continuity={"action": action})
+            assert ("offset 0 (row 0): the DELETE has its row in data", None) == (
+                re.search(r"offset \d+ \(row 0\): the DELETE has its row in \w+", result.warnings[0])[0],  # type: ignore[index]
+                result.stopped,
+            )
+            assert 1 == len(result.warnings)
+
     def test_the_swap_itself(self) -> None:
-        """Legacy, then current is how it goes; the declared profile is the only one that minds."""
+        """Legacy, then current is how it goes, and nothing is told of it where the restart is declared."""
         assert [] == translated(self.deletes(DTS), profile="dts").warnings
-        (warning,) = translated(self.deletes(DTS_LEGACY, DTS, DTS), profile="dts").warnings
-        assert "a DELETE of form dts_legacy, which is not the declared one; it was read right" in warning
+        assert [] == translated(self.deletes(OSS, OSS), profile="oss").warnings
 
     @pytest.mark.parametrize(
         ("forms", "hints"),
         [
             ((DTS, DTS), []),
-            ((DTS_LEGACY, DTS_LEGACY), ["declare profile dts_legacy, or dts with the instance"]),
+            ((DTS_LEGACY, DTS_LEGACY), ["where data is the row after it, declare profile drs"]),
             (
                 (DTS_LEGACY, DTS, DTS),
-                ["declare profile dts_legacy, or dts with the instance", "restarted between them"],
+                ["where data is the row before it, dts_legacy, or dts with the instance", "restarted between them"],
             ),
             ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
         ],

@@ -136,13 +136,18 @@ def test_a_deleted_row_in_data(variant: str, basis: str, notes: list[str] | None
 
 @pytest.mark.requirement("canal.reject.8")
 @pytest.mark.parametrize(
-    ("notes", "profile"), [(["VARIANT_CONFLICT"], "oss"), (["VARIANT_CONFLICT"], "dts"), (None, "dts_legacy")]
+    ("notes", "basis", "profile"),
+    [
+        (["VARIANT_CONFLICT"], "inferred", "oss"),
+        (["VARIANT_CONFLICT"], "certain", "dts"),
+        (None, "certain", "dts_legacy"),
+    ],
 )
-def test_a_deleted_row_in_old(notes: list[str] | None, profile: str) -> None:
-    """Only a legacy DTS instance puts the deleted row into `old`."""
+def test_a_deleted_row_in_old(notes: list[str] | None, basis: str, profile: str) -> None:
+    """A legacy DTS instance puts the deleted row into `old`, and so does Huawei DRS."""
     change = row(of_type("DELETE", None, [FULL]), profile=profile)
     assert ("d", BEFORE, None) == (change.op, change.before, change.after)
-    assert (("dts_legacy", "certain"), notes) == (written_by(change), change.notes)
+    assert (("dts_legacy", basis), notes) == (written_by(change), change.notes)
 
 
 @pytest.mark.requirement("canal.reject.4")
@@ -249,7 +254,7 @@ def swapped(change: RowChange) -> bool:
 @pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(
     ("legacy", "ts"),
-    [(True, 0), (True, RESTART - 10 * MINUTE - 1), (False, RESTART + 10 * MINUTE + 1), (False, RESTART * 2)],
+    [(True, 10**10), (True, RESTART - 10 * MINUTE - 1), (False, RESTART + 10 * MINUTE + 1), (False, RESTART * 2)],
 )
 def test_the_first_restart_ends_the_legacy_form(legacy: bool, ts: int) -> None:
     """A message is legacy iff its ts precedes the first restart at or after 2022-03-20; later ones change nothing."""

@@ -470,7 +470,8 @@ def test_huawei_and_tencent_full_load() -> None:
 def test_other_formats_are_not_taken_for_canal() -> None:
     """DataWorks "aliyun-json" has `schema` and `payload`; Pulsar wraps an array; protobuf is no text (§11)."""
     assert "DataWorks" in refused({"schema": {}, "payload": {"after": {"dataColumn": {"id": 1}}}}).reason
-    assert "UNSUPPORTED_SHAPE" == refused([{"id": 1}]).code
+    assert "MISSING_FIELD" == refused([{"id": 1}]).code
+    assert "UNSUPPORTED_SHAPE" == refused([["id", 1]]).code
     assert "INVALID_FIELD" == refused(of_type("INSERT", [[{"columnName": "id", "columnValue": "1"}]])).code
 
 
