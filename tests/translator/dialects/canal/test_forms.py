@@ -68,6 +68,7 @@ def test_canal_lists_no_unchanged_column_in_a_first_row(body: Mapping[str, Any])
         (update(data=[ROW, ROW], old=[{"name": "old"}, BEFORE]), {}),
         # The statement changed the keys of the rows before, and this one may have been split off.
         (update(data=[ROW], old=[{**BEFORE, "id": "6"}]), {}),
+        (update(data=[ROW], old=[{**BEFORE, "id": "6"}], pkNames=["id", "n"]), {}),
         (update(data=[ROW], old=[{"id": "6", "name": "old", "n": "2"}], **KEYLESS), {}),
         # Under MINIMAL and NOBLOB canal compares columns by their place in images of different columns.
         (update(data=[ROW], old=[BEFORE]), {"row_image": "partial"}),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from tests.translator.dialects.canal.messages import of_type, other, refused, row, update
+from tests.translator.dialects.canal.messages import canal, message, of_type, other, refused, row, update
+from translator.message import Changes, RowChange
 
 INSTANT = 1_700_000_000_000_000
 
@@ -28,8 +30,16 @@ INSTANT = 1_700_000_000_000_000
         (10**17 - 1, 10**17 - 1, "microseconds"),
     ],
 )
-def test_the_unit_is_told_by_the_size(sent: int | None, micros: int | None, unit: str | None, profile: str) -> None:
-    change = row(update(es=sent, ts=sent), profile=profile)
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")], ids=["shortest", "spaced"])
+def test_the_unit_is_told_by_the_size(
+    sent: int | None, micros: int | None, unit: str | None, profile: str, separators: tuple[str, str]
+) -> None:
+    """On the short cut, which reads the shortest spelling alone, and on the whole way."""
+    value = json.dumps(update(es=sent, ts=sent), separators=separators).encode()
+    outcome = canal(profile=profile).decode(message(value))
+    assert isinstance(outcome, Changes)
+    (change,) = outcome.changes
+    assert isinstance(change, RowChange)
     assert (micros, micros) == (change.ts_commit_us, change.ts_capture_us)
     expected = [f"TIME_UNIT_ASSUMED={name}:{unit}" for name in ("es", "ts") if unit is not None]
     assert expected == [note for note in change.notes or () if note.startswith("TIME_UNIT")]
