@@ -34,6 +34,7 @@ class ErrorCode(StrEnum):
     ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, and its writer left its values out of the message
     SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message names was not learned in time
     AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # two writers would mean different things by it
+    CONTRADICTION = "CONTRADICTION"  # it shows that the source's declaration is wrong; only where on_error holds for it
     UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release has no faithful translation
     KEY_MISSING = "KEY_MISSING"
     KEY_CHANGE_INCOMPLETE = "KEY_CHANGE_INCOMPLETE"

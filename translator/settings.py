@@ -242,7 +242,8 @@ class Settings(Section):
     on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
         description="By code, what a message does that cannot be translated. Default: it becomes a dead letter. "
-        "hold_table: later messages of its table follow it, until they are replayed in order.",
+        "hold_table: later messages of its table follow it, until they are replayed in order. CONTRADICTION, a message "
+        "that contradicts the options of its source, stops by default, or holds its whole partition (hold_table).",
     )
     masks: MasksSettings = MasksSettings()
     native: Literal["auto", "off"] = Field(
@@ -323,6 +324,11 @@ class Settings(Section):
     def _held_is_no_error(self) -> Settings:
         if ErrorCode.HELD in self.on_error:
             raise ValueError("on_error: HELD has no policy of its own: it is what hold_table makes of later messages")
+        if self.on_error.get(ErrorCode.CONTRADICTION) == "dead_letter":
+            raise ValueError(
+                "on_error: CONTRADICTION stops (stop, the default) or holds its partition (hold_table); a dead letter "
+                "alone would let later messages be read wrong"
+            )
         return self
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ import structlog
 from confluent_kafka.admin import AclOperation
 
 from translator.codecs import Codec
+from translator.errors import ErrorCode
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import producer_config
@@ -183,6 +184,7 @@ def _target(
         version=version,
         stops=settings.codes("stop"),
         holds=settings.codes("hold_table"),
+        holds_contradictions=ErrorCode.CONTRADICTION in settings.codes("hold_table"),
     )
 
 

@@ -48,6 +48,8 @@ class Target(Struct, frozen=True):
     """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
     """Codes of dead letters that later messages of their table follow, until they are replayed (`on_error`)."""
+    holds_contradictions: bool = False
+    """A message that contradicts its source's declaration holds its partition instead of stopping the process."""
     repeats_letters: bool = True
     """False: dead letters of whole messages lie in the topic already (a replay); those of one projection are new."""
 
@@ -161,35 +163,44 @@ class Pipeline:
         """Write the records of messages, and count them.
 
         Raises:
-            ContradictionError: those before the contrary one are written, as `_process_message` would have done.
+            ContradictionError: as `_process_message`; those before the contrary one are written.
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
             await write(batch, self._target.outputs.events, place, messages[count - 1].offset, found[:count])
-        if contradiction is not None:
-            await self._mark(translator, contradiction)
-            raise contradiction
+        if contradiction is None:
+            return
+        await self._contradicted(MessageContext(messages[count], translator, batch, place), contradiction)
+        await batch.end_message(messages[count].offset)
+        # What follows is held.
+        for message, resolved in zip(messages[count + 1 :], found[count + 1 :], strict=True):
+            context = MessageContext(message, translator, batch, place)
+            await self._process_message(context, self._plainly(context, resolved))
+            await batch.end_message(message.offset)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
         """Write what becomes of a message, and count it.
 
         Raises:
-            ContradictionError: nothing of it may be written; the mark that says so is.
+            ContradictionError: nothing of it may be written; the mark that says so is. Not where its partition is held.
             FatalError: its code is one at which the operator wants the process to stop.
             WaitCancelled: the partition is given away.
         """
         if not isinstance(translation, Translation):
             translation = await self._waits.resolve(self._resolver, context.translator, context.message, translation)
+        held = await self._held(context, translation) if context.partition in self._holds else None
+        guards = self._guards[context.message.topic]
         try:
-            self._guards[context.message.topic].inspect(context.message, translation.read)
+            if held is not None and self._holds.holds_all(context.partition):
+                guards.missed(context.message)
+            else:
+                guards.inspect(context.message, translation.read)
         except ContradictionError as error:
-            await self._mark(context.translator, error)
-            raise
+            await self._contradicted(context, error)
+            return
         if translation.metadata is not None:
             await self._write_learned(translation.metadata)
-        outcome = translation.outcome
-        if context.partition in self._holds:  # asked here, too: this runs for every message
-            outcome = await self._held(context, translation) or outcome
+        outcome = held or translation.outcome
         account = context.batch.account
         if isinstance(outcome, DeadLetter):
             self._stop_at(outcome)
@@ -208,10 +219,23 @@ class Pipeline:
             case Skip(reason=reason):
                 account.skipped[reason] += 1
 
-    async def _mark(self, translator: Translator, error: ContradictionError) -> None:
-        """Let the next process know of a contradiction."""
-        mark = self._contradictions.mark(translator.source, error)
-        await self._delivery.confirm(self._target.outputs.metadata.topic, mark)
+    async def _contradicted(self, context: MessageContext, error: ContradictionError) -> None:
+        """Stop at a message that contradicts its source's declaration, or hold its partition, as the operator chose.
+
+        Raises:
+            ContradictionError: the policy is to stop. The next process knows of it by a mark.
+        """
+        translator, message = context.translator, context.message
+        if not self._target.holds_contradictions:
+            mark = self._contradictions.mark(translator.source, error)
+            await self._delivery.confirm(self._target.outputs.metadata.topic, mark)
+            raise error
+        dead = translator.dead(message, MessageError(ErrorCode.CONTRADICTION, str(error)))
+        context.batch.account.dead[dead.code] += 1
+        hold = HoldMark(message.offset, dead.code, translator.source, self._target.version)
+        before = partial(self._delivery.flush_partition, *context.partition)
+        on_stored = await self._holds.hold(message, None, hold, before)
+        await self._write_dead_letter(context, dead, None, on_stored)
 
     async def _write_learned(self, record: Record) -> None:
         """Tell the other processes what was learned, before anything that is read by it."""

@@ -206,6 +206,10 @@ class Holds:
         """Say whether anything of a partition is held."""
         return place in self._mine
 
+    def holds_all(self, place: Partition) -> bool:
+        """Return whether every table of a partition is held."""
+        return None in self._mine.get(place, {})
+
     def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
         """Return the hold on a message with rows of these tables, or None. One before the hold is not concerned."""
         held = self._mine.get(place, {})

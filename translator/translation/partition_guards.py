@@ -37,6 +37,12 @@ class Guards:
         elif isinstance(result, Events):
             self._tell(guard.inspect(message, result.changes))
 
+    def missed(self, message: Message) -> None:
+        """Take in that the next message of a partition is not written now: what it changed is not known."""
+        guard = self._guard_of(message)
+        if guard is not None:
+            guard.missed()
+
     def inspect_run(
         self, messages: Sequence[Message], results: Sequence[Result]
     ) -> tuple[int, ContradictionError | None]:

@@ -50,6 +50,7 @@ def test_everything_that_is_wrong_at_once(shop: Bench) -> None:
     source = {
         "name": "other",
         "dialect": "canal",
+        "options": {"profile": "oss"},
         "topics": [f"{shop.name}-{name}" for name in ("compacted", "brief", "gone", "lost", "never*")],
     }
     changed(shop, sources=[*shop.document["sources"], source], output={"topic": f"{shop.name}-new"})

@@ -54,7 +54,12 @@ class Bench:
             "output": {"topic": f"out-{self.name}"},
             "sources": [
                 {"name": "erp", "dialect": "qlik", "topics": [f"{self.name}.*"]},
-                {"name": "shop", "dialect": "canal", "topics": [f"{self.name}-shop"]},
+                {
+                    "name": "shop",
+                    "dialect": "canal",
+                    "topics": [f"{self.name}-shop"],
+                    "options": {"profile": "oss"},
+                },
             ],
         }
         config.write_text(yaml.safe_dump({**settings, **changes}))

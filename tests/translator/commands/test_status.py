@@ -89,7 +89,7 @@ def test_nobody_answers(tmp_path: Path, free_port: int) -> None:
     document = {
         "kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"},
         "timing": {"broker_wait": 0},
-        "sources": [{"name": "s", "dialect": "canal", "topics": ["t"]}],
+        "sources": [{"name": "s", "dialect": "canal", "topics": ["t"], "options": {"profile": "oss"}}],
     }
     (tmp_path / "t.yaml").write_text(yaml.safe_dump(document))
     ran = _program.run("status", "-c", str(tmp_path / "t.yaml"))

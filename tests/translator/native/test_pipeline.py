@@ -65,6 +65,7 @@ class Run:
         native: bool,
         dialect: str = "canal",
         holds: Iterable[ErrorCode] = (),
+        holds_contradictions: bool = False,
         projections: tuple[EventOutput, ...] = (),
         **options: Any,
     ) -> None:
@@ -80,7 +81,7 @@ class Run:
         self.delivery = InMemoryDelivery(self.accounts.append, {to.topic: to.partitions for to in self.topics})
         self.pipeline = Pipeline(
             {"raw": Route(self.translator, "topic-id")},
-            Target(self.outputs, LETTERS, "0", holds=frozenset(holds)),
+            Target(self.outputs, LETTERS, "0", holds=frozenset(holds), holds_contradictions=holds_contradictions),
             catalog,
             self.delivery,
             Contradictions([Source(name="src", dialect=dialect, topics=("raw",), options=options)]),
@@ -183,6 +184,30 @@ def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
     assert left[0] == left[1]
     assert len(run.delivery.written("out", PLACE)) > wrong_at
     assert len(run.delivery.written("metadata", 0)) == 1
+
+
+@pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
+def test_a_contradiction_holds_its_partition_where_the_operator_wants_it(wrong_at: int) -> None:
+    """Wherever it lies in a run, what precedes it is written, and it and all that follows are dead letters."""
+    history = History()
+    history.new(1, 0)
+    for value in range(1, 80):
+        history.update(1, a=value)
+    forms = [DTS_LEGACY if n > wrong_at else DTS_FULL for n in range(len(history.changes))]
+    topic = messages(sent(zip(history.changes, forms, [None] * len(forms), strict=True)))
+    left = []
+    for native in (True, False):
+        run = Run(native=native, profile="dts", holds_contradictions=True)
+        run.of([message.value for message in topic])
+        run.of(values(3), first=len(topic))
+        left.append(run.left)
+        codes = [dict(letter.headers)["cdc-error-code"] for letter in run.delivery.written("letters", 0)]
+        written = len(run.delivery.written("out", PLACE))
+        assert wrong_at < written < len(topic)
+        assert [b"CONTRADICTION", *[b"HELD"] * (len(codes) - 1)] == codes
+        assert written + len(codes) == len(topic) + 3
+        assert [] == run.delivery.written("metadata", 0)  # no mark that would stop the next start
+    assert left[0] == left[1]
 
 
 def test_the_first_messages_of_a_schema_go_the_plain_way_which_announces_it() -> None:

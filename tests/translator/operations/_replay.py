@@ -30,7 +30,8 @@ from translator.service.bootstrap import prepare
 from translator.settings import Settings
 
 AMBIGUOUS = {"profile": "auto"}
-CLEAR = {"profile": "oss"}
+CLEAR = {"profile": "ticdc"}
+"""Its `old` may hold all columns; that of canal does not, so that under `oss` such an update stops."""
 
 
 def update(row: int, *, both: bool = True, name: str = "new", table: str = "t") -> bytes:

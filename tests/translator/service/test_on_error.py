@@ -49,6 +49,29 @@ def test_stop_at_a_projection(yard: Yard) -> None:
     assert [] == yard.read(settings.output.topic)
 
 
+def test_a_contradiction_holds_its_partition_until_the_profile_is_corrected(yard: Yard) -> None:
+    """Nothing of it is written under the wrong profile; a replay under the right one writes all, in order."""
+    yard.feed(0, update(1, both=False), update(2), update(1, both=False), update(3, table="other"))
+    yard.feed(1, update(4, both=False))
+    wrong = yard.settings({"profile": "oss"}, on_error={"CONTRADICTION": "hold_table"})
+    yard.translate(wrong)
+    assert 2 == len(yard.read(wrong.output.topic))
+    codes = [found.letter.code for found in yard.look(wrong).letters]
+    assert ["CONTRADICTION", "HELD", "HELD"] == codes
+    still = yard.replay(wrong)
+    assert 0 < sum(group.dead for group in still.groups.values())
+    assert 2 == len(yard.read(wrong.output.topic))
+    right = yard.settings(CLEAR, on_error={"CONTRADICTION": "hold_table"})
+    yard.replay(right)
+    assert 5 == len(yard.read(right.output.topic))
+
+
+def test_a_contradiction_is_no_dead_letter_alone() -> None:
+    text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\n"
+    with pytest.raises(ConfigError, match=r"CONTRADICTION stops .* or holds its partition"):
+        parse(f"{text}on_error: {{CONTRADICTION: dead_letter}}", {}, "file")
+
+
 def test_what_is_held_has_no_policy() -> None:
     """It is what `hold_table` makes of messages that could be translated."""
     text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\non_error: {HELD: stop}"

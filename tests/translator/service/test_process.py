@@ -29,7 +29,7 @@ def start(directory: Path, bootstrap: str, **more: object) -> subprocess.Popen[s
         "kafka": {"bootstrap_servers": bootstrap},
         "output": {"topic": "process-test"},
         "topics": {"create": False},
-        "sources": [{"name": "s", "dialect": "canal", "topics": ["process-raw"]}],
+        "sources": [{"name": "s", "dialect": "canal", "topics": ["process-raw"], "options": {"profile": "oss"}}],
         **more,
     }
     config = directory / "translator.yaml"
@@ -106,7 +106,7 @@ class Group:
             topics={"create": True, "partitions": 1},
             web={"port": port},
             metrics=metrics,
-            sources=[{"name": "s", "dialect": "canal", "topics": [f"{self._name}-raw"]}],
+            sources=[{"name": "s", "dialect": "canal", "topics": [f"{self._name}-raw"], "options": {"profile": "oss"}}],
         )
         self._processes.append(process)
         return process
@@ -183,7 +183,7 @@ def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, fr
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_it_can_be_stopped_while_it_imports(tmp_path: Path, free_port: int, moment: str) -> None:
     """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
-    source = {"name": "s", "dialect": "canal", "topics": ["raw"]}
+    source = {"name": "s", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
     settings = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "sources": [source]}
     ran = stopped_while_it_imports(tmp_path, "translator", settings, "translator.service.app", moment)
     assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)
