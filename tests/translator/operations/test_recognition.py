@@ -70,6 +70,14 @@ def test_every_case(case: Path) -> None:
         assert sure.get("profile", declared["profile"]) == declared["profile"]
 
 
+@pytest.mark.parametrize("case", [case for case in cases.find_cases() if case.parent.name == "canal"], ids=_name)
+def test_a_profile_is_proposed_of_every_canal_topic(case: Path) -> None:
+    """Without one the file would be refused: what the sample cannot tell is `auto`."""
+    (finding,) = recognise({"raw": [cases.opened(case)[1]]})
+    if finding.verdict is not None and finding.verdict.dialect == "canal":
+        assert finding.options.get("profile")
+
+
 @pytest.mark.parametrize("source", shop_sources(7), ids=lambda source: source.name)
 def test_the_sources_of_the_demo(source: ShopSource) -> None:
     """The dialect and what else is declared of each are found, or left open; nothing else is claimed."""

@@ -108,9 +108,8 @@ def check(options: Options) -> None:
     if options.handle_key_only == "unavailable" and not PROFILES[options.profile].tidb:
         raise ConfigError(f"canal: handle_key_only belongs to the profiles ticdc and auto, not {options.profile}")
     if options.topics is not None and not PROFILES[options.profile].native_cells:
-        reason = (
-            f"topics belongs to the profiles flink_cdc and auto, not {options.profile}, whose messages name a table"
-        )
+        allowed = "flink_cdc, ckafka and auto"
+        reason = f"topics belongs to the profiles {allowed}, not {options.profile}, whose messages name a table"
         raise ConfigError(f"canal: {reason}")
     if options.restart_tolerance < timedelta(0):
         raise ConfigError("canal: restart_tolerance is negative")

@@ -80,7 +80,8 @@ def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm
         name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
         reason = (
             f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write strings and null only;"
-            " where Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc"
+            " where Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc, and where Tencent's CKafka"
+            " connector did, ckafka"
         )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     return row

@@ -113,7 +113,7 @@ def test_the_refusal_of_a_row_without_its_array_names_the_option() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"topics": "shop.orders"}, "profiles flink_cdc and auto"),
+        ({"topics": "shop.orders"}, "profiles flink_cdc, ckafka and auto"),
         ({"profile": "flink_cdc", "topics": "a.b.c"}, "canal: topics: 'a.b.c' is not DB.TABLE or TABLE"),
         ({"profile": "flink_cdc", "topics": "x=a.b,c.d"}, "'c.d' is not PATTERN=DB.TABLE"),
         ({"profile": "flink_cdc", "topics": {"x": ""}}, "'' is not DB.TABLE"),
