@@ -9,7 +9,7 @@ import msgspec
 
 from translator import dialects
 from translator.codecs.json import JsonCodec
-from translator.errors import ConfigError, FatalError
+from translator.errors import ConfigError, ContradictionError, FatalError
 from translator.message import DeclaredTable, Dialect, Limits, Message, Needs, Setup
 from translator.options import parse_options
 from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
@@ -29,6 +29,7 @@ class FileTranslator:
         catalog: of the translator.
         messages: all that are there: where one needs what another brings, they are searched for it once.
         say: is told what the guards find.
+        stops: a contradiction ends the translation, as it ends the service; otherwise it is one of the findings.
     """
 
     def __init__(
@@ -37,7 +38,10 @@ class FileTranslator:
         catalog: MetadataCatalog,
         messages: Sequence[Message],
         say: Callable[[str], None],
+        *,
+        stops: bool = True,
     ) -> None:
+        self._say, self._stops = say, stops
         self._messages = messages
         self._learned_ahead = False
         self._catalog = catalog
@@ -63,7 +67,11 @@ class FileTranslator:
             raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
 
     def translate(self, message: Message) -> Translation:
-        """Resolve a message as the service does, but wait for nothing."""
+        """Resolve a message as the service does, but wait for nothing.
+
+        Raises:
+            ContradictionError: it contradicts the options, and that stops.
+        """
         resolved = self._resolver.resolve(self._translator, message)
         if isinstance(resolved, Needs) and not self._learned_ahead:
             self._learned_ahead = True
@@ -76,7 +84,12 @@ class FileTranslator:
             resolved = Translation(missing, missing)
         for key in resolved.schemas:
             self._catalog.announced(key)  # nobody is to be told
-        self._guards.inspect(message, resolved.read)
+        try:
+            self._guards.inspect(message, resolved.read)
+        except ContradictionError as error:
+            if self._stops:
+                raise
+            self._say(str(error))
         return resolved
 
 
@@ -87,12 +100,14 @@ def of_dialect(
     messages: Sequence[Message],
     say: Callable[[str], None],
     limits: Limits | None = None,
+    *,
+    stops: bool = True,
 ) -> FileTranslator:
     """Return the translator of a source that no configuration has.
 
     Args:
         options: of the dialect, and `tables`.
-        messages, say: as `FileTranslator`.
+        messages, say, stops: as `FileTranslator`.
 
     Raises:
         ConfigError: an option is wrong.
@@ -103,4 +118,4 @@ def of_dialect(
     bounds = limits or Limits()
     setup = Setup(source, bounds, tables, catalog.lookup(source))
     translator = Translator(source, dialects.build(dialect, setup, own), bounds)
-    return FileTranslator(translator, catalog, messages, say)
+    return FileTranslator(translator, catalog, messages, say, stops=stops)

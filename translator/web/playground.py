@@ -116,7 +116,7 @@ def answer(question: PastedMessage) -> MessageReading:
             return _unrecognised(finding, value)
         dialect, options = finding.verdict.dialect, {**finding.options, **options}
     found: list[str] = []
-    translator = of_dialect(dialect, options, _SOURCE, [*others, message], found.append, _LIMITS)
+    translator = of_dialect(dialect, options, _SOURCE, [*others, message], found.append, _LIMITS, stops=False)
     for other in others:
         translator.translate(other)
     translation = translator.translate(message)

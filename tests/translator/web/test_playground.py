@@ -9,6 +9,19 @@ from translator.errors import ConfigError
 from translator.web.event_view import ColumnView
 from translator.web.playground import RECOGNISE, PastedMessage, Sample, answer, samples
 
+DELETED = {
+    "data": None,
+    "old": [{"id": "9"}],
+    "database": "shop",
+    "table": "t",
+    "es": 1655812326000,
+    "id": 5,
+    "mysqlType": {"id": "int"},
+    "pkNames": ["id"],
+    "type": "DELETE",
+}
+"""Of a legacy DTS instance, or of Huawei DRS."""
+
 
 def asked(sample: Sample, **changed: str) -> PastedMessage:
     given = {name: getattr(sample, name) for name in ("message", "encoding", "dialect", "options", "before")}
@@ -45,6 +58,14 @@ def test_a_number_keeps_its_digits() -> None:
     told = answer(PastedMessage(json.dumps(body).replace("1.1", "1.10"), dialect="canal", options="profile: flink_cdc"))
     assert '"12345678901234567890"' in told.events[0].document
     assert "1.10" in told.raw
+
+
+@pytest.mark.parametrize("before", ["", json.dumps({**DELETED, "id": 6})])
+def test_a_message_that_contradicts_its_profile_is_shown_with_the_reason(before: str) -> None:
+    """The service would stop at it; the page says so and goes on."""
+    told = answer(PastedMessage(json.dumps(DELETED), dialect="canal", options="profile: oss", before=before))
+    assert any("the DELETE has its row in old" in line for line in told.decisions)
+    assert 1 == len(told.events)
 
 
 def test_metadata_comes_before() -> None:
