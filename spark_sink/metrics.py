@@ -43,6 +43,7 @@ class Metrics:
         self._undecided = self._counter(
             "undecided_removals", "Removals of a key that two rows may have had; the row that stays is incomplete."
         )
+        self._truncated = self._counter("truncated_times", "Times that were cut off at the microsecond.")
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
         self._statements = self._counter(
             "statements_unaccounted",
@@ -91,6 +92,7 @@ class Metrics:
             for reason, count in counters.stale.items():
                 self._stale.labels(reason).inc(count)
             self._undecided.inc(counters.undecided)
+            self._truncated.inc(counters.truncated)
             for reason, count in counters.rejected.items():
                 self._rejected.labels(reason).inc(count)
             self._latency.add(counters.latency)

@@ -112,6 +112,7 @@ class TableCounters(Struct):
         skipped: commits that an earlier try of the batch made.
         stale: events that changed nothing, by reason; `late` ones changed older versions of a history only.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
+        truncated: values of times that were cut off at the microsecond.
         rejected: events in quarantine, by reason; `ignored` ones by kind.
         statements: notes of statements after which the table differs from its source, or may, by their words.
         latency: of the events that the task itself committed.
@@ -128,6 +129,7 @@ class TableCounters(Struct):
     late: int = 0
     scope_changes: int = 0
     undecided: int = 0
+    truncated: int = 0
     rejected: dict[str, int] = {}
     ignored: dict[str, int] = {}
     statements: dict[str, int] = {}

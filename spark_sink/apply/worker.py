@@ -29,6 +29,7 @@ from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.events.event_columns import count_without_gaps, operations, schema_ids
+from spark_sink.events.fine_times import fine_columns, times_of, truncated
 from spark_sink.events.grouping import Intake, intake, key_columns, named_columns, routes
 from spark_sink.events.offset_span import NOWHERE, OffsetSpan
 from spark_sink.events.parking import NOTHING_PARKED, Parking
@@ -160,6 +161,9 @@ class Task:
                 incoming = replace(incoming, events=without_statements(incoming.events))
                 counters.events = len(incoming.events)
             incoming = self._with_known_schemas(table_id, with_keys(incoming, form, records, is_new=table is None))
+            if self.rules.truncated_times:
+                cut = truncated(incoming.events, times_of(self._schemas(table_id, incoming.events)))
+                incoming, counters.truncated = replace(incoming, events=cut.events), cut.values
             filled: Sequence[TableSchema] = ()
             if operations(incoming.events) & {STATEMENT}:
                 replayed = self.parking is None
@@ -226,14 +230,17 @@ class Task:
     ) -> Plan | None:
         if table is None and operations(events) <= {*APART, GAP}:
             return None
-        schemas = [schema for id in schema_ids(events) if (schema := self.catalog.find(table_id, id)) is not None]
-        schemas += filled
+        schemas = [*self._schemas(table_id, events), *filled]
         current = table.shape if table is not None else None
         key = current.key_sent_as if current is not None else key_columns(events)
         latest = self.catalog.latest(table_id)
         in_place = table is not None and table.choice.engine is Engine.SPARK
         policies, named_here = self.rules.policies, named_columns(events)
-        return evolve(current, table_id, schemas, latest, named_here, key, policies, form, in_place=in_place)
+        fine = None if self.rules.truncated_times else fine_columns(events, times_of(schemas))
+        return evolve(current, table_id, schemas, latest, named_here, key, policies, form, in_place=in_place, fine=fine)
+
+    def _schemas(self, table_id: TableId, events: Sequence[Event]) -> list[TableSchema]:
+        return [schema for id in schema_ids(events) if (schema := self.catalog.find(table_id, id)) is not None]
 
 
 @contextmanager

@@ -124,6 +124,10 @@ class TablesSettings(_Section):
         ge=0,
         description="A table of which more events of one batch would go to quarantine is parked; not set: never.",
     )
+    times: Literal["exact", "microseconds"] = Field(
+        default="exact",
+        description="A column of times finer than a microsecond becomes text, or its values end at the microsecond.",
+    )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
         description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
@@ -180,6 +184,7 @@ class TablesSettings(_Section):
                 park_cascades=self.cascades == "park",
             ),
             soft_deletes=self.deletes == "soft",
+            truncated_times=self.times == "microseconds",
             modes=self.modes,
             keys=self.keys,
             shared=self.shared,

@@ -24,6 +24,7 @@ class TableRules:
         park_rejected: a table of which more events of one batch are broken is parked; None: however many.
         statements: what becomes of statements that change existing rows without events of rows.
         soft_deletes: deleted rows keep their values, and are never removed.
+        truncated_times: times end at the microsecond; otherwise columns with finer ones are text.
         modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
         shared: by name or pattern of tables, patterns of the source tables that go to one.
         exclude: patterns of source tables that are left out.
@@ -38,6 +39,7 @@ class TableRules:
     park_rejected: int | None = None
     statements: StatementRules = field(default_factory=StatementRules)
     soft_deletes: bool = False
+    truncated_times: bool = False
     modes: Mapping[str, Mode] = field(default_factory=dict)
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     shared: Mapping[str, Sequence[str]] = field(default_factory=dict)

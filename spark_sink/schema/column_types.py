@@ -65,6 +65,18 @@ def sql_type(canonical: str) -> str:
     return _BY_CANONICAL.get(canonical, "string")
 
 
+TIMES = frozenset({"timestamp", "timestamptz"})
+"""Canonical types of moments. Columns of tables hold them to the microsecond."""
+
+# `datetime2` and `datetimeoffset` of SQL Server have seven digits where they say nothing.
+_FINE = re.compile(r"(?i)(datetime2|datetimeoffset)|.*\(([7-9])\).*")
+
+
+def is_finer_than_microseconds(native: str | None) -> bool:
+    """Tell whether the source declares more than six fraction digits for a column of moments."""
+    return native is not None and _FINE.fullmatch(native.strip()) is not None
+
+
 # Digits before the point of the greatest value.
 _DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from cdc_core.envelope import TableSchema
+from cdc_core.envelope import Column, TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.errors import Reason, Refused
 from spark_sink.schema.column_rules import COLUMN_RULES
-from spark_sink.schema.column_types import holds, is_narrower
+from spark_sink.schema.column_types import TIMES, holds, is_finer_than_microseconds, is_narrower
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
 # Names that start so are the sink's own columns.
@@ -153,6 +153,7 @@ def evolve(
     form: TableSpec = PLAIN,
     *,
     in_place: bool = False,
+    fine: Collection[str] | None = (),
 ) -> Plan:
     """Return the plan that leads from `current` (None: there is no table) to a table that the events of a batch can be
     written to.
@@ -164,11 +165,13 @@ def evolve(
         key: the key columns as the events name them, for a table whose schemas have none.
         form: its mode and format, and the key columns that stand over all others.
         in_place: whether the engine of the table can change types that rows are stored with.
+        fine: columns of times that need text, as a value is finer than a microsecond; None: none needs it, because the
+            values are cut off.
 
     Raises:
         Refused: the change is one that the policies or the key forbid.
     """
-    layout = _Layout(current, table, policies, form, in_place=in_place)
+    layout = _Layout(current, table, policies, form, in_place=in_place, fine=fine)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
         # The newest types first: they often hold what older events carry.
@@ -191,12 +194,20 @@ class _Layout:
     """A shape that grows while schemas are laid out."""
 
     def __init__(
-        self, current: TableShape | None, table: TableId, policies: Policies, form: TableSpec, *, in_place: bool
+        self,
+        current: TableShape | None,
+        table: TableId,
+        policies: Policies,
+        form: TableSpec,
+        *,
+        in_place: bool,
+        fine: Collection[str] | None,
     ) -> None:
         self._current = current
         self._form = form
         self._rules = COLUMN_RULES[form.format]
         self._in_place = in_place
+        self._fine = fine
         self._table = table
         self._policies = policies
         self._columns = list(current.columns) if current else [TableColumn(SOURCE, "string")] if form.shared else []
@@ -223,8 +234,16 @@ class _Layout:
         own: Places = {SOURCE: SOURCE} if self._form.shared else {}
         return {
             **own,
-            **{column.name: self.place(column.name, self._rules.type_of(column.type)) for column in schema.columns},
+            **{column.name: self.place(column.name, self._type_of(column)) for column in schema.columns},
         }
+
+    def _type_of(self, column: Column) -> str:
+        """Return the type that a column of a schema needs: text for times that no column of times holds."""
+        if column.type in TIMES and self._fine is not None:
+            is_new = column.name not in self._versions
+            if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
+                return "string"
+        return self._rules.type_of(column.type)
 
     def place(self, name: str, wanted: str | None) -> str | None:
         """The column for values of a source column; `wanted` None: of whatever type."""
