@@ -16,7 +16,7 @@ _LABEL = re.compile(r"'((?:[^']|'')*)'")
 # Bits with the sign. Upper case: the words of DTS for MySQL; PostgreSQL has int8 of 64 bits.
 _DTS_INTEGERS: Mapping[str, int] = {"INT8": 8, "INT16": 16, "INT24": 24, "INT32": 32, "INT64": 64}
 _INTEGERS: Mapping[str, int] = {
-    **dict.fromkeys(("tinyint", "int1"), 8),
+    **dict.fromkeys(("tinyint", "int1", "bool", "boolean"), 8),
     **dict.fromkeys(("smallint", "int2"), 16),
     **dict.fromkeys(("mediumint", "int3", "middleint"), 24),
     **dict.fromkeys(("int", "integer", "int4"), 32),

@@ -27,6 +27,8 @@ from tests.spark_sink.changes import schema_of
         ("int(11)", "bigint", True),
         ("int", "bigint(20) unsigned", False),
         ("int unsigned", "bigint", True),
+        ("tinyint(1)", "boolean", True),
+        ("boolean", "boolean", True),
         ("bigint", "int", False),
         ("int", "varchar(20)", False),
         ("INT32", "bigint", True),

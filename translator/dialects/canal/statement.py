@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from cdc_core.envelope import Ddl, Tx
-from cdc_core.statement_notes import STATEMENT_NOT_APPLIED, TABLE_DROPPED
+from cdc_core.statement_notes import CASCADE_NOT_LOGGED, STATEMENT_NOT_APPLIED, TABLE_DROPPED
 from translator.dialects._ddl import Name, Statement, read_statement
 from translator.dialects._ddl_defaults import mysql_value
 from translator.dialects._ddl_effects import Effect, Literal, SqlType, effects_of, is_row_statement, rows_changed_by
@@ -62,6 +62,9 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     elif not effects and read is None and head.type in _BY_TYPE:
         # The text is not understood, but the writer understood it.
         effects = (Effect(_BY_TYPE[head.type], named),)
+    if head.tidb is not None:
+        # TiDB runs cascades as changes of rows, which TiCDC sends.
+        effects = tuple(effect for effect in effects if effect.note != CASCADE_NOT_LOGGED)
     return _announced(head, head.sql, read, effects, spelling)
 
 

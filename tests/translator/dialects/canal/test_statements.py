@@ -173,6 +173,13 @@ def test_cascades_are_a_note_on_the_child(sql: str) -> None:
     assert ["CASCADE_NOT_LOGGED"] == other(of_type("ALTER", sql=sql)).notes
 
 
+def test_tidb_sends_what_cascades_change() -> None:
+    """They are changes of rows there, as all others."""
+    sql = "CREATE TABLE orders (p int, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)"
+    change = other(of_type("CREATE", sql=sql, _tidb={"commitTs": 1}), profile="ticdc")
+    assert change.notes is None
+
+
 @pytest.mark.parametrize(
     ("type_", "sql", "tables"),
     [
