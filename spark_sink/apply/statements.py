@@ -24,7 +24,7 @@ from spark_sink.model.event import REFUSAL, STATEMENT, Event, Key, StatementImag
 from spark_sink.model.fold import fold
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import Plan, TableShape
-from spark_sink.schema.statement_rules import StatementRules, answer_to
+from spark_sink.schema.statement_rules import CONCERN_NO_ROWS, StatementRules, answer_to
 from spark_sink.schema.table_spec import SOURCE
 from spark_sink.tables.protocols import HistoryTable, Marker, MirrorTable
 
@@ -61,7 +61,8 @@ def answered(
         bare = msgspec.structs.replace(event, after=None, schema_id=None, withholds=False)
         if answer.parks is not None and not replayed:
             detail = _detail(answer.parks, answer.unaccounted, event)
-            after = msgspec.json.encode((answer.parks.value, detail))
+            always = not CONCERN_NO_ROWS.isdisjoint(answer.unaccounted)
+            after = msgspec.json.encode((answer.parks.value, detail, always))
             found.append(msgspec.structs.replace(bare, op=REFUSAL, after=after))
         elif answer.empties:
             found.append(msgspec.structs.replace(bare, op="t"))
@@ -98,15 +99,14 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
     """Apply a statement to the rows that are there, and return how many rows were written.
 
     Raises:
-        Refused: it parks the table, which has rows.
+        Refused: it parks the table.
     """
     rows = table.current_keys() if isinstance(table, HistoryTable) else table.written().keys()
     keys = {str(number): key for number, key in enumerate(_of_source(event, rows, plan.shape))}
-    if not keys:
+    if event.op == REFUSAL and (keys or refusal_without_rows([event])):
+        raise _refusal(event)[0]
+    if not keys or event.op == REFUSAL:
         return 0
-    if event.op == REFUSAL:
-        reason, detail = msgspec.json.decode(event.after or b"", type=tuple[str, str])
-        raise Refused(Reason(reason), detail)
     reader = ImageReader(plan)
     values = reader(event)
     unfit = {name for name, value in values.items() if not fits(value, plan.shape.types[name])}
@@ -154,6 +154,17 @@ def _patches(
         older = scope == event.scope or (moment is not None and at is not None and moment < at)
         found.append(msgspec.structs.replace(patch if older else undecided, key=text))
     return found
+
+
+def refusal_without_rows(events: Iterable[Event]) -> Refused | None:
+    """Return the first refusal that also stops a table which has no rows, or is not there yet."""
+    found = (_refusal(event) for event in events if event.op == REFUSAL)
+    return next((refused for refused, always in found if always), None)
+
+
+def _refusal(event: Event) -> tuple[Refused, bool]:
+    reason, detail, always = msgspec.json.decode(event.after or b"", type=tuple[str, str, bool])
+    return Refused(Reason(reason), detail), always
 
 
 def _of_source(event: Event, rows: Iterable[Key], shape: TableShape) -> Iterable[Key]:

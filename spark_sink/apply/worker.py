@@ -24,7 +24,7 @@ from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form
 from spark_sink.apply.mirror import gap
 from spark_sink.apply.rejects import RejectedEvents
-from spark_sink.apply.statements import answered, without_statements
+from spark_sink.apply.statements import answered, refusal_without_rows, without_statements
 from spark_sink.apply.table_commits import Commits, segmented
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, Reason, Refused
@@ -46,7 +46,7 @@ from spark_sink.model.event import (
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.schema.statement_rules import ROWS_DIFFER
+from spark_sink.schema.statement_rules import CONCERN_NO_ROWS, ROWS_DIFFER
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.table_report import (
@@ -169,7 +169,8 @@ class Task:
                 replayed = self.parking is None
                 found = answered(incoming.events, table_id, self.catalog, self.rules.statements, replayed=replayed)
                 incoming, filled = replace(incoming, events=found.events), found.schemas
-                counters.statements = {} if table is None else dict(found.unaccounted)
+                counted = found.unaccounted.items()
+                counters.statements = {word: n for word, n in counted if table is not None or word in CONCERN_NO_ROWS}
             segments = [incoming.events] if form.mode == Mode.CHANGELOG else segmented(incoming.events)
             plan = self._planned(table_id, table, incoming.events, form, filled)
         except ConfigError as error:
@@ -181,6 +182,9 @@ class Task:
         if plan is not None and plan.step is not None:
             return Applied(NeedsDdl(plan.step), name, choice)
         if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
+            refused = refusal_without_rows(incoming.events)
+            if refused is not None:
+                return Applied(rejects.refuse(0, refused, incoming.events, incoming.rejected), name, choice)
             return Applied(rejects.reject_all(incoming), name, choice)
         commits = Commits(table, plan, self.rules, rejects, self.began, self.refused.get(name))
         outcome = commits.write(segments, incoming.rejected)

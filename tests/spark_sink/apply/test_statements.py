@@ -92,6 +92,28 @@ class TestParks:
         lake.apply(1, [statement(DROPPED, pos=3, table="never")])
         assert {} == lake.books.held()
 
+    @pytest.mark.parametrize("same_batch", [True, False])
+    def test_rows_that_a_table_never_had(self, lake_of_format: Lake, *, same_batch: bool) -> None:
+        """A table gets another name: nobody has the rows of that name, although the sink has no such table yet."""
+        lake = lake_of_format
+        lake.announce(SCHEMA)
+        events = [statement(GONE, pos=1), insert(1, 2)]
+        for batch, part in enumerate([events] if same_batch else [[event] for event in events]):
+            lake.apply(batch, part)
+        assert "ROWS_UNACCOUNTED" == lake.books.held()[ORDERS].reason
+        assert 2 == len(lake.parked())
+        assert "done" == lake.command("resume").state
+        assert ([1], {}) == (ids(lake), lake.books.held())
+
+    def test_a_child_that_is_created(self, lake: Lake) -> None:
+        """Its key is declared before it has rows: the warning, or the park, comes all the same."""
+        begin(lake)
+        (report,) = lake.apply(1, [statement("CASCADE_NOT_LOGGED", pos=3, table="child")])
+        assert {"CASCADE_NOT_LOGGED": 1} == report.counters.statements
+        lake.use(TableRules(statements=StatementRules(park_cascades=True)))
+        lake.apply(2, [statement("CASCADE_NOT_LOGGED", pos=4, table="child")])
+        assert {"shop_sales.child"} == lake.books.held().keys()
+
     def test_policies_that_count(self, lake: Lake) -> None:
         """The statement is counted, and said."""
         begin(lake, statements=StatementRules(park_statements=False, drops="keep"))
