@@ -116,7 +116,7 @@ def _is_code(words: Sequence[Token]) -> bool:
     """Return whether a procedure, trigger or block begins here: it is text that runs later, or elsewhere."""
     head = [token.text.upper() for token in words[:8] if token.kind == WORD]
     if head[:1] in (["BEGIN"], ["DECLARE"]):
-        return True
+        return head not in (["BEGIN"], ["BEGIN", "WORK"], ["BEGIN", "TRANSACTION"])
     return head[:1] == ["CREATE"] and not _CODE.isdisjoint(head[1:8]) and "TABLE" not in head[1:3]
 
 

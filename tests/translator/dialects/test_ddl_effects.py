@@ -80,6 +80,8 @@ def told(sql: str, grammar: str = MYSQL) -> list[str]:
         ("CREATE PROCEDURE p() BEGIN DROP TABLE a; END", []),
         ("CREATE DEFINER=`x`@`y` TRIGGER t BEFORE INSERT ON a FOR EACH ROW DROP TABLE b", []),
         ("DROP TABLE a; DROP TABLE b", [f"{DROPPED} a", f"{DROPPED} b"]),
+        ("BEGIN; DROP TABLE a; COMMIT", [f"{DROPPED} a"]),
+        ("BEGIN DROP TABLE a; END", []),
         ("GRANT DROP ON a TO b", []),
         ("SELECT 'DROP TABLE a'", []),
         ("", []),
