@@ -97,7 +97,7 @@ def test_one_letter(desk: Desk, tmp_path: Path) -> None:
         assert line in ran.stdout.splitlines()
     assert f"      name: string of {len(SECRET)}" in ran.stdout.splitlines()
     assert SECRET not in ran.stdout + ran.stderr
-    translated = _program.run("translate", "-d", "canal", "-o", "profile=oss", str(file))
+    translated = _program.run("translate", "-d", "canal", "-o", "profile=ticdc", str(file))
     assert 0 == translated.returncode, translated.stderr
     told = json.loads(desk.run("show", "--json", str(letter["partition"]), str(letter["offset"])).stdout)
     assert (letter, {"h": 1}, 2) == (
