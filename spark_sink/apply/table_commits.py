@@ -180,13 +180,14 @@ class Commits:
         """Drop, once a day, what is remembered of rows deleted long ago, and return the mark for the commit that
         follows.
 
-        The day is that of the events, so that a backlog keeps what it still needs; never one that is still to come.
+        The day is that of the events, so that a backlog keeps what it still needs. One record with a time far ahead
+        must not decide: the table forgets up to the day that an earlier batch has marked, and no day is marked that is
+        still to come.
         """
-        now = min(newest(segment), time.time_ns() // 1000)
-        before = now - self.rules.tombstone_days * DAY
-        day, done = before // DAY, table.applied(FORGOTTEN)
+        now = min(newest(segment), self.now)
+        day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)
         if done is not None and done < day and not self.rules.soft_deletes:
-            table.forget(before)
+            table.forget(done * DAY)
         return Marker(FORGOTTEN, day if done is None else max(day, done))
 
 
