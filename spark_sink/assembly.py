@@ -12,11 +12,13 @@ from spark_sink import probes, signals, spark_session
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
-from spark_sink.checkpoint import checkpoint_id, has_progress, offset_entry
+from spark_sink.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchBook, Books
-from spark_sink.control_tables.requests import Requests
+from spark_sink.control_tables.requests import RequestBook, Requests
+from spark_sink.events.source import TopicRange
 from spark_sink.events.starting_offsets import starting_offsets
+from spark_sink.events.topic_identity import check_topic, topic_id
 from spark_sink.job import Job
 from spark_sink.lag import PATIENCE_SECONDS, Lag
 from spark_sink.metrics import Metrics
@@ -41,12 +43,17 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     rules, topic = settings.tables.rules, settings.input.topic
     # Before Spark, which takes long to start, and says less of why it reaches no broker. This is only read: of no
     # checkpoint yet.
-    written = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic).tables()
+    batches = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic)
+    written = batches.tables()
     catalog = settings.iceberg_catalog
+    # A rebuild turns a table into what the configuration says.
+    written -= RequestBook(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
+    topic_now = topic_id(librdkafka_options(settings.kafka), topic)
+    check_topic(topic, topic_now, batches.topic_id())
     warehouse = settings.tables.warehouse
     log.info("starting Spark", master=settings.spark.master)
     name = f"spark-sink {settings.pipeline}"
@@ -61,8 +68,12 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ask_catalog(spark, tables)
         books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
         books.create()
+        if topic_now is not None and topic_now != books.batches.topic_id():
+            books.batches.keep_topic_id(topic_now)
         starting = "earliest"
-        if not has_progress(spark, settings.checkpoint):
+        if has_progress(spark, settings.checkpoint):
+            check_progress(settings.checkpoint, progress(spark, settings.checkpoint), books.batches.ended())
+        else:
             configured, reached = settings.input.starting_offsets, books.batches.reached()
             starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
         metrics, health = Metrics(settings.metrics.max_tables), Health()
@@ -88,7 +99,10 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
                 is_delta=lambda name: tables.format(name) is Format.DELTA,
             )
             registration = Registration(known, books.batches, metrics)
-        actions = Actions(apply, tables, books, metrics, settings.batches.max_offsets, maintenance, registration)
+        topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
+        limit = settings.batches.max_offsets
+        actions = Actions(apply, tables, books, metrics, limit, maintenance, registration, topic_range)
+        actions.park_changed()
         requests = Requests(books.requests, actions.by_name())
         job = Job(
             spark,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from spark_sink.errors import FatalError, Overtaken
+from spark_sink.errors import ConfigError, FatalError, Overtaken
 from spark_sink.spark_session import hadoop_folder
 
 # Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
@@ -69,6 +69,60 @@ def has_progress(spark: SparkSession, checkpoint: str) -> bool:
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
+
+
+class CheckpointProgress(NamedTuple):
+    """The greatest number of a batch that Spark has planned, and of one that it has acknowledged; None: of none."""
+
+    planned: int | None
+    acknowledged: int | None
+
+
+def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
+    """Return what a checkpoint folder says of its batches."""
+    files, folder = hadoop_folder(spark, checkpoint)
+
+    def newest(log: str) -> int | None:
+        path = folder.suffix(f"/{log}")
+        entries = files.listStatus(path) if files.exists(path) else ()
+        names = (str(entry.getPath().getName()) for entry in entries)
+        return max((int(name) for name in names if name.isdigit()), default=None)
+
+    return CheckpointProgress(newest("offsets"), newest("commits"))
+
+
+def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
+    """Make sure that a checkpoint and the manifest are of one time.
+
+    A batch is in the manifest before Spark acknowledges it, and Spark has planned it before that. So a copy of either
+    that was put back shows.
+
+    Args:
+        ended: the newest batch of this checkpoint in the manifest; None: it names none.
+
+    Raises:
+        ConfigError: one of them was set back. Events would be missing in silence.
+    """
+    if found.acknowledged is not None and (ended is None or ended < found.acknowledged):
+        known = "none of its batches" if ended is None else f"its batches up to {ended} only"
+        raise ConfigError(
+            f"the warehouse was set back behind the checkpoint {checkpoint}, or is another one: batch "
+            f"{found.acknowledged} was acknowledged there, and _cdc.batches has {known}. Events between would be in no "
+            f"table. {_EMPTY_CHECKPOINT}"
+        )
+    if ended is not None and (found.planned is None or ended > found.planned):
+        raise ConfigError(
+            f"the checkpoint {checkpoint} was set back behind the warehouse: its newest batch is {found.planned}, and "
+            f"_cdc.batches has batch {ended} of it. Tables would skip later events under the numbers of batches that "
+            f"they have. {_EMPTY_CHECKPOINT}"
+        )
+
+
+# What is true of both: positions keep what is in the tables already from counting twice.
+_EMPTY_CHECKPOINT = (
+    "Move the checkpoint folder away and start the sink again: it reads on from where _cdc.batches ends, and nothing "
+    "counts twice"
+)
 
 
 def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:

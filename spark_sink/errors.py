@@ -66,5 +66,8 @@ class Reason(StrEnum):
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
     ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows of it that no event has
     TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
+    TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before what the manifest says it reached
+    TABLE_GONE = "TABLE_GONE"  # the manifest names the table, and it does not exist any more
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
+    REBUILD = "REBUILD"  # it is being rebuilt from the topic
     COMMAND = "COMMAND"  # the operator parked it

@@ -42,6 +42,7 @@ from spark_sink.table_report import (
 from spark_sink.tables.delta.control_tables import ParkedBook
 from spark_sink.tables.protocols import ChangelogTable, Marker, TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
+from spark_sink.tables.table_properties import owner_properties
 
 log = structlog.get_logger()
 
@@ -181,7 +182,8 @@ class Applier(Generic[Records]):
     def task(self, batch: int) -> Task:
         """The work on a batch, with the schemas that are known now."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
-        return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled)
+        seen = dict(self._books.batches.last_seen())
+        return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled, last_seen=seen)
 
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
         """Park the tables of databases and sources that a statement concerns as a whole.
@@ -259,6 +261,10 @@ class Applier(Generic[Records]):
         version = self._writer.version(report.table)
         return msgspec.structs.replace(report, outcome=outcome, counters=counters, version=version)
 
+    def give(self, name: str, source: TableId) -> None:
+        """Make a table that of another source table."""
+        self._ddl.set_properties(name, owner_properties(source))
+
     def discard(self) -> None:
         """Remove what was staged: all of it was written, or is refused."""
         self._writer.discard()
@@ -269,10 +275,11 @@ class Applier(Generic[Records]):
         started = time.perf_counter()
         match step:
             case Create(shape):
-                name = self._ddl.create(table, shape)
+                name = self._ddl.replace(table, shape) if shape.built else self._ddl.create(table, shape)
                 if name != table:
                     return name
-                log.info("table created", table=table, columns=len(shape.columns), ms=_ms(started))
+                done = "table replaced" if shape.built else "table created"
+                log.info(done, table=table, columns=len(shape.columns), ms=_ms(started))
             case AddColumns(columns):
                 self._ddl.add_columns(table, columns)
                 names = [column.name for column in columns]

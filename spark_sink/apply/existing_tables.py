@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError, Refused
+from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import TableSpec, match_rule
+from spark_sink.tables.protocols import LastSeen, OpenTable
 
 # Opening a table waits for storage most of its time.
 _THREADS = 16
 
-_ANEW = "move its folder away, and let a sink with a new checkpoint read the topic again"
+
+def _rebuilt(name: str) -> str:
+    return f"`spark-sink rebuild {shlex.quote(name)}`, and start the sink, which reads the topic again for this table"
+
+
+# A table was changed by others, and goes on as it is once an operator resumes it.
+CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
 class Shapes(Protocol):
@@ -54,6 +62,61 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         raise ConfigError("\n  ".join(["tables are not what the configuration says:", *mistakes]))
 
 
+def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:
+    """Make sure that a table has come from the state that the manifest names.
+
+    Args:
+        table: None: it does not exist.
+        seen: None: no batch has written it yet.
+
+    Raises:
+        Refused: it was set back, or is gone. Events between would be in no table.
+    """
+    if seen is None:
+        return
+    if table is None:
+        raise Refused(
+            Reason.TABLE_GONE,
+            f"the table {name} does not exist any more, and _cdc.batches has its version {seen.version}: events up to "
+            f"there would be missing. Put it back and `spark-sink resume {shlex.quote(name)}`; or `spark-sink rebuild "
+            f"{shlex.quote(name)}`, which reads the topic again for this table",
+        )
+    if not table.follows(seen):
+        raise Refused(
+            Reason.TABLE_SET_BACK,
+            f"the table {name} was set back: it has version {table.version}, which has not come from version "
+            f"{seen.version} that _cdc.batches names. Events between are not in it. `spark-sink rebuild "
+            f"{shlex.quote(name)}` reads the topic again for this table; or bring the newest version back, or load the "
+            f"rows from the source, and `spark-sink resume {shlex.quote(name)}`",
+        )
+
+
+def changed_by_others(
+    last_seen: Mapping[str, LastSeen], held: Collection[str], open_table: Callable[[str], OpenTable | None]
+) -> dict[str, Refused]:
+    """Return by name the tables that were set back or are gone since the manifest named them.
+
+    Args:
+        held: tables that are parked; they are looked at when their events are applied again.
+    """
+
+    def look(name: str) -> Refused | None:
+        try:
+            table = open_table(name)
+        except Refused:
+            return None  # parked, with its reason, when its next event comes
+        try:
+            check_state(name, table, last_seen[name])
+        except Refused as refusal:
+            return refusal
+        return None
+
+    names = sorted(last_seen.keys() - set(held))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = zip(names, pool.map(look, names), strict=True)
+        return {name: refusal for name, refusal in found if refusal is not None}
+
+
 def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
     if shape.table.source == SEVERAL:
         return rules.form(name)._replace(shared=match_rule(name, rules.shared) is not None)
@@ -70,15 +133,15 @@ def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
         raise ConfigError(
             f"the table {name} was created as {shape.mode}, and tables.modes makes it {wanted.mode}: no table is "
             f"turned into another. Say {shape.mode} again; or give it another name with tables.name or tables.rename; "
-            f"or {_ANEW}"
+            f"or {_rebuilt(name)}"
         )
     if wanted.shared and shape.table.source != SEVERAL:
         raise ConfigError(
             f"the table {name} was created for {shape.table} alone, and tables.shared declares it for several source "
-            f"tables: its rows do not tell of which they are. Take it out of tables.shared; or {_ANEW}"
+            f"tables: its rows do not tell of which they are. Take it out of tables.shared; or {_rebuilt(name)}"
         )
     if not wanted.shared and shape.table.source == SEVERAL:
         raise ConfigError(
             f"the table {name} holds several source tables, and tables.shared no longer names it. Declare it again; or "
-            f"{_ANEW}"
+            f"{_rebuilt(name)}"
         )

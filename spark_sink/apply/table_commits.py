@@ -57,10 +57,10 @@ class Commits:
     def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
         """Go on where the table's marks say, as far as the worker can."""
         table = self.table
-        done = table.applied(self.rejects.marker(0).app)
+        done = table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
         for number, segment in enumerate(segments):
-            if done is not None and done >= self.rejects.marker(number).version:
+            if done is not None and done >= self._marker(number).version:
                 self.rejects.counters.skipped += 1
                 continue
             if self.refused_by_spark is not None:
@@ -74,6 +74,12 @@ class Commits:
             if table.orders:
                 return NeedsSpark(tuple(table.orders), more=number + 1 < len(segments))
         return Done()
+
+    def _marker(self, number: int) -> Marker:
+        """Return the marker of the commit for a segment. A table that was rebuilt has its own: what the one before has
+        committed is not in it."""
+        marker, built = self.rejects.marker(number), self.table.shape.built
+        return marker._replace(app=f"{marker.app}@{built}") if built else marker
 
     def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
@@ -115,14 +121,14 @@ class Commits:
         if mirror.changes:
             started = time.perf_counter()
             changes = mirror.changes._replace(at=self.now)
-            table.write(changes, self.rejects.marker(number), self._forgotten(segment, table))
+            table.write(changes, self._marker(number), self._forgotten(segment, table))
             self._written(mirror.changes.rows.num_rows, started)
             counters.deleted += mirror.deleted
 
     def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
         counters, started = self.rejects.counters, time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
-        marker = self.rejects.marker(number)
+        marker = self._marker(number)
         counters.commits += truncate(event, table, self.plan, marker, self.now, all_scopes=scopes, soft=soft)
         counters.write_ms += _ms_since(started)
 
@@ -134,7 +140,7 @@ class Commits:
         self._count(Counter({DUPLICATE: added.duplicates}))
         if added.rows.num_rows:
             started = time.perf_counter()
-            log.append(added.rows, added.greatest, self.rejects.marker(0))
+            log.append(added.rows, added.greatest, self._marker(0))
             self._written(added.rows.num_rows, started)
 
     def _write_versions(
@@ -147,12 +153,12 @@ class Commits:
         self._count(history.stale, history.late, history.scope_changes, history.undecided)
         if history.rows.num_rows:
             started = time.perf_counter()
-            table.write(history.rows, history.adds_only, self.rejects.marker(number))
+            table.write(history.rows, history.adds_only, self._marker(number))
             self._written(history.rows.num_rows, started)
 
     def _end_versions(self, number: int, event: Event, table: HistoryTable) -> None:
         counters, started = self.rejects.counters, time.perf_counter()
-        marker, scopes = self.rejects.marker(number), self.rules.all_scopes
+        marker, scopes = self._marker(number), self.rules.all_scopes
         counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
         counters.write_ms += _ms_since(started)
 

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
-from spark_sink.apply.existing_tables import check_form
+from spark_sink.apply.existing_tables import check_form, check_state
 from spark_sink.apply.mirror import gap
 from spark_sink.apply.rejects import RejectedEvents
 from spark_sink.apply.statements import answered, refusal_without_rows, without_statements
@@ -60,7 +60,7 @@ from spark_sink.table_report import (
     TableReport,
     WideStatement,
 )
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, LastSeen, MirrorTable, Tables
 
 # The memory of this process, as Linux tells it.
 _STATM = Path("/proc/self/statm")
@@ -85,6 +85,7 @@ class Task:
         parking: the parked tables, whose events are not looked at; None: the events are parked already, and replayed.
         refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
         spelled: tables that are there under another spelling than the names that they are asked for.
+        last_seen: by table what the manifest says of it, from which it must have come.
         began: when the work on the batch began (microseconds, UTC), by the clock of the driver.
     """
 
@@ -97,6 +98,7 @@ class Task:
     parking: Parking | None = NOTHING_PARKED
     refused: Mapping[str, str] = field(default_factory=dict)
     spelled: Mapping[str, str] = field(default_factory=dict)
+    last_seen: Mapping[str, LastSeen] = field(default_factory=dict)
     began: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,7 +115,7 @@ class Task:
         task = replace(self, catalog=catalog)
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         extent = OffsetSpan.of(records)
-        for place in found:
+        for place in filter(self._takes, found):
             counters = TableCounters(count_without_gaps(place.incoming.events), ignored=dict(place.incoming.ignored))
             # Of a table that is parked already nobody looks closer.
             counters.statements = {word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER}
@@ -134,6 +136,10 @@ class Task:
             )
             extent = NOWHERE
 
+    def _takes(self, place: Destination) -> bool:
+        """Tell whether the task is about the events of this place."""
+        return True
+
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
         """Bring the table up to date, or say why not."""
         table_id, incoming, name = place.table, place.incoming, place.name
@@ -153,6 +159,7 @@ class Task:
         choice = None
         try:
             table = self._opened(place, table_id)
+            check_state(place.name, table, self.last_seen.get(place.name))
             form = self.rules.form(place.name)._replace(shared=table_id.source == SEVERAL)
             if table is not None:
                 choice = table.choice

@@ -10,7 +10,7 @@ import sys
 import click
 
 from cdc_core.command_line import CommandGroup
-from spark_sink.commands.ask import discard, maintain, park, register, resume, sweep
+from spark_sink.commands.ask import adopt, discard, maintain, park, rebuild, register, resume, sweep
 from spark_sink.commands.check import check
 from spark_sink.commands.health import health
 from spark_sink.commands.look import batches, cut, quarantine, status, view
@@ -36,6 +36,8 @@ for command in (
     resume,
     discard,
     park,
+    rebuild,
+    adopt,
     sweep,
     maintain,
     register,

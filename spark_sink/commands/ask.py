@@ -1,5 +1,4 @@
-"""`spark-sink resume`, `discard`, `park`, `sweep`, `maintain`, `register`: commands that the running sink executes
-between batches."""
+"""Commands that the running sink executes between batches: `spark-sink resume`, `rebuild`, `sweep` and the like."""
 
 from __future__ import annotations
 
@@ -47,10 +46,39 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
+@wait
+def rebuild(config: Path, table: str, seconds: float | None) -> None:
+    """Read the canonical topic again for TABLE alone, into an empty table in its place, and let it go on.
+
+    The events that come meanwhile wait, and other tables are not affected. Readers see the old rows at the version of
+    before. What the configuration says of the table may have changed: its mode, its key, the sources it is shared by.
+    """
+    _ask(config, "rebuild", table, None, seconds)
+
+
+@click.command()
+@config_option
+@click.argument("table")
+@click.option("--from", "source", required=True, help="The new owner, as source/db/schema/table.")
+@wait
+def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
+    """Make TABLE that of another source table, whose rows take the place of the rows of before by their key."""
+    from spark_sink.operations.actions import parse_source
+
+    parse_source(source)
+    _ask(config, "adopt", table, source, seconds)
+
+
+@click.command()
+@config_option
+@click.argument("table")
 @click.option("--before", required=True, help="A time with its offset from UTC, an epoch (0003), or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
     """Delete rows of TABLE that were not written since: after a reload, those that it did not bring again."""
+    from spark_sink.operations.sweep import parse_before
+
+    parse_before(before)
     _ask(config, "sweep", table, before, seconds)
 
 
@@ -100,14 +128,12 @@ def _ask(path: Path, command: str, table: str | None, argument: str | None, seco
     # Here, not above: help and mistakes in the file need no table library.
     from spark_sink.control_tables.requests import RequestBook, State
     from spark_sink.operations.maintenance import ALL_TABLES
-    from spark_sink.operations.sweep import parse_before
 
     book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
     book.check()
-    if table is not None:
+    may_be_new = command == "rebuild" and table in loaded.tables.rename.values()
+    if table is not None and not may_be_new:
         _check_name(loaded, table)
-    if argument is not None:
-        parse_before(argument)
     table = table or ALL_TABLES
     id = book.ask(command, table, argument)
     if seconds is None:

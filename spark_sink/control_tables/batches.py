@@ -20,7 +20,7 @@ from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.delta.control_tables import Book, ParkedBook
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.protocols import LastSeen, Marker
 
 BATCHES = f"{RESERVED}.batches"
 
@@ -48,6 +48,7 @@ class BatchBook(Book):
         self._checkpoint = checkpoint
         self._topic = topic
         self._ended_at: int | None = None
+        self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
         """Tables and partitions that the batch did not touch are not named.
@@ -72,6 +73,38 @@ class BatchBook(Book):
         }
         marker = None if batch is None else Marker(f"{self.pipeline}/{self._checkpoint}/{BATCHES}", batch)
         self.append([row], marker)
+        if self._last_seen is not None:
+            self._last_seen |= _seen(versions, row["ended_at"] if batch is not None else 0)
+
+    def last_seen(self) -> Mapping[str, LastSeen]:
+        """Return by table what the newest row that names it says. This process is the only one that writes rows, so it
+        reads them once."""
+        if self._last_seen is None:
+            self._last_seen = {}
+            rows = self.read(["batch", "ended_at", "versions"]).sort_by("ended_at")
+            times = rows.column("ended_at").cast(pa.int64()).to_pylist()
+            batches, versions = rows.column("batch").to_pylist(), rows.column("versions").to_pylist()
+            for batch, at, named in zip(batches, times, versions, strict=True):
+                # A row without batch may stand for many, of which it has the last time.
+                self._last_seen |= _seen(dict(named), at if batch is not None else 0)
+        return self._last_seen
+
+    def ended(self) -> int | None:
+        """Return the number of the newest batch that has ended under this checkpoint; None: none has."""
+        rows = self.read(["batch"], checkpoint=self._checkpoint)
+        newest: int | None = pc.max(rows.column("batch")).as_py()
+        return newest
+
+    def topic_id(self) -> str | None:
+        """Return the id that Kafka gave the topic when the sink read it; None: no sink has noted it."""
+        return self.kept_property(self._topic_property)
+
+    def keep_topic_id(self, id: str) -> None:
+        self.keep_property(self._topic_property, id)
+
+    @property
+    def _topic_property(self) -> str:
+        return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
         """Return a time later than that of every row that is there, whatever clocks say: rows have no other order."""
@@ -116,6 +149,10 @@ class BatchBook(Book):
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
+
+
+def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
+    return {name: LastSeen(version, at) for name, version in versions.items() if name != parking.NAME}
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

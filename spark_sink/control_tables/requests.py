@@ -93,6 +93,10 @@ class RequestBook(Book):
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
         return sorted(latest.values(), key=lambda request: (queued[request.id], request.id))
 
+    def open_targets(self, command: str) -> set[str]:
+        """Return the tables for which a command is still to be executed, or to be ended."""
+        return {one.target for one in self.requests() if one.command == command and not one.ended}
+
     def forget_before(self, moment: float) -> int:
         """Forget what was said before a moment (seconds since 1970) of commands; how many rows. What is still asked for
         stays."""

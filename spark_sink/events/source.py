@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Callable, Collection, Mapping
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.avro.functions import from_avro
@@ -58,6 +59,34 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
     return spark.readStream.format("kafka").options(**options).load()
+
+
+class TopicRange:
+    """The canonical topic, of which ranges are read again.
+
+    Args:
+        begins: returns by partition the offset of the first record that the topic still has.
+    """
+
+    def __init__(self, spark: SparkSession, settings: Settings, begins: Callable[[], Mapping[int, int]]) -> None:
+        self._spark = spark
+        self._settings = settings
+        self.begins = begins
+
+    def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
+        """Return the records from `begin` up to before `end`, by partition."""
+        topic = self._settings.input.topic
+        options = {
+            **_TUNING,
+            **self._settings.kafka.spark_options(),
+            "assign": json.dumps({topic: sorted(begin)}),
+            "startingOffsets": json.dumps({topic: {str(partition): offset for partition, offset in begin.items()}}),
+            "endingOffsets": json.dumps({topic: {str(partition): offset for partition, offset in end.items()}}),
+            "kafka.isolation.level": "read_committed",
+            "failOnDataLoss": "true",
+            "minPartitions": str(self._spark.sparkContext.defaultParallelism),
+        }
+        return self._spark.read.format("kafka").options(**options).load()
 
 
 def _fields(names: Collection[str]) -> Column:

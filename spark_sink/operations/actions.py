@@ -5,17 +5,22 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
+from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
+from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_others
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Action, RequestAnswer
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError, Reason
+from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.metrics import Metrics
 from spark_sink.operations.maintenance import ALL_TABLES, OWN_TABLES, Maintenance
+from spark_sink.operations.rebuild import SLICE, RebuildTask, TopicAgain, apply_slice, slices, slices_done
 from spark_sink.operations.registration import Registration
 from spark_sink.operations.resume import resume
 from spark_sink.operations.sweep import sweep
@@ -30,6 +35,7 @@ class Actions:
 
     Args:
         limit: about so many parked events are replayed before the next batch.
+        topic: what tables are rebuilt from.
     """
 
     def __init__(
@@ -41,8 +47,12 @@ class Actions:
         limit: int,
         maintenance: Maintenance,
         registration: Registration | None = None,
+        topic: TopicAgain[Any] | None = None,
     ) -> None:
         self._registration = registration
+        self._topic = topic
+        self._rebuilding: dict[str, int] = {}
+        self._rebuilt: dict[str, str] = {}
         self._maintenance = maintenance
         self._left: dict[str, Sequence[str]] = {}
         self._applier = applier
@@ -59,6 +69,8 @@ class Actions:
             "park": self.park,
             "resume": self.resume,
             "discard": self.discard,
+            "rebuild": self.rebuild,
+            "adopt": self.adopt,
             "sweep": self.sweep,
             "maintain": self.maintain,
             "register": self.register,
@@ -77,13 +89,28 @@ class Actions:
         """Replay what waits; when nothing is left, the table is no longer parked."""
         if target not in self._books.held():
             return self._not_parked(target)
+        if self._books.parked.rebuild(target) is not None:
+            again = f"spark-sink rebuild {shlex.quote(target)}"
+            raise FatalError(f"its rebuild has not ended, so that it may lack rows: `{again}` continues it")
+        return self._replay(target)
+
+    def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
+        """Replay some of what waits.
+
+        Args:
+            accepts: the table is right as it is, whatever the manifest says of it.
+        """
         self._check_sources(target)
+        # What others did to it is known, and the operator goes on with the table as it is.
+        accepts = accepts or self._books.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
+        task = replace(task, last_seen={}) if accepts else task
         resumed = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
-        if resumed.reports:
+        reports = resumed.reports or (self._as_it_is(target) if accepts else [])
+        if reports:
             # Before the events go: whoever reads by the manifest must find them in one of the two.
-            self._books.batches.write(None, resumed.reports)
+            self._books.batches.write(None, reports)
         if resumed.through is not None:
             self._books.parked.remove(target, resumed.through)
         self._changed()
@@ -95,6 +122,144 @@ class Actions:
         if resumed.refused is not None:
             raise FatalError(f"it stays parked: {resumed.refused}")
         return RequestAnswer(result)
+
+    def rebuild(self, target: str, argument: str | None) -> RequestAnswer:
+        """Read the topic again for one table: a slice at a time, until where its events wait; then replay those."""
+        if self._topic is None:
+            raise FatalError("there is no topic to read again")
+        if target in self._rebuilt:
+            return self._replay_rebuilt(target)
+        turn = self._books.parked.rebuild(target)
+        if turn is None:
+            detail = "it is being rebuilt from the topic; its events wait until that has ended"
+            self._books.parked.park(target, Reason.REBUILD, detail)
+            self._changed()
+            turn = self._books.parked.rebuild(target)
+        size = max(1, SLICE // max(1, len(self._topic.begins())))
+        app = f"{self._books.parked.pipeline}/rebuild:{turn}:{size}"
+        task = self._applier.task(0)
+        rebuild = RebuildTask(
+            *(task.tables, task.pattern, task.catalog, app, 0, task.rules),
+            parking=None,
+            spelled=task.spelled,
+            target=target,
+            built=str(turn),
+        )
+        done = self._rebuilding.get(target)
+        done = slices_done(self._tables.open(target), rebuild) - 1 if done is None else done
+        begins, ends = self._topic.begins(), self._ends_of(target)
+        left = [one for one in slices(begins, ends, size) if one[0] > done]
+        if left:
+            number, begin, end = left[0]
+            records = self._topic.read(begin, end)
+            found = apply_slice(self._applier.runner, records, replace(rebuild, batch=number), self._applier.fulfil)
+            self._applier.discard()
+            if found.refused is not None:
+                self._rebuild_failed(target, found.refused)
+            self._rebuilding[target] = number
+            self._replayed[target] += sum(report.counters.events for report in found.reports)
+        if len(left) > 1:
+            return RequestAnswer(f"{len(left) - 1} parts of the topic are to be read", ended=False)
+        return self._rebuild_read(target, str(turn), begins)
+
+    def _ends_of(self, target: str) -> Mapping[int, int]:
+        """Return by partition the offset up to which events of a table do not wait: the rebuild reads those."""
+        waiting = self._books.parked.first_waiting().get(target, {})
+        reached = self._books.batches.reached()
+        return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
+
+    def _rebuild_read(self, target: str, built: str, begins: Mapping[int, int]) -> RequestAnswer:
+        """The topic is read: the table is the new one from here on, and what waits comes next."""
+        table, turn = self._tables.open(target), int(built)
+        self._rebuilding.pop(target, None)
+        read = self._replayed.pop(target, 0)
+        is_new = table is not None and table.shape.built == built
+        result = f"{read} events read from the topic"
+        late = {partition: offset for partition, offset in sorted(begins.items()) if offset > 0}
+        if late:
+            first = ", ".join(f"{partition}: {offset}" for partition, offset in late.items())
+            result += (
+                f"; THE TOPIC NO LONGER HOLDS ITS BEGINNING (first offsets by partition: {first}): rows that no event "
+                "told since are missing, and others may be incomplete. Load the table from the source, too"
+            )
+            log.warning("rebuilt table may lack rows", table=target, begins=late)
+        if is_new:
+            # Before the table goes on: whoever reads by the manifest must find the rows in one of the two.
+            self._books.batches.write(None, self._as_it_is(target))
+        self._books.parked.end_rebuild(target, turn)
+        self._changed()
+        if target not in self._books.held():
+            if not is_new:
+                raise FatalError("the topic has no event of this table: the table is as it was")
+            return RequestAnswer(result)
+        self._rebuilt[target] = result
+        return self._replay_rebuilt(target)
+
+    def _replay_rebuilt(self, target: str) -> RequestAnswer:
+        result = self._rebuilt[target]
+        try:
+            answer = RequestAnswer("none waits")
+            if target in self._books.held():
+                answer = self._replay(target, accepts=True)
+        except FatalError as error:
+            del self._rebuilt[target]
+            raise FatalError(f"{result}. The table is rebuilt, but {error}") from None
+        if answer.ended:
+            del self._rebuilt[target]
+        return RequestAnswer(f"{result}; {answer.result}", ended=answer.ended)
+
+    def _rebuild_failed(self, target: str, why: str) -> None:
+        """Keep the table parked, with the reason, under a further turn: the next rebuild begins at the beginning."""
+        turn = self._books.parked.rebuild(target)
+        self._books.parked.park(target, Reason.REBUILD, f"its rebuild failed: {why}")
+        if turn is not None:
+            self._books.parked.end_rebuild(target, turn)
+        self._rebuilding.pop(target, None)
+        self._replayed.pop(target, None)
+        self._changed()
+        raise FatalError(f"it stays parked, and is not complete: {why}")
+
+    def adopt(self, target: str, argument: str | None) -> RequestAnswer:
+        """Make a table that of another source table, whose events go on with its rows."""
+        source = parse_source(argument or "")
+        table = self._tables.open(target)
+        if table is None:
+            raise FatalError(f"there is no table {target!r}")
+        before = table.shape.table
+        if before == source:
+            return RequestAnswer(f"it belongs to {source} already")
+        if before.source == SEVERAL or self._rules.shares(target, str(source)):
+            raise FatalError("several source tables share it: add the new one to its patterns in tables.shared instead")
+        if self._rules.excludes(source):
+            raise FatalError(f"tables.exclude leaves {source} out: take it out there, and start the sink again")
+        named = self._pattern.target(source)
+        if named.lower() != target.lower():
+            raise FatalError(
+                f"events of {source} go to {named}: give it the name {target} in tables.rename, and restart the sink"
+            )
+        self._applier.give(target, source)
+        log.info("table adopted", table=target, source=str(source), before=str(before))
+        waiting = " Its events wait: resume it under that name." if str(source) in self._books.held() else ""
+        return RequestAnswer(f"it belonged to {before}, and belongs to {source} now.{waiting}")
+
+    def _as_it_is(self, target: str) -> list[TableReport]:
+        table = self._tables.open(target)
+        return [] if table is None else [TableReport(target, target, 0, Done(), TableCounters(), version=table.version)]
+
+    def park_changed(self) -> None:
+        """Park the tables that were set back behind what the manifest names; before the first batch.
+
+        A table that is gone is parked with the first event that would make it again: it may be one that nobody feeds
+        any more.
+        """
+        seen, held = self._books.batches.last_seen(), self._books.held()
+        for name, refusal in changed_by_others(seen, held, self._tables.open).items():
+            if refusal.reason is Reason.TABLE_GONE:
+                log.warning("table is gone", table=name, reason=str(refusal))
+                continue
+            self._books.parked.park(name, refusal.reason, str(refusal))
+            log.error("table parked", table=name, reason=str(refusal), events=0)
+            self._changed()
 
     def _check_sources(self, target: str) -> None:
         """Make sure that what waits has somewhere to go."""
@@ -180,6 +345,19 @@ class Actions:
     def _known(self, target: str) -> None:
         if target not in self._books.held() and (_is_source(target) or self._tables.open(target) is None):
             raise FatalError(f"there is no table {target!r}")
+
+
+def parse_source(text: str) -> TableId:
+    """Return the source table that a text `source/db/schema/table` names; a part that a source does not have is empty.
+
+    Raises:
+        ConfigError: it names none.
+    """
+    source, *levels = text.split("/")
+    if not source or len(levels) != 3 or not levels[2]:
+        raise ConfigError(f"{text!r} is no source table: write source/db/schema/table, such as erp/shop//orders")
+    db, schema, table = levels
+    return TableId(source, db or None, schema or None, table)
 
 
 def _is_source(name: str) -> bool:

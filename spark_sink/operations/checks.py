@@ -24,6 +24,7 @@ from cdc_core.kafka_settings import librdkafka_options
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchBook
+from spark_sink.control_tables.requests import RequestBook
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.foreign_errors import reason
 from spark_sink.schema.catalog import SchemaReader
@@ -195,6 +196,7 @@ def _tables(settings: Settings) -> str:
     warehouse = settings.tables.warehouse
     names = BatchBook(warehouse, settings.pipeline, "", settings.input.topic).tables()
     rules = settings.tables.rules
+    names -= RequestBook(warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(names, FormatTables(warehouse, formats=rules.formats, catalog=settings.iceberg_catalog), rules)
     return f"{len(names)} of this pipeline, and each is what the configuration says"
 

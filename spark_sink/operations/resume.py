@@ -64,7 +64,8 @@ def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task,
         taken += 1
     left = taken < len(turns)
     first, last = turns[0][0], turns[taken - 1][0]
-    replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules, spelled=task.spelled)
+    replay = Replay(task.tables, task.pattern, task.catalog, parked.app, 0, task.rules)
+    replay = replace(replay, spelled=task.spelled, last_seen=task.last_seen)
     runs: list[list[TableReport]] = []
     seen = SeenRequests()
     while events:

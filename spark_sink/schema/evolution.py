@@ -82,7 +82,8 @@ class TableColumn(Struct, frozen=True):
 class TableShape(Struct, frozen=True, dict=True):
     """The columns of a table without the sink's own, and which of them are the key; a changelog has none.
 
-    `lacks`: of the sink's own columns those that the table does not have yet.
+    `lacks`: of the sink's own columns those that the table does not have yet. `built`: by which rebuild it was made; ""
+    for none.
     """
 
     table: TableId
@@ -90,6 +91,7 @@ class TableShape(Struct, frozen=True, dict=True):
     key: tuple[str, ...]
     mode: Mode = Mode.MIRROR
     lacks: tuple[TableColumn, ...] = ()
+    built: str = ""
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -104,7 +106,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """The table is not there."""
+    """The table is not there; or it is, and a rebuild (`shape.built`) puts this one in its place."""
 
     shape: TableShape
 

@@ -81,8 +81,8 @@ class FormatTables:
             if other is not wanted and self._of(other).exists(name):
                 raise ConfigError(
                     f"the table {name} is there in the format {other}, and tables.formats makes it {wanted}: no table "
-                    f"is turned into another. Say {other} again; or give it another name with tables.name or "
-                    "tables.rename; or move its folder away, and let a sink with a new checkpoint read the topic again"
+                    f"is turned into another. Say {other} again; or give it another name with tables.rename, and "
+                    "`spark-sink rebuild` it under that name: the sink reads the topic again for it"
                 )
 
     def _possible(self) -> Iterable[Format]:
@@ -147,11 +147,18 @@ class FormatDdl:
         self._tables.check_format(name)
         return self._of(name).create(name, shape)
 
+    def replace(self, name: str, shape: TableShape) -> str:
+        self._tables.check_format(name)
+        return self._of(name).replace(name, shape)
+
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).add_columns(name, columns)
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).widen(name, columns)
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        self._of(name).set_properties(name, properties)
 
     def create_quarantine(self) -> None:
         self._delta.create_quarantine()

@@ -51,6 +51,18 @@ class TableChanges(NamedTuple):
         return bool(self.rows.num_rows)
 
 
+class LastSeen(NamedTuple):
+    """A table as the manifest knows it.
+
+    Args:
+        version: that the table had.
+        at: when the batch ended that reached it (microseconds, UTC); 0 where only a later time is known.
+    """
+
+    version: int
+    at: int = 0
+
+
 class Deletion(NamedTuple):
     """When rows were deleted (microseconds, UTC).
 
@@ -85,6 +97,10 @@ class OpenTable(Protocol):
 
     def applied(self, app: str) -> int | None:
         """The greatest version that `app` has committed."""
+
+    def follows(self, seen: LastSeen) -> bool:
+        """Tell whether the table has come from a state that was seen: whoever restores an older one takes rows away.
+        Later commits of whatever program, such as a compaction, are no step back."""
 
 
 @runtime_checkable
@@ -215,12 +231,29 @@ class TableAlterations(Protocol):
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         """Give columns that are there wider types; one that has its type already is left."""
 
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None: ...
+
+
+class DeltaAlterations(TableAlterations, Protocol):
+    """Changes Delta tables that deltalake does not write."""
+
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        """Put an empty table in the place of one that exists.
+
+        Args:
+            columns: Spark SQL type by name, the sink's own among them.
+        """
+
 
 class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables of one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
         """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
+
+    def replace(self, name: str, shape: TableShape) -> str:
+        """Put an empty table of this shape in the place of the one that exists, in one commit: readers see that one as
+        its version of before, as long as old versions are kept. A table that has `shape.built` already is left."""
 
 
 class TableDdl(TableCreation, Protocol):

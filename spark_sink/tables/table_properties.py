@@ -18,6 +18,12 @@ KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
 # What its rows are; a mirror does not say so.
 MODE_PROPERTY = "cdc.mode"
 
+# Which rebuild made the table.
+BUILT_PROPERTY = "cdc.built"
+
+# By these a table is known as one of the sink's.
+IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
+
 # What the source calls a column that is named otherwise, by column.
 SOURCE_PROPERTY = "cdc.source."
 
@@ -44,17 +50,24 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
         if name not in own and is_known(sql)
     )
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
-    return TableShape(source, columns, tuple(json.loads(properties[KEY_PROPERTY])), mode, lacks)
+    key, built = tuple(json.loads(properties[KEY_PROPERTY])), properties.get(BUILT_PROPERTY, "")
+    return TableShape(source, columns, key, mode, lacks, built)
 
 
 def shape_properties(shape: TableShape) -> dict[str, str]:
     """Return the properties of a new table of this shape."""
     return {
-        TABLE_PROPERTY: json.dumps(shape.table),
+        **owner_properties(shape.table),
         KEY_PROPERTY: json.dumps(shape.key),
         **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
+        **({BUILT_PROPERTY: shape.built} if shape.built else {}),
         **source_properties(shape.columns),
     }
+
+
+def owner_properties(table: TableId) -> dict[str, str]:
+    """Return the properties that make a table that of a source table."""
+    return {TABLE_PROPERTY: json.dumps(table)}
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:

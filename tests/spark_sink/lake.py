@@ -52,6 +52,30 @@ class FixedSchemas:
         return self.catalog
 
 
+class Topic:
+    """A canonical topic of one partition, which batches come from and ranges are read of again."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._events: list[ChangeEvent | bytes] = []
+        # The first offset that is there still.
+        self.first = 0
+        lake.topic = self
+
+    def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[TableReport]:
+        """Write events, and apply them as a batch."""
+        begin = len(self._events)
+        self._events += events
+        return self._lake.applier(self.read({0: begin}, {0: len(self._events)}), batch)
+
+    def begins(self) -> Mapping[int, int]:
+        return {0: self.first}
+
+    def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> Any:
+        assert begin[0] >= self.first
+        return self._lake.records(self._events[begin[0] : end[0]], begin[0])
+
+
 class Lake:
     """The sink in this process, without Spark."""
 
@@ -66,6 +90,8 @@ class Lake:
         self.catalog_of: Callable[[Path], CatalogAccess | None] = lambda _: None
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
+        # What tables are rebuilt from, where a test has one.
+        self.topic: Topic | None = None
         self.warehouse = warehouse
         self.schemas = FixedSchemas()
         self.ddl = self._ddl()
@@ -116,8 +142,12 @@ class Lake:
 
     def requests(self, limit: int = 1_000_000) -> Requests:
         """What executes commands, replaying about so many events at a time."""
-        actions = Actions(self.applier, self.tables, self.books, Metrics(0), limit, self.maintenance())
-        return Requests(self.books.requests, actions.by_name())
+        return Requests(self.books.requests, self.actions(limit).by_name())
+
+    def actions(self, limit: int = 1_000_000) -> Actions:
+        """What the commands do."""
+        maintenance = self.maintenance()
+        return Actions(self.applier, self.tables, self.books, Metrics(0), limit, maintenance, topic=self.topic)
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """What keeps the files few."""
@@ -137,12 +167,12 @@ class Lake:
     def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[TableReport]:
         return self.applier(self.records(events), batch)
 
-    def records(self, events: Sequence[ChangeEvent | bytes]) -> Any:
-        """Events, or raw values, as the Kafka source gives them: partition 0, offsets from 0."""
+    def records(self, events: Sequence[ChangeEvent | bytes], first: int = 0) -> Any:
+        """Events, or raw values, as the Kafka source gives them: partition 0, offsets from the first."""
         values = [event if isinstance(event, bytes) else record(event) for event in events]
         columns = {
             "partition": pa.array([0] * len(values), pa.int32()),
-            "offset": pa.array(range(len(values)), pa.int64()),
+            "offset": pa.array(range(first, first + len(values)), pa.int64()),
             "value": pa.array(values, pa.binary()),
         }
         # Scrambled: what orders events is their offset.

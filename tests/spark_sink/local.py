@@ -135,6 +135,12 @@ class NoAlterations:
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         raise NotImplementedError("deltalake does not add them exactly: such a test is Spark's")
 
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        raise NotImplementedError("deltalake does not write such a table: such a test is Spark's")
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        raise NotImplementedError("deltalake does not set them exactly: such a test is Spark's")
+
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         raise NotImplementedError("deltalake writes no table of widened types: such a test is Spark's")
 

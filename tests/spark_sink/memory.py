@@ -20,7 +20,7 @@ from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.meta_columns import MARK_COLUMNS
-from spark_sink.tables.protocols import Deletion, Identity, Marker, TableChanges
+from spark_sink.tables.protocols import Deletion, Identity, LastSeen, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
 
@@ -45,6 +45,9 @@ class MemoryTable:
     def commits(self) -> list[Marker]:
         """The markers of the batches' commits."""
         return [marker for marker in self.markers if not marker.app.startswith("cdc.")]
+
+    def follows(self, seen: LastSeen) -> bool:
+        return self.version >= seen.version
 
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)
@@ -141,6 +144,9 @@ class MemoryLog:
     def version(self) -> int:
         return len(self.markers)
 
+    def follows(self, seen: LastSeen) -> bool:
+        return self.version >= seen.version
+
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)
 
@@ -173,6 +179,9 @@ class MemoryHistory:
     @property
     def version(self) -> int:
         return len(self.markers)
+
+    def follows(self, seen: LastSeen) -> bool:
+        return self.version >= seen.version
 
     def applied(self, app: str) -> int | None:
         return max((marker.version for marker in self.markers if marker.app == app), default=None)

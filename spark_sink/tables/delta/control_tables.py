@@ -55,6 +55,17 @@ class Book:
     def version(self) -> int:
         return DeltaTable(self.path).version()
 
+    def kept_property(self, name: str) -> str | None:
+        """Return a property of the table; None when the table or the property does not exist."""
+        if not self.exists():
+            return None
+        return DeltaTable(self.path).metadata().configuration.get(name)
+
+    def keep_property(self, name: str, value: str) -> None:
+        table = DeltaTable(self.path)
+        with committing(table):
+            table.alter.set_table_properties({name: value}, raise_if_not_exists=False)
+
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
         """Rows of this pipeline; with a marker, unless that was done."""
         table = DeltaTable(self.path)
@@ -174,8 +185,9 @@ class ParkedBook(Book):
             found[row["target"]] = (*found.get(row["target"], ()), TableId(*(row[name] for name in TableId._fields)))
         return found
 
-    def first_waiting(self, version: int) -> dict[str, dict[int, int]]:
-        """Return by table and partition the offset of the first event that waits, at a version of this table."""
+    def first_waiting(self, version: int | None = None) -> dict[str, dict[int, int]]:
+        """Return by table and partition the offset of the first event that waits; now, or at a version of this
+        table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -204,6 +216,18 @@ class ParkedBook(Book):
         """Return whether a commit with this mark, or a later one of its app, was made."""
         done = DeltaTable(self.path).transaction_version(marker.app)
         return done is not None and done >= marker.version
+
+    def rebuild(self, target: str) -> int | None:
+        """Return the turn that began the rebuild of a table; None: it is not being rebuilt."""
+        rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
+        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # not events that came meanwhile
+        turn: int | None = pc.max(rows.column("turn")).as_py()
+        return turn
+
+    def end_rebuild(self, target: str, last: int) -> None:
+        """Remove the rows of rebuilds up to a turn; a table whose events wait stays parked for them."""
+        rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
+        DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
         """Give up what waits under a name of these source tables."""

@@ -21,14 +21,14 @@ from spark_sink.schema.column_types import delta_type, has_statistics
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from spark_sink.tables.delta.open_table import REMEMBERED, create, types_of
+from spark_sink.tables.delta.open_table import REMEMBERED, create, shape_of, types_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
     OWN_COLUMNS,
     POS,
 )
-from spark_sink.tables.protocols import TableAlterations
+from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
@@ -52,7 +52,7 @@ class DeltaDdl:
         by_spark: makes the changes that deltalake does not make, or not exactly.
     """
 
-    def __init__(self, warehouse: str, by_spark: TableAlterations) -> None:
+    def __init__(self, warehouse: str, by_spark: DeltaAlterations) -> None:
         self._warehouse = warehouse
         self._by_spark = by_spark
 
@@ -64,6 +64,28 @@ class DeltaDdl:
             self._create(name, {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape))
             return name
 
+    def replace(self, name: str, shape: TableShape) -> str:
+        with _changing(name):
+            present = spelled(self._warehouse, name, DeltaTable.is_deltatable)
+            if present is None:
+                return self.create(name, shape)
+            table = DeltaTable(location(self._warehouse, present))
+            if shape_of(table).built == shape.built:
+                return present
+            columns, properties = {**shape.types, **OWN_COLUMNS[shape.mode]}, table_properties(shape)
+            if not features_of(table) - FUSED_FEATURES:
+                schema = Schema([_field(column, sql) for column, sql in columns.items()])
+                DeltaTable.create(
+                    table.table_uri,
+                    schema,
+                    mode="overwrite",
+                    configuration=properties,
+                    raise_if_key_not_exists=False,
+                )
+                return present
+        self._by_spark.replace(present, columns, properties)
+        return present
+
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         with _changing(name):
             added = self._add_columns(name, columns)
@@ -72,6 +94,14 @@ class DeltaDdl:
 
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._by_spark.widen(name, columns)
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        with _changing(name):
+            table = DeltaTable(location(self._warehouse, name))
+            if _is_exact(table, properties):
+                table.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+                return
+        self._by_spark.set_properties(name, properties)
 
     def create_quarantine(self) -> None:
         with _changing(quarantine.NAME):

@@ -15,7 +15,7 @@ from spark_sink.errors import Overtaken
 from spark_sink.schema.column_types import sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.protocols import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
@@ -23,6 +23,9 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 # only what the log knows.
 REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
+
+# What Spark and deltalake call the commit that sets a table back: its version is a new one.
+_RESTORE = "RESTORE"
 
 
 def shape_of(table: DeltaTable) -> TableShape:
@@ -56,6 +59,12 @@ class DeltaOpened:
 
     def applied(self, app: str) -> int | None:
         return self._table.transaction_version(app)
+
+    def follows(self, seen: LastSeen) -> bool:
+        newer = self.version - seen.version
+        if newer <= 0:
+            return newer == 0
+        return all(one.get("operation") != _RESTORE for one in self._table.history(newer))
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:

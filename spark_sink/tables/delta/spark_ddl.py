@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn
 from spark_sink.tables.locations import location
-from spark_sink.tables.spark_sql import listed
-from spark_sink.tables.table_properties import source_properties
+from spark_sink.tables.spark_sql import listed, literal
+from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, source_properties
 
 
 class SparkDdl:
@@ -30,11 +31,30 @@ class SparkDdl:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
+    def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
+        # By its path Spark replaces no table (CREATE OR REPLACE finds other properties, and refuses). The new ones come
+        # last: without them the table counts as the one of before, and is replaced again.
+        path = location(self._warehouse, name)
+        before = DeltaTable(path).metadata().configuration
+        declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
+        empty = self._spark.createDataFrame([], declared)
+        empty.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+        old = [property for property in before if property.startswith("cdc.") and property not in IDENTITY]
+        if MODE_PROPERTY not in properties:
+            old.append(MODE_PROPERTY)
+        if old:
+            names = ", ".join(map(literal, old))
+            self._spark.sql(f"ALTER TABLE {self._quoted(name)} UNSET TBLPROPERTIES IF EXISTS ({names})")
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
+
     def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
         table = self._quoted(name)
         self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
         for column in columns:
             self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}")
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
 
     def _quoted(self, name: str) -> str:
         return quoted(location(self._warehouse, name))

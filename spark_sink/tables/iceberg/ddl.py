@@ -11,11 +11,17 @@ from spark_sink.schema.table_spec import SOURCE, Mode, match_rule
 from spark_sink.spark_session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
-from spark_sink.tables.iceberg.open_table import types_of
+from spark_sink.tables.iceberg.open_table import shape_of, types_of
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
-from spark_sink.tables.spark_sql import listed
+from spark_sink.tables.spark_sql import listed, literal
 from spark_sink.tables.staging import BOUNDED
-from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
+from spark_sink.tables.table_properties import (
+    IDENTITY,
+    MODE_PROPERTY,
+    missing_columns,
+    shape_properties,
+    source_properties,
+)
 
 # Row changes stand beside the files: as deletion vectors in the third version of the format, as files of positions in
 # the second. The metadata of every commit stand in a file of their own; the last of them are kept.
@@ -56,6 +62,24 @@ class IcebergDdl:
             return present
         for namespace in self._catalog.namespaces(name):
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
+        self._create("CREATE TABLE IF NOT EXISTS", name, shape)
+        return name
+
+    def replace(self, name: str, shape: TableShape) -> str:
+        present = self._catalog.spelled(name)
+        table = None if present is None else self._catalog.load(present)
+        if present is None or table is None:
+            return self.create(name, shape)
+        if shape_of(table.metadata).built != shape.built:
+            # Iceberg leaves properties that the new table does not name; those of the old rows must not count for it.
+            old = [name for name in table.metadata.properties if name.startswith("cdc.") and name not in IDENTITY]
+            if old:
+                names = ", ".join(map(literal, old))
+                self._spark.sql(f"ALTER TABLE {quoted(self._catalog, present)} UNSET TBLPROPERTIES IF EXISTS ({names})")
+            self._create("CREATE OR REPLACE TABLE", present, shape)
+        return present
+
+    def _create(self, statement: str, name: str, shape: TableShape) -> None:
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
         properties = {
             **shape_properties(shape),
@@ -63,12 +87,14 @@ class IcebergDdl:
             "format-version": str(self._traits().format_version),
             **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
         }
+        if shape.built:
+            # A mirror does not say what it is, and might stand in the place of something else.
+            properties[MODE_PROPERTY] = shape.mode.value
         parted = _parted(shape, match_rule(name, self._buckets))
         self._spark.sql(
-            f"CREATE TABLE IF NOT EXISTS {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
+            f"{statement} {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
             f"TBLPROPERTIES ({listed(properties)})"
         )
-        return name
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         table = self._catalog.load(name)
@@ -87,6 +113,9 @@ class IcebergDdl:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"
             )
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
 
 
 def _parted(shape: TableShape, buckets: int | None) -> str:

@@ -32,6 +32,7 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.mirror_reader import Reach
+from spark_sink.tables.protocols import LastSeen
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
@@ -138,6 +139,15 @@ class IcebergOpened:
 
     def applied(self, app: str) -> int | None:
         return markers_of(self._table.metadata).get(app)
+
+    def follows(self, seen: LastSeen) -> bool:
+        metadata = self._table.metadata
+        if seen.version == NO_SNAPSHOT or any(one.snapshot_id == seen.version for one in ancestors(metadata)):
+            return True
+        if metadata.snapshot_by_id(seen.version) is not None:
+            return False
+        # The snapshot has expired, by a commit behind it; or the metadata are a copy from before it.
+        return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
         """The named columns of some rows at least, as the types of the table say."""

@@ -3,7 +3,7 @@ data, and types that do not hold each other; for all engines and formats at once
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from decimal import Decimal
 
@@ -30,6 +30,12 @@ class DyingDdl:
     def create(self, name: str, shape: TableShape) -> None:
         self._ddl.create(name, shape)
         raise Killed
+
+    def replace(self, name: str, shape: TableShape) -> None:
+        raise AssertionError("no table is rebuilt")
+
+    def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
+        raise AssertionError("no table is given to another source")
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._ddl.add_columns(name, columns)

@@ -1,0 +1,58 @@
+"""The identity of the canonical topic: offsets mean something for one incarnation of a topic only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from spark_sink.errors import ConfigError, FatalError
+
+log = structlog.get_logger()
+
+_SECONDS = 20.0
+
+# What brokers without topic ids answer: sixteen zero bytes.
+_NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
+    """Return the id that Kafka gave a topic when it was created; None where the topic does not exist, or has no id.
+
+    Args:
+        connection: settings of librdkafka.
+
+    Raises:
+        FatalError: the brokers do not answer.
+    """
+    admin = AdminClient({**connection, "log_level": 0})
+    (future,) = admin.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS).values()
+    try:
+        found = str(future.result(_SECONDS + 1).topic_id)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return None
+        raise FatalError(f"cannot ask the brokers for the topic {topic}: {error.args[0].str()}") from None
+    return None if found == _NO_ID else found
+
+
+def check_topic(topic: str, found: str | None, noted: str | None) -> None:
+    """Make sure that a topic is the one that the pipeline has read.
+
+    Args:
+        noted: the id of then; None for a pipeline that has not noted one yet.
+
+    Raises:
+        ConfigError: it was deleted and created again.
+    """
+    if found is None or noted is None or found == noted:
+        return
+    raise ConfigError(
+        f"the topic {topic} was deleted and created again: its id was {noted} and is {found}. The checkpoint and "
+        "_cdc.batches name offsets of the old topic, so the sink would skip events of the new one. Give this sink "
+        "another `pipeline` and an empty checkpoint folder: it reads the new topic from its start, the tables stay, "
+        "and positions keep what they have from counting twice (docs/operate/recovery.md#the-canonical-topic)"
+    )

@@ -1,0 +1,148 @@
+"""One table from the canonical topic again, while the others go on: read in slices between batches, through the code
+that applies batches.
+
+The table is parked while it is rebuilt. Its new rows are in a table that is marked with the number of the rebuild, and
+a slice is marked as a batch is, so that a rebuild that is killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from cdc_core.table_id import TableId
+from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
+from spark_sink.apply.destinations import Destination
+from spark_sink.apply.driver import Fulfilment, TaskRunner
+from spark_sink.apply.rejects import MAX_SEGMENTS
+from spark_sink.apply.worker import Task
+from spark_sink.events.shared_tables import SEVERAL
+from spark_sink.model.event import Event
+from spark_sink.schema.evolution import Create, Plan
+from spark_sink.schema.table_spec import TableSpec
+from spark_sink.table_report import Conflict, Parked, TableReport
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
+
+Records = TypeVar("Records", covariant=True)
+
+Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
+
+Offsets = Mapping[int, int]
+
+# A character of a name that folders do not hold: see TablePattern.
+_ESCAPED = re.compile(r"~([0-9a-f]+)~")
+
+# About so many records are read at a time, over all partitions: as many as a first batch takes, twice.
+SLICE = 100_000
+
+
+class TopicAgain(Protocol[Records]):
+    """The canonical topic, of which ranges are read again."""
+
+    def begins(self) -> Offsets:
+        """Return by partition the offset of the first record that the topic still has."""
+
+    def read(self, begin: Offsets, end: Offsets) -> Records:
+        """Return the records from `begin` up to before `end`, by partition, as a batch has them."""
+
+
+@dataclass(frozen=True)
+class RebuildTask(Task):
+    """A task over records that go to one table, which is created when its first event comes.
+
+    Args:
+        target: the table; what the records bring to others is left out.
+        built: the mark of the table that is made. One without it is the one of before, and counts as absent.
+    """
+
+    target: str = ""
+    built: str = ""
+
+    def _takes(self, place: Destination) -> bool:
+        return place.table is not None and place.name == self.target
+
+    def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
+        before = self.tables.open(place.name)
+        if before is None or before.shape.built == self.built:
+            return super()._opened(place, table_id)
+        if before.shape.table.source != SEVERAL:
+            super()._opened(place, table_id)  # refuses what belongs to another source table
+        return None
+
+    def _planned(
+        self,
+        table_id: TableId,
+        table: MirrorTable | ChangelogTable | HistoryTable | None,
+        events: Sequence[Event],
+        form: TableSpec,
+    ) -> Plan | None:
+        plan = super()._planned(table_id, table, events, form)
+        if plan is None or not isinstance(plan.step, Create):
+            return plan
+        return plan._replace(step=Create(msgspec.structs.replace(plan.step.shape, built=self.built)))
+
+
+def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
+    """Cut the offsets between `begin` and `end` at multiples of `size`: number, first and last of each slice.
+
+    The cuts are the same however far the topic reaches then, so that the number of a slice marks its commits.
+    """
+    open = {partition: last for partition, last in end.items() if last > begin.get(partition, 0)}
+    first = min((begin.get(partition, 0) // size for partition in open), default=0)
+    last = max((offset - 1 for offset in open.values()), default=-1) // size
+    for number in range(first, last + 1):
+        starts = {partition: max(begin.get(partition, 0), number * size) for partition in open}
+        ends = {partition: min(offset, (number + 1) * size) for partition, offset in open.items()}
+        some = [partition for partition in open if starts[partition] < ends[partition]]
+        if some:
+            yield number, {one: starts[one] for one in some}, {one: ends[one] for one in some}
+
+
+def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task: RebuildTask) -> int:
+    """Return the number of the last slice that has a commit in the table, which may lack others of it; 0: none has."""
+    if table is None or table.shape.built != task.built:
+        return 0
+    return (table.applied(f"{task.app}/{task.target}@{task.built}") or 0) // MAX_SEGMENTS
+
+
+class SliceDone(msgspec.Struct, frozen=True):
+    """The reports of a slice; why the table did not take it, or None."""
+
+    reports: Sequence[TableReport]
+    refused: str | None
+
+
+def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil: Fulfil) -> SliceDone:
+    """Apply the records of a slice that go to the table.
+
+    Args:
+        task: with the number of the slice in place of that of a batch.
+        fulfil: does what reports ask for.
+    """
+    route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
+    carried = {route}
+    # Java and Python do not agree on the lower case of all letters.
+    only = carried if route.isascii() else None
+    runs = [runner.batch(records, task, carried, {}, only)]
+    seen = SeenRequests()
+    while True:
+        # The table of this rebuild was made before the configuration was changed: it is made once more.
+        conflicts = [report.outcome.message for report in runs[-1] if isinstance(report.outcome, Conflict)]
+        if conflicts:
+            return SliceDone([], conflicts[0])
+        work = DriverWork.of(runs[-1])
+        if not work:
+            break
+        seen.add(runs[-1])
+        done = fulfil(work, runs[-1])
+        task = replace(task, refused={**task.refused, **done.refused}, spelled={**task.spelled, **done.spelled})
+        carried |= work.carried
+        runs[-1] = done.reports
+        runs.append(runner.batch(records, task, carried, {}, done.again) if done.again else [])
+    reports = [report for report in merge_reports(runs) if report.table == task.target]
+    refused = (report.outcome.refusal for report in reports if isinstance(report.outcome, Parked))
+    return SliceDone(reports, next(refused, None))
