@@ -83,7 +83,7 @@ class TableShape(Struct, frozen=True, dict=True):
     """The columns of a table without the sink's own, and which of them are the key; a changelog has none.
 
     `lacks`: of the sink's own columns those that the table does not have yet. `built`: by which rebuild it was made; ""
-    for none.
+    for none. `foreign`: columns that somebody else added; no event writes them.
     """
 
     table: TableId
@@ -92,6 +92,7 @@ class TableShape(Struct, frozen=True, dict=True):
     mode: Mode = Mode.MIRROR
     lacks: tuple[TableColumn, ...] = ()
     built: str = ""
+    foreign: tuple[str, ...] = ()
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -214,7 +215,8 @@ class _Layout:
         self._policies = policies
         self._columns = list(current.columns) if current else [TableColumn(SOURCE, "string")] if form.shared else []
         self._key = current.key_sent_as if current else ()
-        self._taken = {column.name.lower() for column in self._columns}
+        self._foreign = {name.lower() for name in current.foreign} if current else set()
+        self._taken = {column.name.lower() for column in self._columns} | self._foreign
         self._versions: dict[str, list[TableColumn]] = {}
         for column in self._columns:
             self._versions.setdefault(column.sent_as, []).append(column)
@@ -269,6 +271,13 @@ class _Layout:
 
     def _add(self, name: str, wanted: str) -> str:
         plain = chosen = _legal(name, self._rules.reserved)
+        if plain.lower() in self._foreign:
+            raise Refused(
+                Reason.SCHEMA_REFUSED,
+                f"the source added a column {name}, and the table has a column {plain} that this sink did not add: its "
+                "values would be overwritten. Rename or drop that column and resume the table; or `spark-sink rebuild` "
+                "the table, which makes it without that column",
+            )
         version = 2
         while chosen.lower() in self._taken:
             chosen = f"{plain}__v{version}"

@@ -21,6 +21,10 @@ MODE_PROPERTY = "cdc.mode"
 # Which rebuild made the table.
 BUILT_PROPERTY = "cdc.built"
 
+# The columns that the sink made, as a JSON list. A table without it has been made by an older release, and all of its
+# columns count as the sink's.
+COLUMNS_PROPERTY = "cdc.columns"
+
 # By these a table is known as one of the sink's.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
@@ -43,15 +47,12 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
     foreign = own - OWN_COLUMNS[mode].keys() or {column.name for column in lacks} - ADDED_LATER[mode]
     if KEY_PROPERTY not in properties or TABLE_PROPERTY not in properties or foreign:
         raise Refused(Reason.TABLE_REFUSED, "the table was not created by this sink")
-    # Columns of other types were added by somebody else; no event writes them.
-    columns = tuple(
-        TableColumn(name, sql, properties.get(SOURCE_PROPERTY + name))
-        for name, sql in types.items()
-        if name not in own and is_known(sql)
-    )
+    made = _made(properties, types)
+    columns = tuple(TableColumn(name, types[name], properties.get(SOURCE_PROPERTY + name)) for name in made)
+    others = tuple(name for name in types if name not in own and name not in made)
     source = TableId(*json.loads(properties[TABLE_PROPERTY]))
     key, built = tuple(json.loads(properties[KEY_PROPERTY])), properties.get(BUILT_PROPERTY, "")
-    return TableShape(source, columns, key, mode, lacks, built)
+    return TableShape(source, columns, key, mode, lacks, built, others)
 
 
 def shape_properties(shape: TableShape) -> dict[str, str]:
@@ -62,7 +63,31 @@ def shape_properties(shape: TableShape) -> dict[str, str]:
         **({} if shape.mode == Mode.MIRROR else {MODE_PROPERTY: shape.mode.value}),
         **({BUILT_PROPERTY: shape.built} if shape.built else {}),
         **source_properties(shape.columns),
+        COLUMNS_PROPERTY: json.dumps([column.name for column in shape.columns]),
     }
+
+
+def _made(properties: Mapping[str, str], types: Mapping[str, str]) -> list[str]:
+    """Return the columns that the sink made; of types that no event becomes it makes none."""
+    listed = properties.get(COLUMNS_PROPERTY)
+    names = types if listed is None else frozenset(json.loads(listed))
+    return [name for name, sql in types.items() if name in names and _is_of_source(name) and is_known(sql)]
+
+
+def _is_of_source(name: str) -> bool:
+    return name == SOURCE or not name.startswith(META_PREFIX)
+
+
+def added_properties(
+    properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
+) -> dict[str, str]:
+    """Return the properties that a table gets with further columns, and before them: a column of which it does not tell
+    the source would be another column, and one that it does not list somebody else's."""
+    names = [column.name for column in added if _is_of_source(column.name)]
+    if not names:
+        return {}
+    made = dict.fromkeys([*_made(properties, types), *names])
+    return {**source_properties(added), COLUMNS_PROPERTY: json.dumps(list(made))}
 
 
 def owner_properties(table: TableId) -> dict[str, str]:

@@ -29,7 +29,7 @@ from spark_sink.tables.meta_columns import (
     POS,
 )
 from spark_sink.tables.protocols import DeltaAlterations
-from spark_sink.tables.table_properties import missing_columns, shape_properties, source_properties
+from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
 
 # Delta keeps statistics of so many columns by default; more make the log large and help nobody.
 MAX_STATISTICS = 32
@@ -114,13 +114,12 @@ class DeltaDdl:
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
         """Add those columns that the table does not have; False where Spark has to."""
         table = DeltaTable(location(self._warehouse, name))
-        properties = source_properties(columns)
+        properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if not _is_exact(table, properties):
             return False
         missing = [_field(column.name, column.type) for column in missing_columns(name, types_of(table), columns)]
         try:
             if properties.items() - table.metadata().configuration.items():
-                # Before the columns: a column of which the table does not tell the source would be another column.
                 table.alter.set_table_properties(properties, raise_if_not_exists=False)
             if missing:
                 table.alter.add_columns(missing)

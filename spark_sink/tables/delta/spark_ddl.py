@@ -8,9 +8,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn
+from spark_sink.tables.delta.open_table import types_of
 from spark_sink.tables.locations import location
 from spark_sink.tables.spark_sql import listed, literal
-from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, source_properties
+from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_properties
 
 
 class SparkDdl:
@@ -22,8 +23,8 @@ class SparkDdl:
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         declared = ", ".join(f"`{column.name}` {column.type}" for column in columns)
-        # Before the columns: a column of which the table does not tell the source would be another column.
-        properties = source_properties(columns)
+        table = DeltaTable(location(self._warehouse, name))
+        properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if any(column.type == "timestamp_ntz" for column in columns):
             # Spark switches the feature on by itself when it creates a table, not when it adds a column.
             properties["delta.feature.timestampNtz"] = "supported"

@@ -18,9 +18,9 @@ from spark_sink.tables.staging import BOUNDED
 from spark_sink.tables.table_properties import (
     IDENTITY,
     MODE_PROPERTY,
+    added_properties,
     missing_columns,
     shape_properties,
-    source_properties,
 )
 
 # Row changes stand beside the files: as deletion vectors in the third version of the format, as files of positions in
@@ -100,8 +100,7 @@ class IcebergDdl:
         table = self._catalog.load(name)
         present = {} if table is None else types_of(table.metadata)
         missing = missing_columns(name, present, columns)
-        # Before the columns: a column of which the table does not tell the source would be another column.
-        properties = source_properties(columns)
+        properties = added_properties({} if table is None else table.metadata.properties, present, columns)
         if properties:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
         if missing:

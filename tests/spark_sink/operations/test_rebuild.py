@@ -17,7 +17,7 @@ from spark_sink.operations.rebuild import slices
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.table_spec import Mode
 from spark_sink.table_report import Parked
-from tests.spark_sink.changes import change, schema_of
+from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import Lake, MergingLake, Topic
 
 ORDERS, ITEMS = "shop_sales.orders", "shop_sales.items"
@@ -155,6 +155,20 @@ def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
     assert [{"id": 5, "name": "e"}] == lake.rows()
     lake.applier(topic.read({0: 12}, {0: 15}), 4)
     assert [{"id": 5, "name": "late"}, {"id": 6, "name": "new"}] == lake.rows()
+
+
+def test_a_truncate_that_waits(lake_of_format: Lake) -> None:
+    """The rebuild reads up to where the events of the table wait, so that each comes once, in its order."""
+    lake = lake_of_format
+    lake.announce(SCHEMA)
+    lake.use(TableRules(all_scopes=True))
+    topic = Topic(lake)
+    topic.apply(0, [_order("c", 1, 1, "a"), _order("c", 2, 1, "b", scope=OTHER_SCOPE)])
+    lake.command("park", ORDERS)
+    topic.apply(1, [change("t", None, pos=2), _order("c", 3, 2, "c", scope=OTHER_SCOPE)])
+    asked = lake.command("rebuild", ORDERS)
+    assert ("done", "2 events read from the topic; 2 events replayed") == (asked.state, asked.result)
+    assert [{"id": 3, "name": "c"}] == lake.rows()
 
 
 def test_another_mode(lake_of_format: Lake) -> None:
