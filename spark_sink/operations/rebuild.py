@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
 from spark_sink.apply.destinations import Destination
@@ -79,8 +80,9 @@ class RebuildTask(Task):
         table: MirrorTable | ChangelogTable | HistoryTable | None,
         events: Sequence[Event],
         form: TableSpec,
+        filled: Sequence[TableSchema],
     ) -> Plan | None:
-        plan = super()._planned(table_id, table, events, form)
+        plan = super()._planned(table_id, table, events, form, filled)
         if plan is None or not isinstance(plan.step, Create):
             return plan
         return plan._replace(step=Create(msgspec.structs.replace(plan.step.shape, built=self.built)))
