@@ -14,6 +14,7 @@ from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_others
+from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.batches import Books
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import ConfigError, FatalError, Reason
@@ -63,6 +64,8 @@ class Actions:
         self._metrics = metrics
         self._limit = limit
         self._replayed: Counter[str] = Counter()
+        # Statements in the topic after which a table that is rebuilt differs from its source.
+        self._unaccounted: Counter[str] = Counter()
 
     def by_name(self) -> Mapping[str, Action]:
         return {
@@ -105,6 +108,7 @@ class Actions:
         accepts = accepts or self._books.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
+        task = replace(task, rules=_emptied_by_drops(task.rules)) if target in self._rebuilt else task
         resumed = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
@@ -114,11 +118,13 @@ class Actions:
         if resumed.through is not None:
             self._books.parked.remove(target, resumed.through)
         self._changed()
-        self._replayed[target] += sum(report.counters.events for report in resumed.reports)
+        self._count_replayed(target, resumed.reports)
         result = f"{self._replayed[target]} events replayed"
         if resumed.left and resumed.refused is None:
             return RequestAnswer(result, ended=False)
         self._replayed.pop(target)
+        if target not in self._rebuilt:
+            self._unaccounted.pop(target, None)
         if resumed.refused is not None:
             raise FatalError(f"it stays parked: {resumed.refused}")
         return RequestAnswer(result)
@@ -139,7 +145,7 @@ class Actions:
         app = f"{self._books.parked.pipeline}/rebuild:{turn}:{size}"
         task = self._applier.task(0)
         rebuild = RebuildTask(
-            *(task.tables, task.pattern, task.catalog, app, 0, task.rules),
+            *(task.tables, task.pattern, task.catalog, app, 0, _emptied_by_drops(task.rules)),
             parking=None,
             spelled=task.spelled,
             target=target,
@@ -157,7 +163,7 @@ class Actions:
             if found.refused is not None:
                 self._rebuild_failed(target, found.refused)
             self._rebuilding[target] = number
-            self._replayed[target] += sum(report.counters.events for report in found.reports)
+            self._count_replayed(target, found.reports)
         if len(left) > 1:
             return RequestAnswer(f"{len(left) - 1} parts of the topic are to be read", ended=False)
         return self._rebuild_read(target, str(turn), begins)
@@ -191,7 +197,7 @@ class Actions:
         if target not in self._books.held():
             if not is_new:
                 raise FatalError("the topic has no event of this table: the table is as it was")
-            return RequestAnswer(result)
+            return RequestAnswer(result + self._told_unaccounted(target))
         self._rebuilt[target] = result
         return self._replay_rebuilt(target)
 
@@ -206,7 +212,21 @@ class Actions:
             raise FatalError(f"{result}. The table is rebuilt, but {error}") from None
         if answer.ended:
             del self._rebuilt[target]
-        return RequestAnswer(f"{result}; {answer.result}", ended=answer.ended)
+        told = self._told_unaccounted(target) if answer.ended else ""
+        return RequestAnswer(f"{result}; {answer.result}{told}", ended=answer.ended)
+
+    def _told_unaccounted(self, target: str) -> str:
+        count = self._unaccounted.pop(target, 0)
+        if not count:
+            return ""
+        return (
+            f"; statements that changed rows which no event has: {count}. Unless a later load brought those rows, the "
+            "table differs from its source: load it from there"
+        )
+
+    def _count_replayed(self, target: str, reports: Sequence[TableReport]) -> None:
+        self._replayed[target] += sum(report.counters.events for report in reports)
+        self._unaccounted[target] += sum(sum(report.counters.statements.values()) for report in reports)
 
     def _rebuild_failed(self, target: str, why: str) -> None:
         """Keep the table parked, with the reason, under a further turn: the next rebuild begins at the beginning."""
@@ -363,3 +383,9 @@ def parse_source(text: str) -> TableId:
 def _is_source(name: str) -> bool:
     """Tell whether it is the name of a source table, under which events wait where another one has its own."""
     return "/" in name
+
+
+def _emptied_by_drops(rules: TableRules) -> TableRules:
+    """Return the rules for a table that is read from the topic again: what was there before a drop is gone for good."""
+    keeps = rules.statements.drops == "keep"
+    return rules if keeps else replace(rules, statements=replace(rules.statements, drops="empty"))

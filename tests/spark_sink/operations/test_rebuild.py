@@ -273,3 +273,26 @@ def test_cuts_do_not_move_with_the_topic() -> None:
     assert [(3, {1: 30}, {1: 31})] == list(slices({0: 5, 1: 30}, {0: 5, 1: 31}, 10))
     assert [] == list(slices({0: 7}, {0: 7}, 10))
     assert [] == list(slices({}, {}, 10))
+
+
+def _announced(note: str, pos: int) -> ChangeEvent:
+    return change(None, None, pos=pos, kind="schema", notes=[note])
+
+
+def test_statements_in_the_topic(lake_of_format: Lake) -> None:
+    """A drop empties the table at its place; of a statement whose rows no event has, the answer tells."""
+    lake = lake_of_format
+    batches = [
+        [_order("c", 1, 1, "a"), _order("c", 2, 2, "b")],
+        [_announced("TABLE_DROPPED", 3), _order("c", 3, 4, "c")],
+        [_announced("STATEMENT_NOT_APPLIED", 5), _order("c", 4, 6, "d")],
+    ]
+    _lake(lake, batches=batches)
+    lake.books.requests.ask("rebuild", ORDERS)
+    requests = lake.requests()
+    while requests.run():
+        pass
+    assert [3, 4] == sorted(row["id"] for row in _stored(lake) if row["_cdc_deleted_at"] is None)
+    (request,) = lake.books.requests.requests()
+    assert "statements that changed rows which no event has: 1" in str(request.result)
+    assert {} == lake.books.held()
