@@ -46,7 +46,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     batches = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic)
     written = batches.tables()
     catalog = settings.iceberg_catalog
-    # A rebuild turns a table into what the configuration says.
+    # A rebuild makes these match the configuration.
     written -= RequestBook(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)

@@ -79,7 +79,7 @@ class CheckpointProgress(NamedTuple):
 
 
 def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
-    """Return what a checkpoint folder says of its batches."""
+    """Return how far the batches of a checkpoint folder have come."""
     files, folder = hadoop_folder(spark, checkpoint)
 
     def newest(log: str) -> int | None:

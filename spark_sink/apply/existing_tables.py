@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError, Reason, Refused
+from spark_sink.errors import ConfigError, FatalError, Reason, Refused
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import TableSpec, match_rule
@@ -22,7 +22,7 @@ def _rebuilt(name: str) -> str:
     return f"`spark-sink rebuild {shlex.quote(name)}`, and start the sink, which reads the topic again for this table"
 
 
-# A table was changed by others, and goes on as it is once an operator resumes it.
+# Others changed the table. It continues as it is once an operator resumes it.
 CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
@@ -102,13 +102,13 @@ def changed_by_others(
 
     def look(name: str) -> Refused | None:
         try:
-            table = open_table(name)
-        except Refused:
-            return None  # parked, with its reason, when its next event comes
-        try:
-            check_state(name, table, last_seen[name])
+            check_state(name, open_table(name), last_seen[name])
         except Refused as refusal:
-            return refusal
+            return refusal if refusal.reason in CHANGED_BY_OTHERS else None
+        except FatalError:
+            raise
+        except Exception:
+            return None  # Its next event meets what is the matter with the table; others need not wait for it.
         return None
 
     names = sorted(last_seen.keys() - set(held))

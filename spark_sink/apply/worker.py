@@ -85,7 +85,7 @@ class Task:
         parking: the parked tables, whose events are not looked at; None: the events are parked already, and replayed.
         refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
         spelled: tables that are there under another spelling than the names that they are asked for.
-        last_seen: by table what the manifest says of it, from which it must have come.
+        last_seen: by table the state that the manifest names; the table must have come from it.
         began: when the work on the batch began (microseconds, UTC), by the clock of the driver.
     """
 

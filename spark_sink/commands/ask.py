@@ -48,10 +48,10 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def rebuild(config: Path, table: str, seconds: float | None) -> None:
-    """Read the canonical topic again for TABLE alone, into an empty table in its place, and let it go on.
+    """Read the canonical topic again for TABLE alone, into an empty table in its place, and resume it.
 
-    The events that come meanwhile wait, and other tables are not affected. Readers see the old rows at the version of
-    before. What the configuration says of the table may have changed: its mode, its key, the sources it is shared by.
+    Events that come meanwhile wait. Other tables are not affected. The old rows stay readable at the version before.
+    The mode, the key and the sources of the table may have changed in the configuration.
     """
     _ask(config, "rebuild", table, None, seconds)
 
@@ -62,7 +62,7 @@ def rebuild(config: Path, table: str, seconds: float | None) -> None:
 @click.option("--from", "source", required=True, help="The new owner, as source/db/schema/table.")
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
-    """Make TABLE that of another source table, whose rows take the place of the rows of before by their key."""
+    """Give TABLE to another source table, whose rows replace the earlier rows by key."""
     from spark_sink.operations.actions import parse_source
 
     parse_source(source)

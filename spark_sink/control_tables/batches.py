@@ -77,7 +77,7 @@ class BatchBook(Book):
             self._last_seen |= _seen(versions, row["ended_at"] if batch is not None else 0)
 
     def last_seen(self) -> Mapping[str, LastSeen]:
-        """Return by table what the newest row that names it says. This process is the only one that writes rows, so it
+        """Return the newest state of each table. This process is the only one that writes rows, so it
         reads them once."""
         if self._last_seen is None:
             self._last_seen = {}

@@ -101,10 +101,10 @@ class Actions:
         """Replay some of what waits.
 
         Args:
-            accepts: the table is right as it is, whatever the manifest says of it.
+            accepts: the table is right as it is, even if the manifest names another state.
         """
         self._check_sources(target)
-        # What others did to it is known, and the operator goes on with the table as it is.
+        # The operator accepts the table as others left it.
         accepts = accepts or self._books.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
@@ -185,12 +185,12 @@ class Actions:
         if late:
             first = ", ".join(f"{partition}: {offset}" for partition, offset in late.items())
             result += (
-                f"; THE TOPIC NO LONGER HOLDS ITS BEGINNING (first offsets by partition: {first}): rows that no event "
-                "told since are missing, and others may be incomplete. Load the table from the source, too"
+                f"; THE TOPIC NO LONGER HOLDS ITS BEGINNING (first offsets by partition: {first}): rows that no later "
+                "event changed are missing, and others may be incomplete. Load the table from the source, too"
             )
             log.warning("rebuilt table may lack rows", table=target, begins=late)
         if is_new:
-            # Before the table goes on: whoever reads by the manifest must find the rows in one of the two.
+            # Before the table is resumed: readers of the manifest must find each event here or among those that wait.
             self._books.batches.write(None, self._as_it_is(target))
         self._books.parked.end_rebuild(target, turn)
         self._changed()
@@ -240,7 +240,7 @@ class Actions:
         raise FatalError(f"it stays parked, and is not complete: {why}")
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
-        """Make a table that of another source table, whose events go on with its rows."""
+        """Give a table to another source table, whose events then change its rows."""
         source = parse_source(argument or "")
         table = self._tables.open(target)
         if table is None:

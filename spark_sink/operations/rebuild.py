@@ -1,8 +1,7 @@
-"""One table from the canonical topic again, while the others go on: read in slices between batches, through the code
-that applies batches.
+"""Reads the canonical topic again for one table, in slices between batches, through the code that applies batches.
 
 The table is parked while it is rebuilt. Its new rows are in a table that is marked with the number of the rebuild, and
-a slice is marked as a batch is, so that a rebuild that is killed goes on where it was.
+a slice is marked as a batch is, so that a rebuild that is killed resumes where it was.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class RebuildTask(Task):
 
     Args:
         target: the table; what the records bring to others is left out.
-        built: the mark of the table that is made. One without it is the one of before, and counts as absent.
+        built: the mark of the table that is made. A table without it is the old one, and counts as absent.
     """
 
     target: str = ""

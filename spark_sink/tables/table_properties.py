@@ -81,8 +81,8 @@ def _is_of_source(name: str) -> bool:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties that a table gets with further columns, and before them: a column of which it does not tell
-    the source would be another column, and one that it does not list somebody else's."""
+    """Return the properties that a table gets with further columns, and before them: without its source name
+    a column would be another column, and one that is not listed would count as somebody else's."""
     names = [column.name for column in added if _is_of_source(column.name)]
     if not names:
         return {}

@@ -1,4 +1,4 @@
-"""The whole sink on a real broker, after a copy of one half of its memory was put back, or its topic was made again."""
+"""The whole sink on a real broker, after a copy of half of its memory was put back, or its topic was created again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_copy_of_one_half_is_noticed(
     broker: Broker, tmp_path_factory: pytest.TempPathFactory, format: Format
 ) -> None:
     """The warehouse is put back behind the checkpoint, then the checkpoint behind the warehouse: exit code 2, and what
-    the message says to do ends with all rows. Without a word events would be in no table either way: those between the
+    the message says to do ends with all rows. Otherwise events would be in no table either way: those between the
     copies, and those of batches whose numbers the tables have."""
     folder = tmp_path_factory.mktemp("sink")
     sink = Sink(broker, folder, f"set-back-{format}")
@@ -73,7 +73,7 @@ def test_a_copy_of_one_half_is_noticed(
 @pytest.mark.integration
 @pytest.mark.faults
 def test_a_topic_that_was_made_again_is_noticed(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It has more records than were read of the old one, so that no offset tells. With another pipeline and an empty
+    """It has more records than were read of the old one, so that no offset shows it. With another pipeline and an empty
     checkpoint the sink reads all of it, over the tables that are there."""
     folder = tmp_path_factory.mktemp("sink")
     sink = Sink(broker, folder, "made-again")

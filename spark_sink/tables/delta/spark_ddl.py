@@ -34,7 +34,7 @@ class SparkDdl:
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
         # By its path Spark replaces no table (CREATE OR REPLACE finds other properties, and refuses). The new ones come
-        # last: without them the table counts as the one of before, and is replaced again.
+        # last: without them the table counts as the old one, and is replaced again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())

@@ -88,7 +88,7 @@ class IcebergDdl:
             **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
         }
         if shape.built:
-            # A mirror does not say what it is, and might stand in the place of something else.
+            # A mirror usually has no such property, and the old table may have had one.
             properties[MODE_PROPERTY] = shape.mode.value
         parted = _parted(shape, match_rule(name, self._buckets))
         self._spark.sql(

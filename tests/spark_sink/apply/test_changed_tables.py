@@ -75,7 +75,7 @@ def _ids(lake: Lake, table: str) -> list[int]:
 
 @each_mode
 def test_a_table_that_was_set_back_is_parked(lake_of_format: Lake, mode: Mode) -> None:
-    """At runtime with its next event, and the other table goes on; once resumed, it stays resumed."""
+    """At runtime with its next event, and the other table continues; once resumed, it stays resumed."""
     lake = lake_of_format
     _written(lake, mode)
     _set_back(lake)
@@ -118,7 +118,7 @@ def test_a_copy_of_before_is_parked(lake_of_format: Lake, tmp_path: Path) -> Non
 
 @each_mode
 def test_a_table_that_is_gone_is_parked(lake_of_format: Lake, mode: Mode) -> None:
-    """It is not created again with later rows only. Put back, it goes on; the start says that it is gone, and parks
+    """It is not created again with later rows only. The start logs that it is gone, and parks
     nothing, as nobody may feed it any more."""
     lake = lake_of_format
     _written(lake, mode)
@@ -140,7 +140,7 @@ def test_a_table_that_is_gone_is_parked(lake_of_format: Lake, mode: Mode) -> Non
 
 @pytest.mark.parametrize("start", [False, True], ids=["running", "at a start"])
 def test_commits_of_others_are_no_step_back(lake_of_format: Lake, start: bool) -> None:
-    """Files are put together and cleaned up by other programs, with and without the snapshots of before."""
+    """Files are put together and cleaned up by other programs, with and without the older snapshots."""
     lake = lake_of_format
     _written(lake)
     for batch, change_files in enumerate(_by_others(lake), start=2):
@@ -167,7 +167,7 @@ def _by_others(lake: Lake) -> list[Callable[[], object]]:
 
 
 def test_a_renamed_table_is_not_missed(lake_of_format: Lake) -> None:
-    """Its events go elsewhere, and the one of before may go."""
+    """Its events have another table, and the old one may be removed."""
     lake = lake_of_format
     _written(lake)
     lake.use(lake.rules, {"shop/sales//orders": "shop_sales.renamed"})
@@ -175,3 +175,14 @@ def test_a_renamed_table_is_not_missed(lake_of_format: Lake) -> None:
     lake.actions().park_changed()
     _apply(lake, 2)
     assert ([], [2]) == (lake.parked(), _ids(lake, "shop_sales.renamed"))
+
+
+def test_a_damaged_table_keeps_no_start_from_looking_at_others(lake: Lake) -> None:
+    """The log of one table is torn, and another one was set back: that one is parked."""
+    _written(lake)
+    _set_back(lake)
+    log = Path(lake.path(ITEMS), "_delta_log")
+    for file in log.glob("*.json"):
+        file.write_text('{"commitInfo')
+    lake.actions().park_changed()
+    assert {ORDERS} == lake.books.held().keys()

@@ -48,8 +48,8 @@ def _sql(lake: Lake, change: str) -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("type", ["string", "binary"])
 def test_a_column_of_somebody_else_is_not_taken_over(lake_of_format: Lake, mode: Mode, type: str) -> None:
-    """Of the same type or of another. The table goes on with the columns that it knows, and is parked by the event that
-    tells the other one."""
+    """Of the same type or of another. The table takes events with the columns that it knows. The first event with the
+    other column parks it."""
     lake = lake_of_format
     lake.announce(SMALL)
     lake.use(TableRules(modes={"*": mode}))
@@ -68,7 +68,7 @@ def test_a_column_of_somebody_else_is_not_taken_over(lake_of_format: Lake, mode:
 
 
 def test_a_column_that_was_dropped_again(lake_of_format: Lake) -> None:
-    """The user takes the column away, or the configuration leaves out what the source added: the table goes on."""
+    """The user takes the column away, or the configuration leaves out what the source added: the table is resumed."""
     lake = lake_of_format
     lake.announce(SMALL)
     lake.use(TableRules())

@@ -240,7 +240,7 @@ def test_tombstones_have_a_lifetime() -> None:
 
 
 def test_one_record_far_ahead_forgets_no_deletes() -> None:
-    """A record of the year 2099 in a backlog forgets what the days before it allow, and the backlog goes on keeping
+    """A record of the year 2099 in a backlog forgets what the days before it allow, and the backlog keeps
     its deletes until its days have caught up."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)

@@ -1,4 +1,4 @@
-"""A source that moves to another tool, as docs/operate/sources.md has it: another source table goes on with a table."""
+"""A source that moves to another tool, as docs/operate/sources.md has it: a table gets another source table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`spark-sink rebuild`: one table from the topic again, while the others go on."""
+"""`spark-sink rebuild`: reads the topic again for one table, while the others continue."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _remove(lake: Lake) -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch, mode: Mode, size: int) -> None:
-    """However large the parts are that it is read in; the old rows are its version of before, and the other table is
+    """However large the parts are that it is read in; the old rows are the version before, and the other table is
     not touched. What comes while it is rebuilt is in it afterwards."""
     lake = lake_of_format
     monkeypatch.setattr(actions_module, "SLICE", size)
@@ -138,7 +138,7 @@ def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pyt
 
 def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
     """Killed between the commit of a batch and its row in the manifest: the rebuild reads up to the manifest, and the
-    commit of before is none of the new table."""
+    earlier commit does not count for the new table."""
     lake = lake_of_format
     topic = _lake(lake)
     end = lake.books.end
@@ -204,7 +204,7 @@ def test_several_sources(lake_of_format: Lake) -> None:
 
 
 def test_a_topic_that_has_lost_its_beginning(lake: Lake) -> None:
-    """The answer says so, aloud."""
+    """The answer reports it in capitals."""
     topic = _lake(lake)
     topic.first = 3
     asked = lake.command("rebuild", ORDERS)
