@@ -15,6 +15,9 @@ from spark_sink.model.event import Event, in_order
 from tests.spark_sink.commit_markers import commit_markers, is_iceberg
 from tests.spark_sink.oracle import table_after
 
+# The statement of table `parted`, and the ten rows after it.
+_AFTER_STATEMENT = 11
+
 Rows = Mapping[Any, Mapping[str, Any]]
 
 
@@ -54,7 +57,12 @@ class Expected:
             yield f"quarantine: {bad}"
         taken = {row["id"] for row in _read(warehouse / "shop_sales" / "stops")}
         parked = _read(warehouse / "_cdc" / "parked")
-        waiting = Counter(row["kafka_offset"] for row in parked if row["value"] is not None)
+        waiting = Counter(
+            row["kafka_offset"] for row in parked if row["value"] is not None and row["target"] == "shop_sales.stops"
+        )
+        parted = Counter(row["kafka_offset"] for row in parked if row["target"] == "shop_sales.parted")
+        if len(parted) != _AFTER_STATEMENT or set(parted.values()) != {1}:
+            yield f"parted: parked {parted}"
         told = set(range(len(taken))) == taken and len(taken) <= self.stopped
         if not told or 20 - len(taken) != waiting.total() or set(waiting.values()) - {1}:
             yield f"stops: took {taken}, parked {waiting}"

@@ -66,11 +66,7 @@ class ClusterRun:
             "pipeline": "cluster",
             "kafka": {"bootstrap_servers": bootstrap},
             "input": {"topic": topic},
-            "tables": {
-                "warehouse": str(self.folder / "warehouse"),
-                "truncate": "all_scopes",
-                "formats": dict.fromkeys(self.workload.iceberg(), "iceberg"),
-            },
+            "tables": self.workload.tables(self.folder / "warehouse"),
             "checkpoint": str(self.folder / "checkpoint"),
             "batches": {"trigger_seconds": 0, "max_offsets": self.events // _BATCHES},
             "spark": {

@@ -101,12 +101,11 @@ def feed(bootstrap: str, topic: str, workload: Workload) -> int:
 
 
 def _configure(folder: Path, bootstrap: str, topic: str, workload: Workload, events: int) -> None:
-    formats = dict.fromkeys(workload.iceberg(), "iceberg")
     settings = {
         "pipeline": "chaos",
         "kafka": {"bootstrap_servers": bootstrap},
         "input": {"topic": topic},
-        "tables": {"warehouse": str(folder / "warehouse"), "truncate": "all_scopes", "formats": formats},
+        "tables": workload.tables(folder / "warehouse"),
         "checkpoint": str(folder / "checkpoint"),
         "batches": {"trigger_seconds": 0, "max_offsets": events // _BATCHES},
         "spark": {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -23,9 +24,10 @@ class Sent(NamedTuple):
 
 
 class Workload:
-    """Histories of a seed, keys that move, and three more tables: one has values that do not fit, one stops, one grows.
+    """Histories of a seed, keys that move, and five more tables: one has values that do not fit, one stops, one grows,
+    one is dropped and made again, and one loses a partition, so that it stops as well.
 
-    That one has no schema, so that nobody knows its third column before events name it; its columns are texts.
+    The one that grows has no schema: nobody knows its third column before events name it, and its columns are texts.
     """
 
     def __init__(self, seed: int, count: int) -> None:
@@ -37,12 +39,14 @@ class Workload:
         self.shifts = [*islice(moving, -(-count // 3))]
         self._keyed = schema_of({"id": "int64", "n": "int64"}, table="stops")
         self._rekeyed = schema_of({"id": "int64", "n": "int64"}, ("n",), table="stops")
+        self._dropped = schema_of({"id": "int64", "n": "int64"}, table="dropped")
+        self._parted = schema_of({"id": "int64", "n": "int64"}, table="parted")
         self._broken = schema_of({"id": "int64", "n": "int64"}, table="broken")
 
     def schemas(self) -> list[TableSchema]:
         plain = [schema_of(COLUMNS, table=made.table) for made in self.histories]
         moving = [schema_of(COLUMNS, table=_shifted(made)) for made in self.shifts]
-        return [*plain, *moving, self._keyed, self._rekeyed, self._broken]
+        return [*plain, *moving, self._keyed, self._rekeyed, self._broken, self._dropped, self._parted]
 
     def records(self) -> list[Sent]:
         """In the order of the topic: that of each table is kept, tables are mixed."""
@@ -61,11 +65,18 @@ class Workload:
             {made.table: made.events for made in self.histories},
             {
                 "grows": {str(n): {"id": str(n), "n": str(n), "more": None if n < 10 else "x"} for n in range(20)},
+                "dropped": {n: {"id": n, "n": n} for n in range(10, 20)},
+                "parted": {n: {"id": n, "n": n} for n in range(10)},
                 **{_shifted(made): _rows(made) for made in self.shifts},
             },
             broken={n for n in range(20) if n % 4 == 3},
             stopped=10,
         )
+
+    def tables(self, warehouse: Path) -> dict[str, Any]:
+        """The section `tables` of the sink's configuration."""
+        formats = dict.fromkeys(self.iceberg(), "iceberg")
+        return {"warehouse": str(warehouse), "truncate": "all_scopes", "drops": "empty", "formats": formats}
 
     def iceberg(self) -> list[str]:
         """The tables that are Iceberg tables: every second history. The first that has a truncate is none of them: the
@@ -83,13 +94,18 @@ class Workload:
             change("c", {"id": n}, {"n": n} if n < 10 else {"n": n, "more": "x"}, pos=n, table="grows")
             for n in range(20)
         ]
+        for schema, note in ((self._dropped, "TABLE_DROPPED"), (self._parted, "STATEMENT_NOT_APPLIED")):
+            statement = change(None, None, pos=10, kind="schema", table=schema.table, notes=[note])
+            rows = [self._numbered(schema, n, pos=n + (n >= 10)) for n in range(20)]
+            yield [*rows[:10], statement, *rows[10:]]
         for schema, later in ((self._keyed, self._rekeyed), (self._broken, self._broken)):
             yield [self._numbered(schema if n < 10 else later, n) for n in range(20)]
 
-    def _numbered(self, schema: TableSchema, n: int) -> ChangeEvent:
+    def _numbered(self, schema: TableSchema, n: int, *, pos: int | None = None) -> ChangeEvent:
         columns = {"n": "no number" if schema.table == "broken" and n % 4 == 3 else n}
         key = dict.fromkeys(schema.key_columns, n)
-        return change("c", key, {"id": n, **columns}, pos=n, table=schema.table, schema=schema)
+        place = n if pos is None else pos
+        return change("c", key, {"id": n, **columns}, pos=place, table=schema.table, schema=schema)
 
 
 def _shifted(made: Shifts) -> str:
