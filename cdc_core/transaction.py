@@ -42,9 +42,11 @@ class Aside(Struct, frozen=True, omit_defaults=True):
 
     Args:
         transaction: that of the event that wrote over it.
-        values: its columns, in the form in which whoever remembers it keeps values.
+        values: its columns, in the form in which the reader keeps values.
+        inserted: the event that wrote over it was an insert, which may be a repeated one.
     """
 
     transaction: SourceTransaction
     values: dict[str, Any] = {}
     incomplete: bool = False
+    inserted: bool = False

@@ -119,14 +119,15 @@ public class ReadChanges {
         asides.remove(table + key);
         deletes.remove(table + key);
         boolean isInsert = "c".equals(op) && !(event.get("tx").isNull() && event.get("ts_commit_us").isNull());
-        if (there != null && (moves || isInsert)) {
-            asides.put(table + key, new Aside(there, event));
-        }
         boolean whole = !"u".equals(op) || "full".equals(event.get("after_state").textValue());
         ObjectNode row = whole || old == null ? JSON.createObjectNode() : old.deepCopy();
         row.setAll((ObjectNode) event.get("key"));
         row.setAll((ObjectNode) event.get("after"));
         rows.put(key, row);
+        // A row with the very values of the one before is the same row, and its insert was sent twice.
+        if (there != null && (moves || (isInsert && !there.equals(row)))) {
+            asides.put(table + key, new Aside(there, event));
+        }
     }
 
     /**

@@ -13,8 +13,8 @@ from cdc_core.reader.dict_store import DictStore
 from cdc_core.reader.errors import ApplyError, ReadError, UnknownSchema
 from cdc_core.reader.kept_row import KeptRow, RowProgress
 from cdc_core.reader.known_schemas import KnownSchemas
-from cdc_core.reader.sql_store import SQLITE, SqlDialect, SqlStore, canonical_text
-from cdc_core.reader.values import ExactText, Value
+from cdc_core.reader.sql_store import SQLITE, SqlDialect, SqlStore
+from cdc_core.reader.values import ExactText, Value, canonical_text
 from cdc_core.table_id import TableId
 
 __all__ = [

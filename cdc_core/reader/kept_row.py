@@ -8,10 +8,12 @@ Between scopes the arrival decides: when another scope writes, what was there be
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from cdc_core.reader.change import Change
-from cdc_core.reader.values import Value
+from cdc_core.reader.values import Value, canonical_text
 from cdc_core.transaction import Aside
 
 RESETS = frozenset({"c", "r"})
@@ -107,17 +109,19 @@ class KeptRow(Struct):
         return Aside(change.transaction, self.values, self.incomplete)
 
     def insert(self, change: Change) -> None:
-        """Take a new row. One that has its key already is set aside, if a transaction may take it away later."""
+        """Take a new row. If another row has its key, set that row aside: the transaction may still move it."""
         event = change.event
+        before = self.values
         aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None
         self.write(change)
-        self.progress.aside = aside
+        # A row with the very values of the one before is the same row, and its insert was sent twice.
+        self.progress.aside = aside if before is None or _told(before) != _told(self.values or {}) else None
 
     def leave(self, change: Change) -> KeptRow | None:
-        """Take a delete or a change of the key. Return the row that leaves; None where there is none, or nobody knows.
+        """Take a delete or a change of the key. Return the row that leaves, or None if no row does.
 
-        Of two rows that had the key in one transaction, the older one leaves. Where the source does not say whether it
-        was one transaction, a row stays, incomplete.
+        Of two rows that had the key in one transaction, the older one leaves. If the source does not tell whether it
+        was one transaction, the newer row stays and is marked incomplete.
         """
         aside, self.progress.aside = self.progress.aside, None
         same = False if aside is None else aside.transaction.includes(change.transaction)
@@ -131,7 +135,7 @@ class KeptRow(Struct):
         return left
 
     def write(self, change: Change) -> None:
-        """Take a snapshot row or an update of this row: no other row has its key any more."""
+        """Take a snapshot row or an update of this row. From here on no other row has its key."""
         progress, pos = self.progress, change.event.pos
         progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
@@ -186,3 +190,8 @@ def leaves_gaps(change: Change) -> bool:
         return bool(change.event.unavailable or change.event.issues) or change.event.schema_id is not None
     changed = change.event.changed
     return any(changed is None or name in changed for name in change.withheld)
+
+
+def _told(values: Mapping[str, Value]) -> dict[str, object]:
+    """Return values as texts, as some stores keep them so, and NaN is not equal to itself."""
+    return {name: canonical_text(value) for name, value in values.items() if value is not None}

@@ -6,7 +6,6 @@ import base64
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Protocol
 
@@ -16,7 +15,7 @@ from cdc_core.errors import quote
 from cdc_core.reader.change import RowKey
 from cdc_core.reader.errors import ApplyError
 from cdc_core.reader.kept_row import KeptRow, RowProgress
-from cdc_core.reader.values import Value
+from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
@@ -50,25 +49,6 @@ class SqlDialect(msgspec.Struct, frozen=True):
     parameter_of: Callable[[Value], Any]
 
 
-def canonical_text(value: Value) -> Any:
-    """A number, a text, bytes or NULL as SQLite stores it; of anything else its canonical text."""
-    if isinstance(value, bool):
-        return int(value)
-    if isinstance(value, int):
-        return value if -(2**63) <= value < 2**63 else str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else _NOT_FINITE[str(value)]
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return _clock(value)
-    return str(value) if isinstance(value, str) else value
-
-
 def _encoded(progress: RowProgress) -> str:
     """Return the memory of a row as text.
 
@@ -90,8 +70,6 @@ def _decoded(text: str) -> RowProgress:
         values |= {name: base64.b64decode(value[0]) for name, value in values.items() if isinstance(value, list)}
     return progress
 
-
-_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 # Columns without a type: SQLite then keeps every value as it is, and none is taken for a number.
 SQLITE = SqlDialect(lambda canonical: "", canonical_text)
@@ -264,11 +242,3 @@ def _member(value: Value) -> str:
 
 def _plain(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _clock(value: timedelta) -> str:
-    """A time of day as images have it: signed, hours beyond 24 too."""
-    sign, rest = ("-", -value) if value < timedelta() else ("", value)
-    seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
-    fraction = f".{micros:06d}".rstrip("0") if micros else ""
-    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

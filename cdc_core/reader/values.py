@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -159,3 +160,33 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
     "timestamp": _local,
     "timestamptz": _instant,
 }
+
+
+def canonical_text(value: Value) -> Any:
+    """A number, a text, bytes or NULL as SQLite stores it; of anything else its canonical text."""
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _SPELLED[str(value)]
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return _clock(value)
+    return str(value) if isinstance(value, str) else value
+
+
+_SPELLED = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+
+
+def _clock(value: timedelta) -> str:
+    """A time of day as images have it: signed, hours beyond 24 too."""
+    sign, rest = ("-", -value) if value < timedelta() else ("", value)
+    seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
+    fraction = f".{micros:06d}".rstrip("0") if micros else ""
+    return f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{fraction}"

@@ -116,6 +116,10 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
 NO_VALUES = b"{}"
 
 
+def _told(version: Version) -> dict[str, Any]:
+    return {name: image_value(value) for name, value in version.values.items() if value is not None}
+
+
 def _in_images(key: Key) -> Key:
     return tuple(map(image_value, key))
 
@@ -196,7 +200,7 @@ class _Timelines:
             sets = None if event.resets else tuple(values)
             self._add(event, line, event.op, sets, values, gap=event.leaves_gaps)
             if over:
-                self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
+                self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos, inserted=True)
 
     def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
         """The row of this key is deleted or gets another key. Return the row that leaves, as `Row.leave` does."""
@@ -208,6 +212,11 @@ class _Timelines:
         last = line.versions[-1] if line.versions else None
         is_open = taken is not None and last is not None and (last.scope, last.pos) == (event.scope, taken.pos)
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
+        if taken is not None and last is not None and same is not False:
+            under = line.before(last.turn, event.scope, taken.pos)
+            # A row with the very values of the one below is the same row, and its insert was sent twice.
+            if taken.inserted and under is not None and _told(under) == _told(last):
+                same = False
         if taken is not None and last is not None and same:
             left = line.before(last.turn, event.scope, taken.pos)
             self._add(event, line, "u", (), {}, gap=False)  # the row over it stays as it is

@@ -36,6 +36,7 @@ from spark_sink.model.row import (
     NOTHING,
     Content,
     FoldedRow,
+    IsRepeat,
     Row,
     RowMark,
 )
@@ -155,7 +156,7 @@ def fold_one_by_one(
         with suppress(UnwritableRows):
             return MirrorChanges.of(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
-        folded = fold(events, keys, marks, table.floors, reached)
+        folded = fold(events, keys, marks, table.floors, reached, _is_repeat(reader, plan.shape, table))
         try:
             last = _last(folded.rows) if soft else {}
             return MirrorChanges.of(changes(folded.rows, marks, reader, plan.shape, table, last), rejected, folded)
@@ -242,26 +243,52 @@ def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader) -> list[Cont
 def _asides(
     folded: Mapping[Key, FoldedRow], reader: ImageReader, shape: TableShape, table: MirrorTable
 ) -> dict[Key, Aside]:
-    """The rows that a transaction which may go on has set aside, as they are remembered until the next batch."""
+    """Return the rows that are set aside at the end of the batch, in the form in which they are stored."""
     pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
     if not pending:
         return {}
     rows = {key: aside.row for key, aside in pending.items()}
-    contents = dict(zip(rows, _contents(rows, reader), strict=True))
     bases = table.rows({row.stored for row in rows.values() if row.stored is not None})
     asides: dict[Key, Aside] = {}
     unfit: set[Key] = set()
     for key, row in rows.items():
-        names = [name for name in shape.types if name not in shape.key]
-        stored = bases[row.stored] if row.stored is not None else {}
-        values = {name: image_value(stored[name]) for name in names if name in stored and row.keeps(name)}
-        values |= {name: value for name, value in contents[key].sent.items() if name in names}
-        if not all(fits(value, shape.types[name]) for name, value in values.items()):
+        try:
+            values = _values(row, reader, shape, bases)
+        except (Unreadable, ValueError):
             unfit.add(key)
-        asides[key] = Aside(pending[key].transaction, values, row.incomplete)
+            continue
+        asides[key] = Aside(pending[key].transaction, values, row.incomplete, pending[key].inserted)
     if unfit:
         raise UnwritableRows(unfit)
     return asides
+
+
+def _values(row: Row, reader: ImageReader, shape: TableShape, bases: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
+    """The values of a row but those of its key, in the form that images have; NULL where it has none.
+
+    Raises:
+        Unreadable: one of its images is none of its schema.
+        ValueError: a value does not fit its column.
+    """
+    stored = bases[row.stored] if row.stored is not None else {}
+    sent = row.content(reader).sent
+    values: dict[str, Any] = {}
+    for name in (name for name in shape.types if name not in shape.key):
+        kept = image_value(stored[name]) if name in stored and row.keeps(name) else None
+        (value,) = column([sent.get(name, kept)], shape.types[name]).to_pylist()
+        values[name] = image_value(value)
+    return values
+
+
+def _is_repeat(reader: ImageReader, shape: TableShape, table: MirrorTable) -> IsRepeat:
+    def is_repeat(row: Row, aside: Row) -> bool:
+        bases = table.rows({one.stored for one in (row, aside) if one.stored is not None})
+        try:
+            return _values(row, reader, shape, bases) == _values(aside, reader, shape, bases)
+        except (Unreadable, ValueError):
+            return False  # which is found out where it is written
+
+    return is_repeat
 
 
 def _meta_columns(

@@ -21,8 +21,10 @@ from spark_sink.model.event import (
 )
 from spark_sink.model.row import (
     FoldedRow,
+    IsRepeat,
     Row,
     RowMark,
+    never,
 )
 
 R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
@@ -51,6 +53,7 @@ def fold(
     marks: Mapping[Key, RowMark],
     floors: Mapping[str, str],
     latest: Mapping[str, Latest] = MappingProxyType({}),
+    is_repeat: IsRepeat = never,
 ) -> Folded[Row]:
     """The rows after `events`, which are given in canonical order.
 
@@ -59,6 +62,7 @@ def fold(
         marks: what is stored, for every key in `events` that is stored.
         floors: by scope, the position of the last truncate.
         latest: how far the scopes have come in this batch, also by events of other rows.
+        is_repeat: see `IsRepeat`.
 
     Raises:
         Refused: snapshot rows come although the table has gone on, and no new epoch says so.
@@ -86,7 +90,7 @@ def fold(
             if moves and event.key_old is not None:
                 row_of(event.key_old)[1].miss(event)
         elif moves and event.key_old is not None:
-            _move(event, row_of(event.key_old)[1], row, floor, folded)
+            _move(event, row_of(event.key_old)[1], row, floor, folded, is_repeat)
         elif event.op != "d" and row.outlives(event):
             folded.outlived.append(event)
         elif (why := row.stale(event)) is not None:
@@ -95,7 +99,10 @@ def fold(
             folded.stale[why] += 1
         else:
             _enter(event, row, floor, folded)
-            _APPLY[event.op](row, event, folded)
+            if event.op == "d":
+                _leave(row, event, folded, is_repeat)
+            else:
+                _APPLY[event.op](row, event)
     folded.rows = {key: row for key, row in rows.items() if row.touched}
     for row in folded.rows.values():
         row.release(latest)
@@ -107,7 +114,7 @@ def _enter(event: Event, row: Row, floor: str, folded: Folded[Row]) -> None:
     folded.scope_changes += row.enter(event, floor)
 
 
-def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> None:
+def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row], is_repeat: IsRepeat) -> None:
     """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
 
     Each side is guarded on its own: one of the two rows may have gone on since. Of two rows that had the old key in one
@@ -119,7 +126,7 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> 
     left = None
     if not old_stale:
         old.enter(event, floor)
-        left = _leave(old, event, folded)
+        left = _leave(old, event, folded, is_repeat)
     if new.outlives(event):
         folded.outlived.append(event)
     elif not new_stale:
@@ -133,9 +140,9 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row]) -> 
         new.aside = aside
 
 
-def _leave(row: Row, event: Event, folded: Folded[Row]) -> Row | None:
+def _leave(row: Row, event: Event, folded: Folded[Row], is_repeat: IsRepeat) -> Row | None:
     had = row.exists
-    left = row.leave(event)
+    left = row.leave(event, is_repeat)
     folded.undecided += had and left is None
     return left
 
@@ -155,9 +162,8 @@ def check_epoch(event: Event, last: str) -> None:
         )
 
 
-_APPLY: Mapping[str, Callable[[Row, Event, Folded[Row]], object]] = {
-    "c": lambda row, event, _: row.insert(event),
-    "r": lambda row, event, _: row.write(event),
-    "u": lambda row, event, _: row.write(event),
-    "d": _leave,
+_APPLY: Mapping[str, Callable[[Row, Event], None]] = {
+    "c": Row.insert,
+    "r": Row.write,
+    "u": Row.write,
 }

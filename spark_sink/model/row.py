@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -101,6 +101,17 @@ class SetAside(NamedTuple):
 
     transaction: SourceTransaction
     row: Row
+    inserted: bool = False
+
+
+IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
+"""Tells whether a row has the very values of the one that was set aside for it: then it is the same row, and the insert
+that wrote it was sent twice."""
+
+
+def never(row: Row, aside: Row) -> bool:
+    """Take no row for a repeated one."""
+    return False
 
 
 @dataclass(slots=True)
@@ -191,13 +202,13 @@ class Row:
         return changed
 
     def insert(self, event: Event) -> None:
-        """A new row. One that has its key already is set aside, if a transaction may take it away later."""
+        """Take a new row. If another row has its key, set that row aside: the transaction may still move it."""
         aside = self.set_aside(event) if event.tx is not None or event.committed is not None else None
         self.write(event)
         self.aside = aside
 
     def write(self, event: Event) -> None:
-        """A snapshot row, or an update of the row: no other row has its key any more."""
+        """Take a snapshot row or an update of the row. From here on no other row has its key."""
         self.aside = None
         if event.resets:
             self._cut(event.pos)
@@ -248,16 +259,18 @@ class Row:
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None
-        return SetAside(event.transaction, replace(self, last=None, aside=None))
+        return SetAside(event.transaction, replace(self, last=None, aside=None), event.op == "c")
 
-    def leave(self, event: Event) -> Row | None:
-        """The row of this key is deleted or gets another key. Return the row that leaves.
+    def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
+        """Delete the row of this key, or let it move to another key. Return the row that leaves, or None.
 
-        Of two rows that had the key in one transaction, the older one leaves. Where the source does not say whether it
-        was one transaction, nobody knows which row stays: it stays incomplete, and no row is returned.
+        Of two rows that had the key in one transaction, the older one leaves. If the source does not tell whether it
+        was one transaction, the newer row stays, is marked incomplete, and None is returned.
         """
         aside, self.aside = self.aside, None
         same = False if aside is None else aside.transaction.includes(event.transaction)
+        if aside is not None and same is not False and aside.inserted and is_repeat(self, aside.row):
+            same = False
         if aside is not None and same:
             return aside.row
         if same is None:
@@ -345,4 +358,5 @@ def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Lat
 
 
 def _remembered(aside: Aside) -> SetAside:
-    return SetAside(aside.transaction, Row(exists=True, known=aside.values, incomplete=aside.incomplete))
+    row = Row(exists=True, known=aside.values, incomplete=aside.incomplete)
+    return SetAside(aside.transaction, row, aside.inserted)

@@ -40,7 +40,7 @@ class Truncate(Struct, frozen=True):
 
 
 class TakenKey(Struct, frozen=True):
-    """A version over that of another row, in a transaction that may not have ended yet (see `row.Aside`).
+    """A version of a row that took the key of another row, in a transaction that may not have ended (see `Aside`).
 
     Args:
         key: the values of the key columns, in the form that images have.
@@ -50,6 +50,7 @@ class TakenKey(Struct, frozen=True):
     key: tuple[Any, ...]
     transaction: SourceTransaction
     pos: str
+    inserted: bool = False
 
 
 class End(Struct, frozen=True):
@@ -178,7 +179,7 @@ class Timeline:
         return event.ts < last.ts and event.pos > self._seen.get(event.scope, "")
 
     def alive(self, event: Event) -> Version | None:
-        """The row that the latest event of the key finds there; None where there is none, or later ones are known."""
+        """Return the row that the event finds at its key, or None if there is no row or the event is late."""
         turn = self.turn_of(event)
         if not isinstance(turn, int) or (self.versions and self.versions[-1].place > (turn, event.pos)):
             return None

@@ -16,7 +16,7 @@ from cdc_core.reader import Change, DictStore, RowStore, SqlStore, apply
 from cdc_core.reader.kept_row import KeptRow, RowProgress
 from cdc_core.transaction import Aside, SourceTransaction
 from tests.cdc_core.reader.test_apply import TABLE, event_of
-from tests.spark_sink.apply.test_key_shifts import COUNT, Found, difference
+from tests.spark_sink.apply.test_key_shifts import COUNT, Found, difference, repeated
 from tests.spark_sink.key_shifts import Shifts, shifts
 
 COLUMNS = ("a", "b")
@@ -76,3 +76,8 @@ def test_a_row_set_aside_in_sql() -> None:
     found = SqlStore(connection).load(TABLE, (2,))
     assert found is not None
     assert aside == found.progress.aside
+
+
+@pytest.mark.parametrize("tx", ["t", None])
+def test_a_repeated_insert_is_no_second_row(tx: str | None) -> None:
+    assert ({}, set()) == in_memory(repeated(tx)) == in_sql(repeated(tx))

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.reader import ExactText
-from cdc_core.reader.sql_store import canonical_text
-from cdc_core.reader.values import python_value
+from cdc_core.reader.values import canonical_text, python_value
 from translator.values import CANONICAL_TYPES
 
 VALUES: list[tuple[str, Any, Any]] = [

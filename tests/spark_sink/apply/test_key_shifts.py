@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import msgspec
 import pytest
 
 from cdc_core.table_id import TableId
 from spark_sink.apply.history import build_versions
 from spark_sink.apply.mirror import fold_into_changes
+from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.apply.test_model import PARTS
-from tests.spark_sink.changes import in_columns, schema_of
+from tests.spark_sink.changes import SCOPE, in_columns, schema_of
 from tests.spark_sink.key_shifts import Shifts, shifts
 from tests.spark_sink.memory import MemoryHistory, MemoryTable
 
@@ -50,7 +52,7 @@ def difference(made: Shifts, found: Found) -> str | None:
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> None:
-    """Where transactions are told, every row is right and complete; elsewhere every row that is not is flagged."""
+    """If events name their transaction, every row is right and complete. Otherwise each wrong row is incomplete."""
     wrong = {}
     for seed in range(part, COUNT, PARTS):
         made = shifts(seed)
@@ -58,6 +60,37 @@ def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> 
         if (what := difference(made, found)) is not None:
             wrong[seed] = what
     assert {} == wrong
+
+
+def repeated(tx: str | None) -> Shifts:
+    """A tool that restarts amid a transaction sends an insert again, under a new position, before the delete."""
+    events = [
+        Event(
+            0,
+            op,
+            '{"id":1}',
+            None,
+            SCOPE,
+            pos,
+            None if op == "d" else b'{"id":1,"a":"x","b":null}',
+            op == "c",
+            False,
+            None,
+            0,
+        )
+        for op, pos in (("c", "1"), ("c", "2"), ("d", "3"))
+    ]
+    told = [msgspec.structs.replace(event, committed=1, tx=tx) for event in events]
+    return Shifts(0, tx is not None, told, [told[:1], told[1:2], told[2:]], {})
+
+
+@pytest.mark.parametrize("tx", ["t", None])
+@pytest.mark.parametrize("together", [True, False])
+def test_a_repeated_insert_is_no_second_row(tx: str | None, together: bool) -> None:
+    made = repeated(tx)
+    if together:
+        made = Shifts(0, made.told, made.events, [made.events], {})
+    assert ({}, set()) == mirrored(made, columns=False)[0] == mirrored(made, columns=True)[0] == kept(made)
 
 
 def kept(made: Shifts) -> Found:

@@ -65,7 +65,8 @@ def test_markers_are_met(all_marked: dict[Path, Marked]) -> None:
         if any(marker in service.written() for marker in found.markers):
             met.add(case.parent.name)
     assert {"canal", "dts_avro", "qlik", "shareplex"} == met
-    assert sum(bool(found.markers) for found in all_marked.values()) > len(CASES) / 2
+    # Cases of statements have no rows, and nothing to mark.
+    assert sum(bool(found.markers) for found in all_marked.values()) > 50
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)

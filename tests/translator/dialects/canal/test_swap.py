@@ -175,7 +175,11 @@ def test_a_wrong_declaration_stops_at_the_first_contrary_row(
         assert f"offset {stop} (row 0)" in result.stopped
         named = offsets_named(result.stopped)
         assert misread == named or (" contradicts " not in result.stopped and set(misread) <= set(named))
-        assert list(range(int(stop or 0))) == result.offsets
+        # An UPDATE that changed nothing has nothing in old: it may be the row before the change, and is a dead letter.
+        empty = {one.message.offset for one in stream_ if one.change.op == "update" and not one.two_images}
+        written = [offset for offset in range(int(stop or 0)) if offset in result.offsets or offset not in empty]
+        assert written == result.offsets
+        assert len(result.dead) == int(stop or 0) - len(written)
 
 
 _OF_THE_WRITER = ("variant", "variant_basis", "notes", "before_state")
