@@ -10,7 +10,13 @@ from tests.translator.native.misspellings import one_in_json
 
 NUMBERS = (0, 1, -1, 1974, 1.5, -0.25, 10**17, 10**18, 2**63, 2**64, 1e22, 1e-7, True, False, [1], {"a": 1})
 META: tuple[tuple[str, Sequence[Any]], ...] = (
-    ("op", ("ins", "upd", "del", "INSERT", "UPDATE", "DELETE", "TRUNCATE", "update before", "x", "add", 1)),
+    (
+        "op",
+        (
+            *("ins", "upd", "del", "INSERT", "UPDATE", "DELETE", "INS", "UPD", "DEL", "Upd"),
+            *("TRUNCATE", "update before", "x", "add", 1),
+        ),
+    ),
     ("table", ("SHOP.orders", "orders", '"Shop"."orders"', "A.B.C", "", ".", None, "SHOP.other")),
     (
         "time",

@@ -20,7 +20,7 @@ from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table, compile_table, split_table
 from translator.dialects.shareplex.native_rows import SharePlexNativeRows
 from translator.dialects.shareplex.objects import read_objects
-from translator.dialects.shareplex.options import ALIASES, WORDS, rules_of
+from translator.dialects.shareplex.options import WORDS, documented, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
 from translator.dialects.shareplex.rows import Cells, RowContext
 from translator.errors import ErrorCode, FatalError, MessageError, quote, unknown
@@ -137,7 +137,7 @@ class SharePlex:
 
     def _operation(self, op: str) -> str:
         known = self._rules.operations
-        word = known.get(op) or ALIASES.get(op.upper().replace(" ", "").replace("_", ""))
+        word = known.get(op) or documented(op)
         if word is None:
             reason = unknown("operation", op, {*known, *WORDS})
             raise MessageError(ErrorCode.UNKNOWN_OPERATION, reason, path="$.meta.op")

@@ -159,8 +159,15 @@ _BUILDERS: Mapping[str, _Builder] = {
     "upd": QuickReader._update,
     "del": QuickReader._delete,
 }
-_WORDS: Mapping[str, str] = {"INSERT": "ins", "UPDATE": "upd", "DELETE": "del"}
-"""Of the many spellings of the documented words those as documented."""
+_WORDS: Mapping[str, str] = {
+    "INSERT": "ins",
+    "UPDATE": "upd",
+    "DELETE": "del",
+    "INS": "ins",
+    "UPD": "upd",
+    "DEL": "del",
+}
+"""The documented words and the codes in upper case. Other spellings are read by the general decoder."""
 
 
 def row_words(rules: SharePlexRules) -> dict[str, str]:

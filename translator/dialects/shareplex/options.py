@@ -19,10 +19,21 @@ OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
 """The seven documented words."""
 
-ALIASES: Mapping[str, str] = {
+_CODES: Mapping[str, str] = {code.upper(): code for code in OPERATIONS[:3]}
+
+_FOLDED: Mapping[str, str] = {
     word.replace(" ", ""): operation for word, operation in zip(WORDS, OPERATIONS, strict=True)
 }
-"""The documented words, folded: upper case, no spaces, no underscores."""
+"""The documented words without spaces and underscores."""
+
+
+def documented(op: str) -> str | None:
+    """Return the operation that a code or a documented word means, in any case; None for other text."""
+    # Letters of other alphabets can become those of the words: `ıns` is not a code.
+    if not op.isascii():
+        return None
+    word = op.upper()
+    return _CODES.get(word) or _FOLDED.get(word.replace(" ", "").replace("_", ""))
 
 
 class Preset(Struct, frozen=True):
@@ -75,7 +86,7 @@ class SharePlexRules(Struct, frozen=True):
 
     default_table: str | None
     operations: Mapping[str, str]
-    """Exact spelling -> one of OPERATIONS; ALIASES come after it."""
+    """Exact spelling -> one of OPERATIONS. It goes before `documented`."""
 
 
 def rules_of(given: Mapping[str, Any]) -> SharePlexRules:

@@ -181,8 +181,21 @@ def test_documented_words_are_read(op: str, code: str) -> None:
     assert row(dialect(KEYED), body(op, data={"ID": 1})).op == code
 
 
+@pytest.mark.requirement("shareplex.accept.2")
+@pytest.mark.parametrize(("op", "code"), [("INS", "c"), ("Upd", "u"), ("DEL", "d"), ("dEl", "d")])
+def test_codes_are_read_in_any_case(op: str, code: str) -> None:
+    """A code in another case is the same code, as it is with the full words."""
+    assert row(dialect(KEYED), body(op, data={"ID": 1})).op == code
+
+
+def test_an_operation_by_option_goes_before_a_code_in_another_case() -> None:
+    """The option is exact: it decides about the spelling that it names, and about no other."""
+    reader = dialect(KEYED, operations={"INS": "del"})
+    assert [row(reader, body(op, data={"ID": 1})).op for op in ("INS", "Ins", "ins")] == ["d", "c", "c"]
+
+
 @pytest.mark.requirement("shareplex.reject.3")
-@pytest.mark.parametrize("op", ["INS", "Upd", "insertt", "", "commit", "ddl", "del "])
+@pytest.mark.parametrize("op", ["i", "ıns", "in s", "insertt", "", "commit", "ddl", "del "])
 def test_an_unknown_operation_is_refused_by_name(op: str) -> None:
     """An operation outside the list is a dead letter that names it and what was allowed; never a row."""
     code, reason, path = refusal(QUEST, body(op, data={"A": 1}))

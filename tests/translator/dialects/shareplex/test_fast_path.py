@@ -86,7 +86,11 @@ def messages(draw: st.DrawFn) -> bytes:
         st.sets(st.sampled_from(["op", "table", "meta", "extra", "cells", "less", "member", "end"]), max_size=2)
     )
     bent = bends if draw(st.booleans()) else set()
-    op = draw(st.sampled_from(["ins", "upd", "upd", "del"] if "op" not in bent else ["INSERT", "I", "UPDATE", "x"]))
+    op = draw(
+        st.sampled_from(
+            ["ins", "upd", "upd", "del"] if "op" not in bent else ["INSERT", "I", "UPDATE", "INS", "Upd", "x"]
+        )
+    )
     meta: dict[str, Any] = {
         "op": op,
         "table": draw(st.sampled_from(["A.T", "A.U", '"A"."T"'] if "table" not in bent else ["A..T", "", "A", 5])),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.translator.dialects.shareplex.messages import KEYED, body, dialect, refusal, row
-from translator.dialects.shareplex.options import ALIASES, OPERATIONS, PRESETS
+from translator.dialects.shareplex.options import OPERATIONS, PRESETS, WORDS, documented
 from translator.errors import ConfigError
 
 
@@ -44,7 +44,8 @@ def test_further_spellings_of_operations_are_exact() -> None:
 @pytest.mark.requirement("shareplex.accept.2")
 def test_every_alias_means_an_operation() -> None:
     """Both tables of operations agree, in both directions."""
-    assert sorted(ALIASES.values()) == sorted(OPERATIONS)
+    assert [documented(word) for word in WORDS] == list(OPERATIONS)
+    assert [documented(operation) for operation in OPERATIONS] == list(OPERATIONS)
 
 
 @pytest.mark.parametrize(
