@@ -25,6 +25,8 @@ TYPES: Mapping[str, tuple[str, int, int, Sequence[Any]]] = {
 
 IDS = ("8FB9D3C10EA4B25751DF9CC8318F0A02", "A" * 32, "B" * 32)
 """Ids of metadata that are known: of the table, of one with a LOB and gaps in its ordinals, of one without a key."""
+UNKNOWN_TYPE_ID = "D" * 32
+"""Id of metadata that are known, with a column type that is not."""
 UNKNOWN_ID = "C" * 32
 
 HEADERS: Mapping[str, Sequence[Any]] = {
@@ -80,7 +82,8 @@ SEPARATORS = ((",", ":"), (",", ":"), (", ", ": "), (",", ":\t"))
 
 
 def metadata() -> Iterator[Body]:
-    """The metadata messages of `IDS`."""
+    """The metadata messages of `IDS` and `UNKNOWN_TYPE_ID`."""
+    ids = (*IDS, UNKNOWN_TYPE_ID)
     columns = {
         name: {"ordinal": ordinal, "type": type_, "precision": precision, "scale": scale}
         for ordinal, (name, (type_, precision, scale, _)) in enumerate(TYPES.items(), 1)
@@ -88,7 +91,8 @@ def metadata() -> Iterator[Body]:
     keyed = columns | {"id": columns["id"] | {"primaryKeyPosition": 1}}
     gaps = {name: column | {"ordinal": 2 * column["ordinal"]} for name, column in keyed.items()}
     lob = gaps | {"name": gaps["name"] | {"type": "NCLOB", "primaryKeyPosition": 2}}
-    for schema_id, told, version in zip(IDS, (keyed, lob, columns), (1, 2, 3), strict=True):
+    odd = keyed | {"raw": keyed["raw"] | {"type": "XML"}}
+    for schema_id, told, version in zip(ids, (keyed, lob, columns, odd), (1, 2, 3, 1), strict=True):
         yield enveloped(
             {
                 "schemaId": schema_id,

@@ -106,6 +106,14 @@ def body_of(data: dict[str, Any], before: dict[str, Any] | None = None, **header
     return json.dumps(qlik_mutants.enveloped(message, qlik_mutants.IDS[0])).encode()
 
 
+def test_a_table_with_a_type_that_is_not_known_is_left() -> None:
+    """Its events have a note; nothing else of them is special."""
+    translator, path, _, _ = taught()
+    body = json.loads(body_of({"id": 7, "price": "1.50", "raw": "FF"}))
+    body["messageSchemaId"] = qlik_mutants.UNKNOWN_TYPE_ID
+    assert "layout" == agree(translator, path, at(1, json.dumps(body).encode()))
+
+
 def test_metadata_that_come_late_and_change() -> None:
     """A layout is asked for until there is one, and lives as long as the metadata that it was made of."""
     translator, path, known, dialect = taught()

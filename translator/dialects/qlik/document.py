@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from translator.dialects._json import JsonObject, field, one_of
+from translator.dialects._json import JsonObject, field
 from translator.dialects.qlik.data_schema import reading_part
 from translator.dialects.qlik.frame import Frame, read_schema_id
 from translator.errors import ErrorCode, MessageError, quote
@@ -42,14 +42,19 @@ TYPES: Mapping[str, str] = {
     "TIME": "time",
     "DATETIME": "timestamp",
 }
-"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not moved to UTC."""
+"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not moved to UTC. A column of any
+other type is of type unknown."""
 
 MAX_DIGITS = 1000
 """Precision and scale beyond any database's (PostgreSQL has 1000): such a number is not one of a column."""
 
 
-class MetadataColumn(Struct, frozen=True):
-    """A column as announced. `key` is its place in the primary key, 0 outside of it."""
+class MetadataColumn(Struct, frozen=True, omit_defaults=True):
+    """A column as announced. `key` is its place in the primary key, 0 outside of it.
+
+    `undocumented` is the type that was sent where it is not a name of `TYPES`. `type` is STRING then, so that an
+    earlier release can read the document after a rollback.
+    """
 
     name: str
     ordinal: int
@@ -59,6 +64,7 @@ class MetadataColumn(Struct, frozen=True):
     scale: int
     key: int
     nullable: bool | None
+    undocumented: str | None = None
 
 
 class MetadataDocument(Struct, frozen=True, rename="camel"):
@@ -79,7 +85,7 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
     """The document of a metadata message.
 
     Raises:
-        MessageError: something is missing, of an unknown type, or contradicts itself; nothing of it is learned.
+        MessageError: something is missing, of another JSON type, or contradicts itself; nothing of it is learned.
     """
     body, path = frame.body, frame.path
     lineage, at = field(body, "lineage", dict, path), f"{path}.lineage"
@@ -141,18 +147,20 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
 
 
 def _column(name: str, told: JsonObject, path: str, limits: Limits) -> MetadataColumn:
-    type_ = field(told, "type", str, path)
-    one_of(type_, TYPES, "column type", f"{path}.type", ErrorCode.INVALID_FIELD)
+    type_: str = field(told, "type", str, path)
+    # Letters of other alphabets can become those of a name.
+    known = type_.upper() if type_.isascii() else ""
     return MetadataColumn(
         name,
         # A mask has a bit for every ordinal, so they are held to the limit on columns though gaps are legal.
         _number(told, "ordinal", path, 1, limits.columns),
-        type_,
+        known if known in TYPES else "STRING",
         _number(told, "length", path, 0, 2**63 - 1, optional=True) or 0,
         _number(told, "precision", path, 0, MAX_DIGITS, optional=True) or 0,
         _number(told, "scale", path, -MAX_DIGITS, MAX_DIGITS, optional=True) or 0,
         _number(told, "primaryKeyPosition", path, 0, limits.columns, optional=True) or 0,
         field(told, "nullable", bool, path, optional=True),
+        None if known in TYPES else type_,
     )
 
 

@@ -22,6 +22,7 @@ from translator.errors import ErrorCode, FatalError, MessageError
 from translator.message import Limits, OtherChange, TableName, Writer
 
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
+TYPE_UNKNOWN = "TYPE_UNKNOWN"
 _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
 """Types whose length limits the value; that of the others is a display width (INT4 10, REAL8 14)."""
 
@@ -111,6 +112,7 @@ def compile_document(
     schema = TableSchema.of(
         source, None, document.schema, document.table, [_schema_column(c, type_, key) for c, type_ in columns], key_kind
     )
+    unknown = [column.name for column in document.columns if column.undocumented is not None]
     return Metadata(
         document,
         Table(
@@ -120,9 +122,12 @@ def compile_document(
             key_columns=key,
             key_kind=key_kind,
             ordinals={column.name: column.ordinal for column in document.columns},
-            lobs=frozenset(column.name for column in document.columns if column.type in LOBS),
+            # A column of a type that is not known may be a LOB as well.
+            lobs=frozenset(column.name for column in document.columns if column.type in LOBS).union(unknown),
             server=document.server,
             task=document.task,
+            # Of several columns the first is named: a wide table would repeat them all in every event.
+            notes=(f"{TYPE_UNKNOWN}={unknown[0]}",) if unknown else (),
         ),
         limits,
         reading,
@@ -157,6 +162,7 @@ def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
             ddl=Ddl("metadata"),
             schema=metadata.table.schema,
             ts_commit_us=read_time(stamp) if _ZONED.search(stamp) else None,
+            notes=[*metadata.table.notes] or None,
         ),
     )
 
@@ -165,8 +171,8 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """A NUMERIC without precision is a number of any (Oracle's NUMBER, §6)."""
-    type_ = TYPES[column.type]
+    """Return the type of a column: a NUMERIC without precision is a number of any (Oracle's NUMBER, §6)."""
+    type_ = TYPES[column.type] if column.undocumented is None else "unknown"
     return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
 
 
@@ -176,6 +182,6 @@ def _schema_column(column: MetadataColumn, type_: str, key: tuple[str, ...]) -> 
         type_,
         nullable=column.nullable,
         key=key.index(column.name) + 1 if column.name in key else None,
-        native=column.type,
+        native=column.type if column.undocumented is None else column.undocumented or None,
         length=column.length if column.length and column.type in _SIZED else None,
     )

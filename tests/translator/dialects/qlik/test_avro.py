@@ -274,6 +274,28 @@ def wide(told: dict[str, Any], schema: Any, **options: Any) -> Qlik:
     return reader
 
 
+@pytest.mark.requirement("qlik.metadata.5")
+@pytest.mark.parametrize(
+    ("declared", "cell", "found"),
+    [
+        ("string", "<a/>", "<a/>"),
+        ("long", 5, "5"),
+        ("double", 1.5, "1.5"),
+        ("boolean", True, True),
+        ({"type": "int", "logicalType": "date"}, 1, "1970-01-02"),
+        ("bytes", b"x", None),
+    ],
+)
+def test_column_of_an_unknown_type(declared: Any, cell: Any, found: Any) -> None:
+    """The metadata do not say what it is, and the schema is not asked: it is of type unknown, as in JSON."""
+    schema = data_schema(COLUMNS | {"doc": declared})
+    reader = taught({**TOLD, "doc": {"type": "XML"}}, schema)
+    read = row(reader, enveloped(written(schema, body("INSERT", {**ROW, "doc": cell}))))
+    assert (found, ["TYPE_UNKNOWN=doc"]) == ((read.after or {}).get("doc"), read.notes)
+    assert [column.type for column in read.schema.columns if read.schema] == ["int32", "string", "unknown"]
+    assert ([] if found is not None else ["doc"]) == [issue.col for issue in read.issues or ()]
+
+
 @pytest.mark.requirement("qlik.masks.2")
 def test_mask_of_the_other_order() -> None:
     """Bits above the highest ordinal give the wrong order away: refused, with the option that decides."""

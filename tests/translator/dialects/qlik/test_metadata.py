@@ -14,6 +14,7 @@ from tests.translator.dialects.qlik.messages import (
     change,
     dialect,
     enveloped,
+    events,
     message,
     metadata,
     refusal,
@@ -203,8 +204,8 @@ def test_broken_metadata(path: tuple[str, ...], value: Any, code: str) -> None:
     ("member", "value", "code"),
     [
         ("type", ..., "MISSING_FIELD"),
-        ("type", "VARCHAR", "INVALID_FIELD"),
-        ("type", "int4", "INVALID_FIELD"),
+        ("type", None, "MISSING_FIELD"),
+        ("type", 4, "INVALID_FIELD"),
         ("ordinal", ..., "MISSING_FIELD"),
         ("ordinal", 0, "INVALID_FIELD"),
         ("ordinal", 21, "INVALID_FIELD"),
@@ -222,6 +223,54 @@ def test_broken_column(member: str, value: Any, code: str) -> None:
     assert (code, f"$.message.tableStructure.tableColumns.'name'.{member}") == refusal(
         dialect(), broken(*path, value=value)
     )
+
+
+@pytest.mark.requirement("qlik.metadata.5")
+@pytest.mark.parametrize("sent", ["XML", "JSON", "VARCHAR", "\u0131nt4", "INT4 ", ""])
+def test_column_of_an_unknown_type(sent: str) -> None:
+    """The column is of type unknown, which a note says; all others keep their types, and the rows are read."""
+    reader = taught(COLUMNS | {"doc": {"type": sent}, "other": {"type": "XML"}})
+    value = enveloped(bare("INSERT", {"id": 1, "name": "a", "doc": "<a/>", "other": 1.50}), SCHEMA_ID)
+    read = change(reader, value)
+    assert ({"id": 1, "name": "a", "doc": "<a/>", "other": "1.5"}, ["TYPE_UNKNOWN=doc"]) == (read.after, read.notes)
+    assert read.schema is not None
+    assert [("id", "int32"), ("name", "string"), ("doc", "unknown"), ("other", "unknown")] == [
+        (column.name, column.type) for column in read.schema.columns
+    ]
+    assert (sent or None) == read.schema.columns[2].native
+    (event,) = events(reader, value)
+    assert ('{"id":1}', "full", read.schema.id) == (event.key, event.after_state, event.schema_id)
+
+
+@pytest.mark.requirement("qlik.metadata.5")
+def test_type_in_another_case() -> None:
+    """A known type in other letters is that type: the schema and what is stored do not depend on them."""
+    lower = {"id": {"type": "int4"}, "name": {"type": "nClob"}}
+    upper = {"id": {"type": "INT4"}, "name": {"type": "NCLOB"}}
+    assert learned(metadata(lower)) == learned(metadata(upper))
+    assert change(taught(lower), enveloped(bare("INSERT", {"id": 1}), SCHEMA_ID)).notes is None
+
+
+def test_a_document_with_an_unknown_type_is_readable_by_an_earlier_release() -> None:
+    """It knows no other types than the documented ones, and ignores further members."""
+    document = msgspec.json.decode(learned(metadata({"doc": {"type": "XML"}, "name": {}})).document)
+    assert [("STRING", "XML"), ("STRING", None)] == [
+        (column["type"], column.get("undocumented")) for column in document["columns"]
+    ]
+
+
+def test_a_column_of_an_unknown_type_may_be_a_lob() -> None:
+    """LOBs have no bit in a changeMask, and nothing says that this column is none: what changed is unknown."""
+    reader = taught(COLUMNS | {"doc": {"type": "XML"}})
+    row = {"id": 1, "name": "a", "doc": "x"}
+    read = change(reader, enveloped(bare("UPDATE", row, row | {"doc": "y"}, changeMask="02"), SCHEMA_ID))
+    assert (None, ["TYPE_UNKNOWN=doc"]) == (read.changed, read.notes)
+
+
+def test_an_unknown_type_is_announced_with_a_new_structure() -> None:
+    """The event of the schema has the note, too."""
+    found = learned(metadata(COLUMNS | {"doc": {"type": "XML"}}, tableVersion=2))
+    assert [["TYPE_UNKNOWN=doc"]] == [change.notes for change in found.announces]
 
 
 @pytest.mark.requirement("qlik.metadata.4")
