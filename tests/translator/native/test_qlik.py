@@ -106,6 +106,14 @@ def body_of(data: dict[str, Any], before: dict[str, Any] | None = None, **header
     return json.dumps(qlik_mutants.enveloped(message, qlik_mutants.IDS[0])).encode()
 
 
+@pytest.mark.parametrize(("counter", "became"), [(0, "shape"), (1, "taken"), (-1, "shape")])
+def test_counter_of_zero(counter: int, became: str) -> None:
+    """It is left to the plain way."""
+    translator, path, _, _ = taught()
+    body = body_of({"id": 7}, transactionId="60008", transactionEventCounter=counter)
+    assert became == agree(translator, path, at(1, body))
+
+
 def test_a_table_with_a_type_that_is_not_known_is_left() -> None:
     """Its events have a note; nothing else of them is special."""
     translator, path, _, _ = taught()

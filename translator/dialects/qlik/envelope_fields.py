@@ -102,13 +102,14 @@ def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
     transaction = _text(headers, "transactionId", path)
     counter = field(headers, "transactionEventCounter", int, path, optional=True)
     last = field(headers, "transactionLastEvent", bool, path, optional=True)
-    if counter is not None and not 1 <= counter <= MAX_COUNTER:
+    if counter is not None and not 0 <= counter <= MAX_COUNTER:
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            f"transactionEventCounter is outside 1 to {MAX_COUNTER}",
+            f"transactionEventCounter is outside 0 to {MAX_COUNTER}",
             path=f"{path}.transactionEventCounter",
         )
-    return None if transaction is None else Tx(transaction, seq=counter, last=last)
+    # Places count from 1 in the envelope, and in Replicate's documentation: 0 says nothing of the place.
+    return None if transaction is None else Tx(transaction, seq=counter or None, last=last)
 
 
 # -- timestamp: UTC, with or without saying so

@@ -118,10 +118,17 @@ def test_transaction() -> None:
 
 
 @pytest.mark.requirement("qlik.headers.4")
+def test_counter_of_zero() -> None:
+    """Places count from 1: the event has no place in its transaction, and all else that the message says."""
+    told = {"transactionId": "60008", "transactionEventCounter": 0, "transactionLastEvent": True}
+    assert Tx("60008", None, None, True) == change(dialect(), bare("INSERT", ROW, **told)).tx
+
+
+@pytest.mark.requirement("qlik.headers.4")
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("transactionEventCounter", 0),
+        ("transactionEventCounter", -1),
         ("transactionEventCounter", True),
         ("transactionEventCounter", "1"),
         ("transactionEventCounter", 2**63),
