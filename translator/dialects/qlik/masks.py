@@ -29,34 +29,36 @@ def read_mask(headers: Mapping[str, Any], name: str, path: str) -> int | None:
     return int(digits[1], 16)
 
 
+_BYTE = 8
+
+
 class Masks(Struct, frozen=True):
-    """Both masks of a message with the ordinals of its columns, in rising order."""
+    """Both masks of a message with the ordinals of its columns, in rising order. Bits above the last one are cut."""
 
     column: int | None
     change: int | None
     ordinals: Ordinals
     highest: int
     """The highest ordinal; 0 where there are none."""
+    column_exceeds: bool = False
+    """The columnMask had bits above the highest ordinal."""
+    change_exceeds: bool = False
+    """The changeMask had such bits."""
 
     @classmethod
     def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:
-        """Masks of columns."""
-        return cls(column, change, ordinals, next(reversed(ordinals.values()), 0))
-
-    def check(self, path: str, hint: str = "") -> None:
-        """Refuse bits above the highest ordinal: the mask is not of this table, or its bytes lie the other way round.
-
-        Bits of ordinals that no column has are fine: columns were removed.
-        """
-        if (self.column or 0) >> self.highest == 0 == (self.change or 0) >> self.highest:
-            return
-        for name, mask in (("columnMask", self.column), ("changeMask", self.change)):
-            if mask is not None and mask.bit_length() > self.highest:
-                raise MessageError(
-                    ErrorCode.INVALID_FIELD,
-                    f"{name} marks column {mask.bit_length()}; the highest ordinal is {self.highest}{hint}",
-                    path=f"{path}.{name}",
-                )
+        """Return the masks of columns. A bit of no column says nothing: some writers fill whole bytes."""
+        highest = next(reversed(ordinals.values()), 0)
+        if (column or 0) >> highest == 0 == (change or 0) >> highest:
+            return cls(column, change, ordinals, highest)
+        return cls(
+            None if column is None else column & (1 << highest) - 1,
+            None if change is None else change & (1 << highest) - 1,
+            ordinals,
+            highest,
+            (column or 0) >> highest != 0,
+            (change or 0) >> highest != 0,
+        )
 
     @property
     def leaves_none_out(self) -> bool:
@@ -80,6 +82,24 @@ class Masks(Struct, frozen=True):
         return [name for name, ordinal in self.ordinals.items() if ordinal in bits]
 
 
+def check_byte_order(column: int | None, change: int | None, highest: int, path: str) -> None:
+    """Refuse masks in Avro of several bytes with bits above the highest ordinal.
+
+    Such a bit is the only evidence that their bytes lie the other way round. In a single byte there is no order.
+
+    Raises:
+        MessageError: INVALID_FIELD.
+    """
+    for name, mask in (("columnMask", column), ("changeMask", change)):
+        if mask is not None and mask.bit_length() > max(highest, _BYTE):
+            raise MessageError(
+                ErrorCode.INVALID_FIELD,
+                f"{name} marks column {mask.bit_length()}; the highest ordinal is {highest}; the option avro_masks says"
+                " which of the bytes comes first",
+                path=f"{path}.{name}",
+            )
+
+
 class Gaps(Struct, frozen=True):
     """The nulls of a message that are values, told by a columnMask that leaves columns out.
 
@@ -91,10 +111,15 @@ class Gaps(Struct, frozen=True):
     disproved: bool
 
     @classmethod
-    def of(cls, masks: Masks, *rows: Mapping[str, object] | None) -> Gaps | None:
-        """The gaps of a message with these images; None where the mask leaves no column out."""
+    def of(cls, masks: Masks, *rows: Mapping[str, object] | None, assumed: bool = False) -> Gaps | None:
+        """The gaps of a message with these images; None where the mask leaves no column out.
+
+        Where the places in the row were assumed to be the ordinals, a bit above the last place disproves that.
+        """
         if masks.leaves_none_out:
             return None
+        if assumed and masks.column_exceeds:
+            return cls(masks, True)
         return cls(masks, any(row[name] is not None for row in rows if row for name in masks.uncaptured(row)))
 
     def withheld(self, row: Mapping[str, object]) -> list[str]:

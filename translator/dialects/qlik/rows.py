@@ -10,7 +10,7 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects.qlik.envelope_fields import Headers
 from translator.dialects.qlik.frame import CONFLUENT_AVRO, ENVELOPED_AVRO, Frame
 from translator.dialects.qlik.keys import KeyRow
-from translator.dialects.qlik.masks import Gaps, Masks, Ordinals
+from translator.dialects.qlik.masks import Gaps, Masks, Ordinals, check_byte_order
 from translator.dialects.qlik.tables import Table
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, Limits, RowChange, Writer
@@ -91,9 +91,10 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
         raise _no_row(frame)
     notes = [*headers.notes, *table.notes]
     masks = Masks.over(headers.column_mask, headers.change_mask, _ordinals(headers, sections, table, notes))
-    masks.check(headers.path, _MASK_HINTS.get(frame.variant, ""))
+    if frame.variant in _AVRO:
+        check_byte_order(headers.column_mask, headers.change_mask, masks.highest, headers.path)
     _check_columns(sections, masks.ordinals, frame.path)
-    gaps = Gaps.of(masks, sections.before, sections.after)
+    gaps = Gaps.of(masks, sections.before, sections.after, assumed=table.ordinals is None)
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings(sent=frame.sent)
     # Nor is an old row of nulls alone one of a table with a key: it was not sent.
@@ -146,9 +147,7 @@ def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table
     )
 
 
-_MASK_HINTS = dict.fromkeys(
-    (ENVELOPED_AVRO, CONFLUENT_AVRO), "; the option avro_masks says which of the bytes comes first"
-)
+_AVRO = frozenset({ENVELOPED_AVRO, CONFLUENT_AVRO})
 
 
 def _image(
@@ -214,6 +213,9 @@ def _changed(
     mask is not believed, and not corrected either.
     """
     if masks.change is None or table.lobs:
+        return None
+    if table.ordinals is None and masks.change_exceeds:
+        notes.append("CHANGE_MASK_CONTRADICTED")
         return None
     changed = masks.changed()
     if before is not None and after is not None:

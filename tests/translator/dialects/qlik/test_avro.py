@@ -308,6 +308,15 @@ def test_mask_of_the_other_order() -> None:
         reader.decode(message(changed))
 
 
+@pytest.mark.requirement("qlik.masks.2")
+def test_bits_of_no_column_in_a_single_byte() -> None:
+    """One byte has no order: its bits above the last column say nothing."""
+    reader = taught(TOLD, SCHEMA)
+    read = row(reader, value("UPDATE", changeMask=b"\xfe", columnMask=b"\xff"))
+    assert (["name"], None, None) == (read.changed, read.unavailable, read.notes)
+    assert "INVALID_FIELD" == refusal(reader, value("UPDATE", columnMask=b"\x01\xff"))[0]
+
+
 @pytest.mark.requirement("qlik.masks.1")
 def test_mask_of_no_bytes() -> None:
     """An empty mask is unknown, as an empty text is."""

@@ -116,13 +116,32 @@ def test_a_key_of_which_a_part_is_null_in_a_doubtful_image() -> None:
 
 
 @pytest.mark.requirement("qlik.masks.2")
-@pytest.mark.parametrize("name", ["columnMask", "changeMask"])
-def test_mask_exceeds_the_columns(name: str) -> None:
-    """A bit above the highest ordinal is of another table, or the bytes lie the other way round."""
-    row = {"a": 1, "b": 2, "c": 3}
-    assert change(dialect(), bare("UPDATE", row, **{name: "07"}))
-    assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("UPDATE", row, **{name: "08"}))
-    assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("UPDATE", row, **{name: "FF" * 9_000}))
+@pytest.mark.parametrize("above", ["", "8", "F", "F" * 200_000])
+def test_bits_of_no_column(above: str) -> None:
+    """They say nothing: with metadata, the bits of its columns mean what they mean without them."""
+    reader = taught({name: {} for name in "abcd"})
+    row, old = {"a": "1", "b": None, "c": None, "d": "4"}, {"a": "1", "b": None, "c": None, "d": "5"}
+    value = bare("UPDATE", row, old, changeMask=f"{above}8", columnMask=f"{above}D")
+    read = change(reader, enveloped(value, SCHEMA_ID))
+    assert ({"a": "1", "c": None, "d": "4"}, ["b"]) == (read.after, read.unavailable)
+    assert (["d"], None) == (read.changed, read.notes)
+
+
+@pytest.mark.requirement("qlik.masks.2")
+def test_a_filled_byte_over_seven_columns() -> None:
+    """As flink-studies has it: FF leaves none of seven columns out."""
+    row = {f"c{number}": None for number in range(1, 8)}
+    read = change(dialect(), bare("INSERT", row, changeMask="FF", columnMask="FF"))
+    assert (row, None, [ASSUMED]) == (read.after, read.unavailable, read.notes)
+
+
+@pytest.mark.requirement("qlik.masks.2")
+def test_bits_above_the_last_place_of_a_row() -> None:
+    """Without metadata such a bit shows that the places are not the ordinals: neither gaps nor changes are known."""
+    row = {"a": "1", "b": None, "c": None}
+    read = change(dialect(), bare("UPDATE", row, changeMask="0A", columnMask="0D"))
+    assert ({"a": "1"}, ["b", "c"], None) == (read.after, read.unavailable, read.changed)
+    assert [ASSUMED, "COLUMN_MASK_CONTRADICTED", "CHANGE_MASK_CONTRADICTED"] == read.notes
 
 
 def test_assumption_is_noted_with_a_mask_only() -> None:

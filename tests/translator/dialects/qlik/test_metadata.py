@@ -132,8 +132,6 @@ def test_ordinals_of_metadata() -> None:
     read = change(reader, enveloped(bare("UPDATE", row, changeMask="10", columnMask="110"), SCHEMA_ID))
     assert {"c": None, "b": "x"} == read.after
     assert (["a"], ["b"], None) == (read.unavailable, read.changed, read.notes)
-    exceeding = enveloped(bare("UPDATE", row, columnMask="0200"), SCHEMA_ID)
-    assert ("INVALID_FIELD", "$.message.headers.columnMask") == refusal(reader, exceeding)
 
 
 def test_column_that_metadata_does_not_know() -> None:
