@@ -106,6 +106,25 @@ def body_of(data: dict[str, Any], before: dict[str, Any] | None = None, **header
     return json.dumps(qlik_mutants.enveloped(message, qlik_mutants.IDS[0])).encode()
 
 
+def test_old_nulls_that_the_mask_disproves_are_left() -> None:
+    """Those that it does not disprove are taken."""
+    translator, path, _, _ = taught()
+    row = {"id": 7, "name": "b", "price": "1.50"}
+    old = {"id": 7, "name": None, "price": None}
+    for mask, became in (("0002", "columns"), ("0006", "taken")):
+        assert became == agree(translator, path, at(1, body_of(row, old, changeMask=mask, columnMask="03FF")))
+
+
+@pytest.mark.parametrize(("mask", "became"), [("00", "columns"), ("20", "taken")])
+def test_old_nulls_of_a_table_with_a_lob(mask: str, became: str) -> None:
+    """Its `price` has ordinal 6, and its LOB `name` no bit."""
+    translator, path, _, _ = taught()
+    row = {"id": 7, "name": "b", "price": "1.50"}
+    body = json.loads(body_of(row, row | {"price": None}, changeMask=mask))
+    body["messageSchemaId"] = qlik_mutants.IDS[1]
+    assert became == agree(translator, path, at(1, json.dumps(body).encode()))
+
+
 @pytest.mark.parametrize(("counter", "became"), [(0, "shape"), (1, "taken"), (-1, "shape")])
 def test_counter_of_zero(counter: int, became: str) -> None:
     """It is left to the plain way."""

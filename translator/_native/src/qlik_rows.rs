@@ -139,6 +139,9 @@ impl<'a> RowReader<'a> {
         if rows.has_changed {
             self.change(row, rows)?;
         }
+        if table.has_lobs && rows.has_before && self.operation == Operation::Update {
+            self.check_old_nulls(row, rows)?;
+        }
         rows.with_schema = !(self.names_strays(row) || self.names_strays(before));
         if !rows.with_schema {
             rows.notes.add(b"COLUMNS_UNDECLARED");
@@ -239,6 +242,21 @@ impl<'a> RowReader<'a> {
             let after = place(cell, &rows.row.cells, index, value).map(|at| rows.row.image.value(at));
             let differs = after.is_some_and(|after| after != rows.before.image.value(index));
             if differs && !mask.has(self.ordinal(cell, index, sent)?) {
+                return Err(Reason::Columns);
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves a row of a table with LOBs to the plain way where its mask disproves a null of the row before.
+    fn check_old_nulls(&self, sent: &[Cell], rows: &Rows) -> Read<()> {
+        let Some(mask) = self.change_mask else {
+            return Ok(());
+        };
+        for (index, cell) in rows.before.cells.iter().enumerate().filter(|(_, cell)| self.is_null(cell)) {
+            let after = place(cell, &rows.row.cells, index, self.writer.value);
+            let has_value = after.is_some_and(|at| !self.is_null(&rows.row.cells[at]));
+            if has_value && !mask.has(self.ordinal(cell, index, sent)?) {
                 return Err(Reason::Columns);
             }
         }

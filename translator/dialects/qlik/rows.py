@@ -104,6 +104,11 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     if gaps and gaps.disproved:
         changed = None  # the bits of both masks are those of the same columns
+    if before is not None and after is not None and _has_disproved_null(before, after, masks, table):
+        # Nothing tells which of its other nulls were sent, as with a columnMask that is disproved.
+        before = {name: value for name, value in before.items() if value is not None} or None
+        if "CHANGE_MASK_CONTRADICTED" not in notes:
+            notes.append("CHANGE_MASK_CONTRADICTED")
     return RowChange(
         headers.op,
         table.name,
@@ -202,6 +207,20 @@ def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) 
     if gaps.disproved:
         notes.append("COLUMN_MASK_CONTRADICTED")
     return gaps.withheld(row)
+
+
+def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table) -> bool:
+    """Return whether the row before has a null in a column that has a value now, and did not change by its changeMask.
+
+    LOB columns have no bit in it (§5).
+    """
+    mask, ordinals = masks.change, masks.ordinals
+    if mask is None:
+        return False
+    return any(
+        value is None and after.get(name) is not None and name not in table.lobs and not mask >> ordinals[name] - 1 & 1
+        for name, value in before.items()
+    )
 
 
 def _changed(

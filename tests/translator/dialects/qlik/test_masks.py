@@ -185,6 +185,50 @@ def test_change_without_its_bit() -> None:
     assert (None, [ASSUMED, "CHANGE_MASK_CONTRADICTED"]) == (read.changed, read.notes)
 
 
+KEYED: dict[str, dict[str, Any]] = {"ID": {"primaryKeyPosition": 1}, "NAME": {}, "PAY": {}}
+
+
+@pytest.mark.requirement("qlik.masks.6")
+def test_old_nulls_that_the_mask_disproves() -> None:
+    """PAY has a value and did not change: its old null was not sent, and then nothing tells whether NAME's was."""
+    reader = taught(KEYED)
+    row, old = {"ID": "1", "NAME": "b", "PAY": "1"}, {"ID": "1", "NAME": None, "PAY": None}
+    value = enveloped(bare("UPDATE", row, old, changeMask="02", columnMask="07"), SCHEMA_ID)
+    read = change(reader, value)
+    assert ({"ID": "1"}, row, None) == (read.before, read.after, read.changed)
+    assert ["CHANGE_MASK_CONTRADICTED"] == read.notes
+    (event,) = events(reader, value)
+    assert ("key", "full", '{"ID":"1"}') == (event.before_state, event.after_state, event.key)
+
+
+@pytest.mark.requirement("qlik.masks.6")
+def test_values_of_a_row_with_disproved_nulls() -> None:
+    """They were sent, and stay; so do nulls that the mask does not disprove."""
+    reader = taught(KEYED)
+    row, old = {"ID": "1", "NAME": "b", "PAY": "1"}, {"ID": "1", "NAME": "a", "PAY": None}
+    disproved = enveloped(bare("UPDATE", row, old, changeMask="02"), SCHEMA_ID)
+    assert {"ID": "1", "NAME": "a"} == change(reader, disproved).before
+    for masks in ({"changeMask": "06"}, {"changeMask": "04"}, {}):
+        assert old == change(reader, enveloped(bare("UPDATE", row, old, **masks), SCHEMA_ID)).before
+
+
+@pytest.mark.requirement("qlik.masks.6")
+def test_disproved_nulls_of_a_table_with_a_lob() -> None:
+    """The LOB has no bit, and disproves nothing; the other columns do."""
+    reader = taught({**KEYED, "NAME": {"type": "CLOB"}})
+    row, old = {"ID": "1", "NAME": "b", "PAY": "1"}, {"ID": "1", "NAME": None, "PAY": None}
+    read = change(reader, enveloped(bare("UPDATE", row, old, changeMask="00"), SCHEMA_ID))
+    assert ({"ID": "1"}, ["CHANGE_MASK_CONTRADICTED"]) == (read.before, read.notes)
+    assert old == change(reader, enveloped(bare("UPDATE", row, old, changeMask="04"), SCHEMA_ID)).before
+
+
+@pytest.mark.requirement("qlik.masks.6")
+def test_an_old_row_of_disproved_nulls_alone() -> None:
+    """It was not sent, though a table without a key may have a row of nulls."""
+    read = change(dialect(), bare("UPDATE", {"a": "1", "b": "2"}, {"a": None, "b": None}, changeMask="02"))
+    assert (None, {"a": "1", "b": "2"}) == (read.before, read.after)
+
+
 @pytest.mark.requirement("qlik.masks.4")
 def test_lob_has_no_bit() -> None:
     """A table with a LOB column never says what changed: LOBs have no bit in the mask."""
