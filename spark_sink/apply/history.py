@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_sink.apply.mirror import OUTLIVED, gap, instant, readable
+from spark_sink.apply.mirror import OUTLIVED, instant, readable
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.arrow_values import column, image_value
 from spark_sink.events.event_columns import latest
@@ -22,6 +22,7 @@ from spark_sink.model.event import (
     GAP,
     Event,
     Key,
+    gap,
     in_order,
 )
 from spark_sink.model.fold import check_epoch
@@ -75,11 +76,12 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     keyless = {one.event for one in rejected}
     events = [event for event in events if event.index not in keyless]
     images = [event for event in events if event.op not in (GAP, "d")]
-    found = entries(
-        images, ImageReader(plan), {name: sql for name, sql in shape.types.items() if name not in shape.key}
-    )
+    types = {name: sql for name, sql in shape.types.items() if name not in shape.key}
+    found = entries(images, ImageReader(plan), types, partly=True)
     values = _after_images(found.events, found.columns, found.sets)
-    bad = {one.event for one in found.rejected}
+    instead = {event.index: event for event in found.events}
+    unreadable = {one.event for one in found.rejected} - instead.keys()
+    events = [gap(one) if one.index in unreadable else instead.get(one.index, one) for one in events]
     since: dict[str, str] = {}
     for event in events:
         since[event.scope] = min(event.pos, since.get(event.scope, event.pos))
@@ -91,7 +93,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     stored = table.versions(set(keys.values()), since)
     timelines = _Timelines(keys, stored, table.truncates, taken)
     for event in events:
-        timelines.take(gap(event) if event.index in bad else event, values.get(event.index, {}))
+        timelines.take(event, values.get(event.index, {}))
     changed = timelines.changed()
     places = {key: {version.place for version in versions} for key, versions in stored.items()}
     reached = latest(events)

@@ -1,4 +1,4 @@
-"""The events of a mirror between two truncates -> what to write. An event whose values do not fit is left out."""
+"""The events of a mirror between two truncates -> what to write. Values that do not fit are left out."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from cdc_core.transaction import Aside
 from spark_sink.apply.mirror_columns import EARLIEST, LATEST, ColumnFold, fold_in_columns
 from spark_sink.errors import Reason
-from spark_sink.events.arrow_values import column, fits, image_value
+from spark_sink.events.arrow_values import Values, column, fits, image_value
 from spark_sink.events.event_columns import EventColumns, latest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.image_table import NotInColumns
@@ -24,7 +24,6 @@ from spark_sink.events.images import ImageReader, Unreadable
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import (
     DUPLICATE,
-    GAP,
     TRUNCATED,
     Event,
     Key,
@@ -133,8 +132,9 @@ def fold_one_by_one(
 ) -> MirrorChanges:
     """Fold any events onto the stored rows. What `fold_in_columns` gives is defined by what this gives.
 
-    Values are looked at where they would be written. If one does not fit, all events of its row are examined; each bad
-    one leaves a gap that marks its row, and the segment is folded again.
+    Values are looked at from the last reset of their row on, also those that later ones replace: a batch that ends
+    between the two would write them. If one does not fit, all events of its row are examined. A bad one is replaced by
+    what is left of it, which marks its row, and the segment is folded again.
 
     Args:
         reached: how far the scopes have come, also by events of other rows.
@@ -165,18 +165,13 @@ def fold_one_by_one(
             found = [one for event in suspects if (one := reader.examined(event)) is not None]
             if not found:
                 raise AssertionError("a row does not fit although each of its images does") from None
-            rejected += found
-            bad = {one.event for one in found}
-            events = [gap(event) if event.index in bad else event for event in events]
+            rejected += [one.rejected for one in found]
+            instead = {one.instead.index: one.instead for one in found}
+            events = [instead.get(event.index, event) for event in events]
 
 
 def _last(rows: Mapping[Key, Row]) -> dict[Key, FoldedRow]:
     return {key: row.last for key, row in rows.items() if not row.exists and row.last is not None}
-
-
-def gap(event: Event) -> Event:
-    """Return the event that stands in the place of one that went to quarantine."""
-    return msgspec.structs.replace(event, op=GAP, after=None, schema_id=None)
 
 
 def changes(
@@ -189,7 +184,7 @@ def changes(
 ) -> TableChanges:
     """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
     shown = {**folded, **last} if last else folded
-    contents = _contents(shown, reader)
+    contents = _contents(shown, reader, shape)
     rows = list(shown.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
     bases = table.rows(set(moved.values())) if moved else {}
@@ -227,17 +222,57 @@ def changes(
     return TableChanges(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
-def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader) -> list[Content]:
+def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader, shape: TableShape) -> list[Content]:
     contents = []
     unfit = set()
+    images: list[Mapping[str, Any]] = []
+    of_rows: list[Key] = []
+
+    def read(event: Event) -> Mapping[str, Any]:
+        values = reader(event)
+        images.append(values)
+        return values
+
     for key, row in folded.items():
+        before = len(images)
         try:
-            contents.append(row.content(reader))
+            content = row.content(read)
         except Unreadable:
             unfit.add(key)
+            del images[before:]
+            continue
+        contents.append(content)
+        if len(images) == before + 1 and images[before].keys() <= content.sent.keys():
+            images.pop()  # all of it is looked at where it is written
+        of_rows += [key] * (len(images) - before)
+    unfit |= _replaced_unfit(images, of_rows, shape)
     if unfit:
         raise UnwritableRows(unfit)
     return contents
+
+
+def _replaced_unfit(images: Sequence[Mapping[str, Any]], of_rows: Sequence[Key], shape: TableShape) -> set[Key]:
+    """The rows with a value that does not fit, of rows with several images."""
+    values: dict[str, tuple[list[Key], list[Any]]] = {}
+    for key, image in zip(of_rows, images, strict=True):
+        for name, value in image.items():
+            keys, found = values.setdefault(name, ([], []))
+            keys.append(key)
+            found.append(value)
+    unfit: set[Key] = set()
+    for name, (keys, found) in values.items():
+        sql = shape.types[name]
+        if name not in shape.key and not _fit(found, sql):
+            unfit |= {key for key, value in zip(keys, found, strict=True) if not fits(value, sql)}
+    return unfit
+
+
+def _fit(values: Values, sql: str) -> bool:
+    try:
+        column(values, sql)
+    except ValueError:
+        return False
+    return True
 
 
 def _asides(

@@ -22,7 +22,6 @@ from cdc_core.envelope import TableSchema
 from cdc_core.table_id import TableId
 from spark_sink.apply.destinations import Destination, Destinations, clash
 from spark_sink.apply.existing_tables import check_form, check_state
-from spark_sink.apply.mirror import gap
 from spark_sink.apply.rejects import RejectedEvents
 from spark_sink.apply.statements import answered, refusal_without_rows, without_statements
 from spark_sink.apply.table_commits import Commits, segmented
@@ -42,6 +41,7 @@ from spark_sink.model.event import (
     GAP,
     STATEMENT,
     Event,
+    gap,
 )
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.engine_choice import Choice, Engine

@@ -8,7 +8,7 @@ from __future__ import annotations
 import binascii
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 from spark_sink.schema.column_types import arrow_type
 
 _IMAGE = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)
+
+_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 Values = Sequence[Any]
 
@@ -35,6 +37,19 @@ def image(text: str | bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeError, RecursionError, ArithmeticError):
         # Not JSON, no UTF-8, too deep, an absurd exponent.
         raise ValueError("not a JSON object") from None
+
+
+def without_members(text: bytes, names: Collection[str]) -> bytes:
+    """The row image without some of its columns; the others are written as they were.
+
+    Raises:
+        ValueError: not one JSON object.
+    """
+    try:
+        members = _MEMBERS.decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise ValueError("not a JSON object") from None
+    return msgspec.json.encode({name: value for name, value in members.items() if name not in names})
 
 
 def column(values: Values, sql: str) -> pa.Array:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from spark_sink.errors import Reason
-from spark_sink.events.arrow_values import fits, image, is_exactly
+from spark_sink.events.arrow_values import fits, image, is_exactly, without_members
 from spark_sink.events.quarantine import Rejected
-from spark_sink.model.event import Event
+from spark_sink.model.event import Event, gap, withholding
 from spark_sink.schema.evolution import Plan
 
 
@@ -18,6 +18,13 @@ class Unreadable(Exception):
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class Examined(NamedTuple):
+    """An event that goes to quarantine, and the event to apply in its place."""
+
+    rejected: Rejected
+    instead: Event
 
 
 class ImageReader:
@@ -45,38 +52,48 @@ class ImageReader:
         unmoved = self._unmoved.get(event.schema_id)
         if unmoved is not None and unmoved.issuperset(sent):
             return sent
-        places = self._plan.places[event.schema_id]
         values: dict[str, Any] = {}
         for name, value in sent.items():
-            if name not in places:
-                raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
-            place = places[name]
+            place = self._place(event, name, value)
             if place is not None:
-                place = self._narrowest(place, value)
                 values[place] = value
                 # The value stands in one version of its column.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
+
+    def _place(self, event: Event, name: str, value: Any) -> str | None:
+        """The column of the table for a value of an image; None where the value is left out."""
+        places = self._plan.places[event.schema_id]
+        if name not in places:
+            raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
+        place = places[name]
+        return None if place is None else self._narrowest(place, value)
 
     def _narrowest(self, place: str, value: Any) -> str:
         """The column for a value, where earlier versions of its column are narrower: the first that holds it."""
         types = self._plan.shape.types
         return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
-    def examined(self, event: Event) -> Rejected | None:
-        """Return the reason why the image of an event cannot be written, value by value; None if it can."""
+    def examined(self, event: Event) -> Examined | None:
+        """Look at each value of an event's image. Return None if all can be written.
+
+        An image whose values fit in part is applied without the others. One that cannot be read leaves a gap.
+        """
         if event.after is None or event.op == "d":
             return None
-        try:
-            values = self(event)
-        except Unreadable as error:
-            return Rejected(event.index, error.reason, str(error))
         shape = self._plan.shape
-        for name, value in values.items():
-            if name not in shape.key and not fits(value, shape.types[name]):
-                return Rejected(
-                    event.index,
-                    Reason.VALUE_INVALID,
-                    f"the value of {name} does not fit {shape.types[name]} exactly",
-                )
-        return None
+        unfit: dict[str, str] = {}
+        try:
+            self(event)
+            for name, value in image(event.after).items():
+                place = self._place(event, name, value)
+                if place is not None and place not in shape.key and not fits(value, shape.types[place]):
+                    unfit[name] = place
+        except Unreadable as error:
+            return Examined(Rejected(event.index, error.reason, str(error)), gap(event))
+        if not unfit:
+            return None
+        first = next(iter(unfit.values()))
+        why = f"the value of {first} does not fit {shape.types[first]} exactly"
+        rest = withholding(event, without_members(event.after, unfit))
+        return Examined(Rejected(event.index, Reason.VALUE_INVALID, why), rest)

@@ -23,8 +23,13 @@ class Entries(NamedTuple):
     rejected: list[Rejected]
 
 
-def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str]) -> Entries:
-    """The events with the values of their after images, by column; one whose values do not fit is left out."""
+def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str], *, partly: bool = False) -> Entries:
+    """The events with the values of their after images, by column.
+
+    Args:
+        partly: an event with values that do not fit is taken without them, as one that withholds them; otherwise it is
+            left out. It is rejected either way.
+    """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []
     for event in events:
@@ -44,7 +49,13 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
                     unfit.setdefault(number, f"the value of {name} does not fit {sql} exactly")
     if unfit:
         rejected += [Rejected(kept[number][0].index, Reason.VALUE_INVALID, why) for number, why in unfit.items()]
-        again = entries([event for number, (event, _) in enumerate(kept) if number not in unfit], reader, types)
+        examined = {number: reader.examined(kept[number][0]) if partly else None for number in unfit}
+        left = [
+            found.instead if (found := examined.get(number)) is not None else event
+            for number, (event, _) in enumerate(kept)
+            if partly or number not in unfit
+        ]
+        again = entries(left, reader, types)
         return again._replace(rejected=rejected + again.rejected)
     sets = [[name for name in values if name in types] for _, values in kept]
     return Entries([event for event, _ in kept], columns, sets, rejected)

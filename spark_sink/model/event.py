@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cdc_core.transaction import SourceTransaction
 
@@ -70,6 +71,19 @@ class Event(Struct, frozen=True, gc=False):
         A full image lacks none; an issue beside it is one of the image before.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
+
+
+def gap(event: Event) -> Event:
+    """Return the event that stands in the place of one that went to quarantine."""
+    return replace(event, op=GAP, after=None, schema_id=None)
+
+
+def withholding(event: Event, after: bytes) -> Event:
+    """Return the event with an image that lacks some of its values, as if the source had not sent them.
+
+    An update then keeps what the row has for them, as for any column that an event withholds.
+    """
+    return replace(event, after=after, full=False, withholds=True)
 
 
 class Latest(NamedTuple):

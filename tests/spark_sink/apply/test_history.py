@@ -83,20 +83,20 @@ def test_an_event_that_comes_again_writes_nothing() -> None:
     assert (0, {"duplicate": 3}) == (report.counters.commits, report.counters.stale)
 
 
-def test_an_event_in_quarantine_is_a_gap() -> None:
+def test_an_event_that_cannot_be_read_is_a_gap() -> None:
     """A version without an operation says that something happened there; the row is incomplete up to the next event
     that fixes all of it."""
     table = _table()
     tables = MemoryTables(orders=table)
     events = [
         _native("c", 1, {"a": "x", "n": 1}),
-        _native("u", 2, {"n": 1000}),
+        _native("u", 2, {"unheard": 1}),
         _native("u", 3, {"a": "y"}),
         _native("c", 4, {"a": "z"}),
-        _native("u", 5, {"n": 1000}, id=9),
+        _native("u", 5, {"unheard": 1}, id=9),
     ]
     reports(tables, events, RULES, schemas=[SCHEMA])
-    assert [["VALUE_INVALID", "VALUE_INVALID"]] == [reasons for _, reasons in tables.rejected]
+    assert [["COLUMN_UNKNOWN", "COLUMN_UNKNOWN"]] == [reasons for _, reasons in tables.rejected]
     assert [
         ("c", "x", 1, None, False, False),
         (None, "x", 1, "u", False, True),

@@ -9,10 +9,10 @@ import pytest
 
 from cdc_core.envelope import ChangeEvent, position
 from cdc_core.table_id import TableId
-from spark_sink.apply.mirror import MirrorChanges, fold_into_changes, gap
+from spark_sink.apply.mirror import MirrorChanges, fold_into_changes
 from spark_sink.apply.truncate import truncate
 from spark_sink.errors import Reason, Refused
-from spark_sink.model.event import Event
+from spark_sink.model.event import Event, gap
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import OTHER_SCOPE, change, folding, schema_of
