@@ -289,10 +289,10 @@ class Applier(Generic[Records]):
                     then = "values that the column of before does not hold are here: spark-sink view reads both"
                     log.warning("columns beside", table=table, columns=beside, then=then)
                     self._metrics.columns_beside(len(beside))
-            case Widen(columns):
-                self._ddl.widen(table, columns)
+            case Widen(columns, rewrites):
+                self._ddl.widen(table, columns, rewrites=rewrites)
                 types = {column.name: column.type for column in columns}
-                log.info("columns widened", table=table, columns=types, ms=_ms(started))
+                log.info("columns widened", table=table, columns=types, rewritten=rewrites, ms=_ms(started))
             case _:
                 assert_never(step)
         return table

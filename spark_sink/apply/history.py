@@ -85,7 +85,8 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     since: dict[str, str] = {}
     for event in events:
         since[event.scope] = min(event.pos, since.get(event.scope, event.pos))
-    taken = {key: one for key in keys.values() for one in table.taken_keys if one.key == _in_images(key)}
+    taken_keys = [(_of_types(one.key, shape), one) for one in table.taken_keys]
+    taken = {key: one for key in keys.values() for name, one in taken_keys if name == _in_images(key)}
     for one in taken.values():
         # The version below ended where the one over it begins.
         scope = one.transaction.scope
@@ -124,6 +125,12 @@ def _told(version: Version) -> dict[str, Any]:
 
 def _in_images(key: Key) -> Key:
     return tuple(map(image_value, key))
+
+
+def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
+    """A key in the form that images have, which was kept before a column of it got its present type."""
+    typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
+    return tuple(image_value(array.to_pylist()[0]) for array in typed)
 
 
 def patch_versions(

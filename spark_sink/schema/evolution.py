@@ -2,7 +2,8 @@
 refusal.
 
 Pure: neither Spark nor a table is needed to decide. A column that its type cannot go on with gets a further version
-beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place.
+beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column has
+no version beside it: where its type cannot be widened in place, the table is rewritten.
 """
 
 from __future__ import annotations
@@ -119,9 +120,14 @@ class AddColumns(Struct, frozen=True, tag=True):
 
 
 class Widen(Struct, frozen=True, tag=True):
-    """Columns of the table get types that hold all their values; what else the table lacks is asked for then."""
+    """Columns of the table get types that hold all their values; what else the table lacks is asked for then.
+
+    Args:
+        rewrites: every row is written again, because the engine of the table does not know files of several types.
+    """
 
     columns: tuple[TableColumn, ...]
+    rewrites: bool = False
 
 
 Step = Create | AddColumns | Widen
@@ -167,7 +173,8 @@ def evolve(
         named: columns that events without a schema name; one that nothing else knows becomes a string.
         key: the key columns as the events name them, for a table whose schemas have none.
         form: its mode and format, and the key columns that stand over all others.
-        in_place: whether the engine of the table can change types that rows are stored with.
+        in_place: whether the engine of the table can change types that rows are stored with. Otherwise only key columns
+            get wider types, and all rows are rewritten: a key cannot have a second column beside it.
         fine: columns of times that need text, as a value is finer than a microsecond; None: none needs it, because the
             values are cut off.
 
@@ -258,7 +265,7 @@ class _Layout:
         wanted = wanted or "string"
         change = _kind(versions[-1].type if versions else None, wanted)
         policy = Policy.EVOLVE if self._current is None and not versions else self._policies[change]
-        if versions and policy == Policy.EVOLVE and self._in_place and self._rules.widens(versions[-1].type, wanted):
+        if versions and policy == Policy.EVOLVE and self._can_widen(versions[-1], wanted):
             return self._widen(versions[-1], wanted)
         if versions and name in self._key:
             policy = Policy.FAIL
@@ -287,6 +294,11 @@ class _Layout:
         self._taken.add(chosen.lower())
         self._versions.setdefault(name, []).append(column)
         return chosen
+
+    def _can_widen(self, column: TableColumn, wanted: str) -> bool:
+        if self._in_place:
+            return self._rules.widens(column.type, wanted)
+        return column.sent_as in self._key and _kind(column.type, wanted) is ShapeChange.WIDEN
 
     def _widen(self, column: TableColumn, wanted: str) -> str:
         wider = TableColumn(column.name, wanted, column.source)
@@ -329,7 +341,7 @@ class _Layout:
         stored = frozenset(self._current.columns)
         wider = tuple(column for column in self._columns[: len(stored)] if column not in stored)
         if wider:
-            return plan(Widen(wider))
+            return plan(Widen(wider, rewrites=not self._in_place))
         added = (*self._columns[len(stored) :], *self._current.lacks)
         return plan(AddColumns(added) if added else None)
 

@@ -154,8 +154,8 @@ class FormatDdl:
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         self._of(name).add_columns(name, columns)
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
-        self._of(name).widen(name, columns)
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
+        self._of(name).widen(name, columns, rewrites=rewrites)
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         self._of(name).set_properties(name, properties)

@@ -228,8 +228,13 @@ class TableAlterations(Protocol):
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
-        """Give columns that are there wider types; one that has its type already is left."""
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
+        """Give columns that are there wider types; one that has its type already is left.
+
+        Args:
+            rewrites: write all rows again in one commit, so that all files have the new types; the table gets no
+                feature for it.
+        """
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None: ...
 

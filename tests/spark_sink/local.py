@@ -141,7 +141,7 @@ class NoAlterations:
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         raise NotImplementedError("deltalake does not set them exactly: such a test is Spark's")
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         raise NotImplementedError("deltalake writes no table of widened types: such a test is Spark's")
 
 

@@ -21,7 +21,7 @@ from spark_sink.schema.column_types import delta_type, has_statistics
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
-from spark_sink.tables.delta.open_table import REMEMBERED, create, shape_of, types_of
+from spark_sink.tables.delta.open_table import REMEMBERED, STATISTICS_PROPERTY, create, shape_of, types_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location, spelled
 from spark_sink.tables.meta_columns import (
@@ -92,8 +92,8 @@ class DeltaDdl:
         if not added:
             self._by_spark.add_columns(name, columns)
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
-        self._by_spark.widen(name, columns)
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
+        self._by_spark.widen(name, columns, rewrites=rewrites)
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         with _changing(name):
@@ -170,7 +170,7 @@ def table_properties(shape: TableShape) -> dict[str, str]:
         useful.insert(0, POS)  # by which events are looked up
     return {
         **shape_properties(shape),
-        "delta.dataSkippingStatsColumns": ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),
+        STATISTICS_PROPERTY: ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),
         **_FIXED,
     }
 
@@ -178,4 +178,4 @@ def table_properties(shape: TableShape) -> dict[str, str]:
 def quarantine_properties() -> dict[str, str]:
     """Return the properties of the quarantine table."""
     statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
-    return {"delta.dataSkippingStatsColumns": statistics, **_FIXED}
+    return {STATISTICS_PROPERTY: statistics, **_FIXED}

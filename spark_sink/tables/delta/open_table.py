@@ -27,6 +27,9 @@ REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 # What Spark and deltalake call the commit that sets a table back: its version is a new one.
 _RESTORE = "RESTORE"
 
+# The columns with statistics in the log.
+STATISTICS_PROPERTY = "delta.dataSkippingStatsColumns"
+
 
 def shape_of(table: DeltaTable) -> TableShape:
     return shape_from(table.metadata().configuration, types_of(table))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import col
 
+from spark_sink.schema.column_types import has_statistics
 from spark_sink.schema.evolution import TableColumn
-from spark_sink.tables.delta.open_table import types_of
+from spark_sink.tables.delta.open_table import STATISTICS_PROPERTY, shape_of, types_of
 from spark_sink.tables.locations import location
+from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.spark_sql import listed, literal
 from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_properties
 
@@ -48,14 +51,45 @@ class SparkDdl:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} UNSET TBLPROPERTIES IF EXISTS ({names})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
         table = self._quoted(name)
+        if rewrites:
+            self._rewrite(name, columns)
+            return
         self._spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')")
         for column in columns:
             self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN `{column.name}` TYPE {column.type}")
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
+
+    def _rewrite(self, name: str, columns: Sequence[TableColumn]) -> None:
+        """Write all rows again, with wider types, in one commit.
+
+        Delta's type widening would leave the files as they are, but deltalake does not write tables that have it.
+        Properties, transaction markers and features of the table stay.
+        """
+        path = location(self._warehouse, name)
+        table = DeltaTable(path)
+        present = types_of(table)
+        wider = {column.name: column.type for column in columns if present[column.name] != column.type}
+        if not wider:
+            return
+        self._without_statistics(name, table, {column for column, sql in wider.items() if not has_statistics(sql)})
+        rows = self._spark.table(self._quoted(name))
+        cast = {column: col(f"`{column}`").cast(sql) for column, sql in wider.items()}
+        writer = rows.withColumns(cast).write.format("delta").mode("overwrite")
+        options = {"overwriteSchema": "true", "partitionOverwriteMode": "static"}
+        writer.options(**options).partitionBy(*table.metadata().partition_columns).save(path)
+
+    def _without_statistics(self, name: str, table: DeltaTable, columns: Set[str]) -> None:
+        """Keep no minimum and maximum of these columns any more: see `has_statistics`."""
+        listed_columns = table.metadata().configuration.get(STATISTICS_PROPERTY)
+        if listed_columns is None or columns.isdisjoint(listed_columns.split(",")):
+            return
+        kept = [column for column in listed_columns.split(",") if column not in columns]
+        useful = ",".join(kept) or next(iter(OWN_COLUMNS[shape_of(table).mode]))
+        self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed({STATISTICS_PROPERTY: useful})})")
 
     def _quoted(self, name: str) -> str:
         return quoted(location(self._warehouse, name))

@@ -107,7 +107,8 @@ class IcebergDdl:
             declared = _declared((column.name, column.type) for column in missing)
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
+        """See `TableAlterations`. Nothing is rewritten: every Iceberg table may have files of both types."""
         for column in columns:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"

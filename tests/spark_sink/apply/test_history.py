@@ -165,3 +165,19 @@ def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
     event = _native("c", 1, {"a": "x"})
     (report,) = reports(MemoryTables(orders=_table()), [event], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
     assert "was created as history" in conflict(report)
+
+
+def test_a_taken_key_of_a_narrower_type() -> None:
+    """A transaction over the change of a key's type: its delete finds the row that its insert was written over."""
+    table = _table()
+    wide = schema_of({"id": "decimal(20,0)", "a": "string", "n": "int8"})
+    first = [
+        change("c", {"id": 1}, {"a": "x"}, pos=1, schema=SCHEMA, tx="one"),
+        change("c", {"id": 1}, {"a": "y"}, pos=2, schema=SCHEMA, tx="two"),
+    ]
+    reports(MemoryTables(orders=table), first, RULES, schemas=[SCHEMA])
+    assert 1 == len(table.taken_keys)
+    table.shape = evolve(None, TableId.of(wide), [wide], form=TableSpec(Mode.HISTORY)).shape
+    left = change("d", {"id": "1"}, pos=3, schema=wide, tx="two")
+    reports(MemoryTables(orders=table), [left], RULES, batch=1, schemas=[SCHEMA, wide])
+    assert ["y"] == [row["a"] for row in table.rows.values() if row["_cdc_current"]]

@@ -41,8 +41,8 @@ class DyingDdl:
         self._ddl.add_columns(name, columns)
         raise Killed
 
-    def widen(self, name: str, columns: Sequence[TableColumn]) -> None:
-        self._ddl.widen(name, columns)
+    def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
+        self._ddl.widen(name, columns, rewrites=rewrites)
         raise Killed
 
     def create_quarantine(self) -> None:

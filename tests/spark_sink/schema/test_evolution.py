@@ -23,6 +23,7 @@ from spark_sink.schema.evolution import (
     Widen,
     evolve,
 )
+from spark_sink.schema.table_spec import Mode, TableSpec
 from tests.spark_sink.changes import schema_of
 
 TABLE = TableId("shop", "sales", None, "orders")
@@ -192,6 +193,45 @@ def test_the_key_in_place() -> None:
     assert (Widen((TableColumn("id", "bigint"),)), {"id": "id", "n": "n"}) == (plan.step, places(plan, schema))
     with pytest.raises(Refused, match="the column id is int"):
         evolve(narrow, TABLE, [schema], policies=BESIDE, in_place=True)
+
+
+@pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
+def test_the_key_by_a_rewrite(type: str) -> None:
+    """Where the engine cannot widen in place, the table is rewritten for its key; other columns get a version beside.
+    Events of the older schema still go to the key."""
+    narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
+    old, schema = schema_of({"id": "int32", "n": "int32"}), schema_of({"id": type, "n": "int64"})
+    plan = evolve(narrow, TABLE, [schema, old])
+    assert Widen((TableColumn("id", sql_type(type)),), rewrites=True) == plan.step
+    assert ({"id": "id", "n": "n__v2"}, "id") == (places(plan, schema), places(plan, old)["id"])
+
+
+@pytest.mark.parametrize(("type", "policies"), [("string", DEFAULTS), ("int16", DEFAULTS), ("int64", BESIDE)])
+def test_a_key_that_stays(type: str, policies: Policies) -> None:
+    """A type that does not hold the keys of before, or that is text, stops the table, as does a policy; one that they
+    have room for is no change."""
+    narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
+    schema = schema_of({"id": type, "n": "int32"})
+    if type == "int16":
+        assert evolve(narrow, TABLE, [schema], policies=policies).step is None
+        return
+    with pytest.raises(Refused, match="the column id is int"):
+        evolve(narrow, TABLE, [schema], policies=policies)
+
+
+def test_a_changelog_is_not_rewritten() -> None:
+    """It has no key: the wider values are in a column beside."""
+    log = TableShape(TABLE, (TableColumn("id", "int"),), (), Mode.CHANGELOG)
+    schema = schema_of({"id": "int64"})
+    plan = evolve(log, TABLE, [schema], form=TableSpec(Mode.CHANGELOG))
+    assert (AddColumns((TableColumn("id__v2", "bigint", "id"),)), "id__v2") == (plan.step, places(plan, schema)["id"])
+
+
+def test_a_wider_key_of_a_new_table() -> None:
+    """A backlog over the change creates the table with the wider type, whichever schema is laid out first."""
+    old, new = schema_of({"id": "int32"}), schema_of({"id": "int64"})
+    for order in ([old, new], [new, old]):
+        assert {"id": "bigint"} == evolve(None, TABLE, order).shape.types
 
 
 def test_the_last_version_is_widened() -> None:
