@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ from cdc_core.envelope import Tx, position
 from cdc_core.reader import Change, DictStore, apply
 from spark_sink.model.event import Event
 from spark_sink.model.fold import fold
+from spark_sink.model.row import Row
 from tests.translator.examples import BLANK
 
 KEYS = st.sampled_from(["1", "2", "3"])
@@ -70,12 +72,17 @@ def _by_the_sink(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for n, change in enumerate(changes)
     ]
     texts = {text for event in events for text in (event.key, event.key_old) if text is not None}
-    rows = fold(events, {text: (text,) for text in texts}, {}, {}).rows
-    return {
-        key: {**json.loads(key), **row.content(lambda event: json.loads(event.after or "")).sent}
-        for (key,), row in rows.items()
-        if row.exists
-    }
+    keys = {text: (text,) for text in texts}
+    rows = fold(events, keys, {}, {}, is_repeat=lambda row, aside: _told(row) == _told(aside)).rows
+    return {key: {**json.loads(key), **_values(row)} for (key,), row in rows.items() if row.exists}
+
+
+def _values(row: Row) -> Mapping[str, Any]:
+    return row.content(lambda event: json.loads(event.after or "")).sent
+
+
+def _told(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in _values(row).items() if value is not None}
 
 
 def _by_the_reader(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
