@@ -159,7 +159,10 @@ class Task:
         choice = None
         try:
             table = self._opened(place, table_id)
-            check_state(place.name, table, self.last_seen.get(place.name))
+            seen = self.last_seen.get(place.name)
+            if table is None and seen is not None:
+                self.tables.check_format(place.name)
+            check_state(place.name, table, seen)
             form = self.rules.form(place.name)._replace(shared=table_id.source == SEVERAL)
             if table is not None:
                 choice = table.choice

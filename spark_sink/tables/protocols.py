@@ -206,6 +206,13 @@ class Tables(Protocol):
             Refused: it has features that cannot be written to.
         """
 
+    def check_format(self, name: str) -> None:
+        """Make sure that no table of another format has the name.
+
+        Raises:
+            ConfigError: one has it.
+        """
+
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         """The table as it was; None before it was there.
 

@@ -276,6 +276,9 @@ class MemoryTables:
         found: MemoryTable | MemoryLog | MemoryHistory | None = self.by_name.get(name)
         return found
 
+    def check_format(self, name: str) -> None:
+        pass  # they have one format
+
     def as_of(self, name: str, moment: datetime) -> MemoryTable | None:
         raise NotImplementedError  # tables in memory have no past
 

@@ -64,21 +64,10 @@ def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> 
 
 def repeated(tx: str | None) -> Shifts:
     """A tool that restarts amid a transaction sends an insert again, under a new position, before the delete."""
+    image = b'{"id":1,"a":"x","b":null}'
     events = [
-        Event(
-            0,
-            op,
-            '{"id":1}',
-            None,
-            SCOPE,
-            pos,
-            None if op == "d" else b'{"id":1,"a":"x","b":null}',
-            op == "c",
-            False,
-            None,
-            0,
-        )
-        for op, pos in (("c", "1"), ("c", "2"), ("d", "3"))
+        Event(number, op, '{"id":1}', None, SCOPE, str(number), None if op == "d" else image, op == "c", False, None, 0)
+        for number, op in enumerate("ccd")
     ]
     told = [msgspec.structs.replace(event, committed=1, tx=tx) for event in events]
     return Shifts(0, tx is not None, told, [told[:1], told[1:2], told[2:]], {})

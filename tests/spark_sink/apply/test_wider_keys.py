@@ -119,5 +119,6 @@ def _about(lake: MergingLake) -> Any:
         return None
     table = DeltaTable(lake.path())
     metadata, protocol = table.metadata(), table.protocol()
-    properties = {k: v for k, v in metadata.configuration.items() if not k.startswith("cdc.source.")}
+    added = ("cdc.source.", "cdc.columns")
+    properties = {k: v for k, v in metadata.configuration.items() if not k.startswith(added)}
     return metadata.id, metadata.partition_columns, properties, protocol, min(lake.commit_markers())
