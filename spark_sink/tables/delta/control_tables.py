@@ -21,7 +21,7 @@ from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
 from spark_sink.tables.delta.maintenance import maintaining
-from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, literal
+from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
 from spark_sink.tables.protocols import Marker
 
@@ -62,9 +62,7 @@ class Book:
         return DeltaTable(self.path).metadata().configuration.get(name)
 
     def keep_property(self, name: str, value: str) -> None:
-        table = DeltaTable(self.path)
-        with committing(table):
-            table.alter.set_table_properties({name: value}, raise_if_not_exists=False)
+        keep_properties(DeltaTable(self.path), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
         """Rows of this pipeline; with a marker, unless that was done."""

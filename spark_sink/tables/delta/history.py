@@ -13,6 +13,7 @@ from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
     committing,
+    keep_properties,
     literal,
 )
 from spark_sink.tables.history_reader import (
@@ -72,12 +73,10 @@ class DeltaHistory(HistoryReader, DeltaOpened):
             merge.when_matched_update(written).when_not_matched_insert(written).execute()
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None:
-        with committing(self._table):
-            self._table.alter.set_table_properties(truncates_property(truncates), raise_if_not_exists=False)
+        keep_properties(self._table, truncates_property(truncates))
 
     def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
-        with committing(self._table):
-            self._table.alter.set_table_properties(taken_keys_property(taken), raise_if_not_exists=False)
+        keep_properties(self._table, taken_keys_property(taken))
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         floors = sorted(truncate.floors.items())

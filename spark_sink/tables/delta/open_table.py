@@ -118,6 +118,20 @@ def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
         raise Overtaken(f"the table {table.table_uri}") from error
 
 
+def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
+    """Set properties in a commit of their own. One whose answer is lost was made if the table has them.
+
+    Raises:
+        Overtaken: another commit came first.
+    """
+    try:
+        with committing(table):
+            table.alter.set_table_properties(dict(properties), raise_if_not_exists=False)
+    except Overtaken:
+        if not properties.items() <= table.metadata().configuration.items():
+            raise
+
+
 def literal(text: str) -> str:
     """A text in deltalake's SQL; Spark's quotes otherwise."""
     quoted = text.replace("'", "''")

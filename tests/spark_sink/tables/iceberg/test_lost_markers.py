@@ -78,7 +78,7 @@ def test_another_program_compacts_and_expires(lake: MergingLake, mode: Mode) -> 
 
 
 def test_a_table_that_is_set_back(lake: MergingLake) -> None:
-    """The copy of what came after is not believed: the rows went with it."""
+    """The copy of what came after is not believed: the rows went with it. The table waits until somebody resumes it."""
     lake.apply(1, _batch(1))
     _let_go(lake)
     before = lake.version()
@@ -87,4 +87,8 @@ def test_a_table_that_is_set_back(lake: MergingLake) -> None:
     rows = _rows(lake)
     session = lake.read().sparkSession
     java_table(session, lake.tables.iceberg_catalog, NAME).manageSnapshots().rollbackTo(before).commit()
-    assert ({}, 1, rows) == (markers_of(_metadata(lake)), _applied_again(lake, 2), _rows(lake))
+    assert ({}, 0) == (markers_of(_metadata(lake)), _applied_again(lake, 2))
+    assert "TABLE_SET_BACK" == lake.books.held()[NAME].reason
+    lake.books.requests.ask("resume", NAME)
+    assert not lake.requests().run()
+    assert rows == _rows(lake)
