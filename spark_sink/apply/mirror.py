@@ -103,9 +103,9 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
     if isinstance(events, EventColumns) and not soft:
         with suppress(NotInColumns):
             folded = fold_in_columns(events, table, plan)
-            reached = latest(events)
-            others = fold_one_by_one(folded.others, table, plan, reached, soft=soft) if folded.others else None
-            return _with_others(folded, others)
+            if not folded.others:
+                return _with_others(folded, None)
+            return _with_others(folded, fold_one_by_one(folded.others, table, plan, latest(events), soft=soft))
     return fold_one_by_one(events, table, plan, latest(events), soft=soft)
 
 

@@ -13,15 +13,13 @@ import pyarrow.compute as pc
 
 from cdc_core.envelope import TableSchema
 from spark_sink.events.event_columns import EventColumns
+from spark_sink.events.image_table import HIDDEN_NAME
 from spark_sink.model.event import GAP, Event
 from spark_sink.schema.column_types import TIMES
 
 _CLOCK = r"T[0-9]{2}:[0-9]{2}:[0-9]{2}\."
 _FINE = rf"{_CLOCK}[0-9]{{6}}[0-9]*[1-9]"
 _is_fine = re.compile(_FINE).search
-
-# A name that could not be found as a text: see `image_table`.
-_HIDDEN = re.compile(r'["\\\x00-\x1f]|^[,:}]|^$')
 
 
 def times_of(schemas: Sequence[TableSchema]) -> list[str]:
@@ -68,7 +66,7 @@ def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
     """
     count = 0
     for name in names:
-        if _HIDDEN.search(name):
+        if HIDDEN_NAME.search(name):
             continue
         pattern = rf'("{re.escape(name)}":"[0-9-]*{_CLOCK}[0-9]{{6}})([0-9]*[1-9][0-9]*)(Z?")'
         if isinstance(events, EventColumns):

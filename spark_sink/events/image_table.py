@@ -22,7 +22,7 @@ _MEMBER = rf'"[^"\\\x00-\x1f]*":(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)'
 _FLAT = rf"^\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\}}$"
 
 # A name that could not be found as a text: it holds what JSON escapes, or begins with what follows the end of a text.
-_HIDDEN = re.compile(r'["\\\x00-\x1f]|^[,:}]|^$')
+HIDDEN_NAME = re.compile(r'["\\\x00-\x1f]|^[,:}]|^$')
 
 # What is read as a JSON number or literal; of other columns the text is read, and converted as everywhere.
 _READ_AS: Mapping[str, pa.DataType] = {
@@ -72,7 +72,7 @@ def names_column(images: pa.BinaryArray, name: str) -> pa.BooleanArray:
     Raises:
         NotInColumns: its name cannot be looked for.
     """
-    if _HIDDEN.search(name):
+    if HIDDEN_NAME.search(name):
         raise NotInColumns
     return pc.match_substring(images, f'"{name}":')
 
