@@ -50,7 +50,7 @@ class StatementNote(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The note as it stands in an event."""
+        """The note in the form that events have."""
         if self.column is None:
             return self.word
         return f"{self.word}={self.column}" if self.type is None else f"{self.word}={self.column}:{self.type}"

@@ -1,4 +1,4 @@
-"""Statements that change existing rows: each becomes a truncate, a refusal, or a patch of every row that is there.
+"""Statements that change existing rows: each becomes a truncate, a refusal, or a patch of every existing row.
 
 A patch is an update at the position of the statement. So positions decide which rows are older, a replay changes
 nothing, a history gets a version of each current row, and no format of a table needs a way of its own.
@@ -157,7 +157,7 @@ def _patches(
 
 
 def refusal_without_rows(events: Iterable[Event]) -> Refused | None:
-    """Return the first refusal that also stops a table which has no rows, or is not there yet."""
+    """Return the first refusal that also parks a table without rows, or one that does not exist yet."""
     found = (_refusal(event) for event in events if event.op == REFUSAL)
     return next((refused for refused, always in found if always), None)
 

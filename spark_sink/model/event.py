@@ -74,7 +74,7 @@ class Event(Struct, frozen=True, gc=False):
 
 
 def gap(event: Event) -> Event:
-    """Return the event that stands in the place of one that went to quarantine."""
+    """Return the event that replaces one that went to quarantine."""
     return replace(event, op=GAP, after=None, schema_id=None)
 
 

@@ -108,7 +108,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """The table is not there; or it is, and a rebuild (`shape.built`) puts this one in its place."""
+    """Create the table, or replace it with the one of a rebuild (`shape.built`)."""
 
     shape: TableShape
 

@@ -24,7 +24,7 @@ from spark_sink.schema.native_types import holds_native
 # Words after which a table differs from its source for certain, whatever its columns.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
-# Of these a table is wrong that has no rows, or is not there: what they brought, or will change, no event has.
+# These also park a table that is empty or does not exist: no event has the rows that they bring or will change.
 CONCERN_NO_ROWS = frozenset({STATEMENT_NOT_APPLIED, CASCADE_NOT_LOGGED})
 
 Drops = Literal["park", "keep", "empty"]

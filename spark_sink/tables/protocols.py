@@ -99,7 +99,7 @@ class OpenTable(Protocol):
         """The greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Tell whether the table has come from a state that was seen: whoever restores an older one takes rows away.
+        """Tell whether the table descends from a state that was seen. Restoring an older state removes rows.
         Later commits of whatever program, such as a compaction, are no step back."""
 
 

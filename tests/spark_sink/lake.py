@@ -58,7 +58,7 @@ class Topic:
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._events: list[ChangeEvent | bytes] = []
-        # The first offset that is there still.
+        # The first offset that the topic still has.
         self.first = 0
         lake.topic = self
 

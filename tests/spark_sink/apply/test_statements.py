@@ -46,7 +46,7 @@ def ids(lake: Lake, table: str = ORDERS) -> list[int]:
 class TestParks:
     @pytest.mark.parametrize(("note", "reason"), [(GONE, "ROWS_UNACCOUNTED"), (DROPPED, "TABLE_DROPPED")])
     def test_the_table_waits_from_the_statement_on(self, each_lake_of_format: Lake, note: str, reason: str) -> None:
-        """What came before is applied, other tables go on, and the statement waits as the first event."""
+        """Earlier events are applied, other tables continue, and the statement is the first event that waits."""
         lake = each_lake_of_format
         begin(lake)
         with capture_logs() as logs:
