@@ -16,12 +16,12 @@ from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 import spark_sink.config.settings
-import translator.settings
+import translator.config.settings
 
 FOLDER = Path(__file__).parents[1] / "docs" / "settings"
 
 PROGRAMS: Mapping[str, tuple[type[BaseModel], str]] = {
-    "translator": (translator.settings.Settings, "translator run -c translator.yaml"),
+    "translator": (translator.config.settings.Settings, "translator run -c translator.yaml"),
     "spark-sink": (spark_sink.config.settings.Settings, "spark-sink run -c sink.yaml"),
 }
 

@@ -18,13 +18,13 @@ from bench.measure import machine, rate, table
 from translator import dialects
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
+from translator.config.settings import Output, Source
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message, Setup
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.settings import Output, Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path

@@ -18,7 +18,7 @@ from bench.generators import WRITERS, generate
 from bench.generators.history import StreamSpec
 from dev import environments
 from dev.environments import NotInstalledError
-from translator.settings import load
+from translator.config.settings import load
 
 SPEC = StreamSpec(200, columns=14)
 

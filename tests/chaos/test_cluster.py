@@ -17,9 +17,9 @@ from dev.stack import wait_until
 from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
 from tests.chaos.verify import records
+from translator.config.settings import Settings
 from translator.errors import RetryableError
 from translator.kafka.admin import TopicAdmin
-from translator.settings import Settings
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import spark_sink.config.settings
-import translator.settings
+import translator.config.settings
 from dev.charts import CHARTS, NAMESPACE, examples, lint, render
 
-_PROGRAMS = {"translator": translator.settings, "spark-sink": spark_sink.config.settings}
+_PROGRAMS = {"translator": translator.config.settings, "spark-sink": spark_sink.config.settings}
 
 _EXAMPLES = [(chart, values) for chart in CHARTS for values in examples(chart)]
 every_example = pytest.mark.parametrize(

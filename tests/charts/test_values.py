@@ -13,7 +13,7 @@ from spark_sink.commands.health import health
 from tests.translator.commands import _program
 from translator.commands.check import check
 from translator.commands.send import send
-from translator.settings import Settings, parse
+from translator.config.settings import Settings, parse
 
 # Chart, values over those of the least example, and what the operator reads.
 _REFUSED: list[tuple[str, dict[str, Any], str]] = [

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 import spark_sink.config.settings
-import translator.settings
+import translator.config.settings
 from dev.compose import FILE
 from tests.translator.commands import _program
 
 FOLDER = FILE.parent
 SERVICES: dict[str, Any] = yaml.safe_load(FILE.read_text())["services"]
 PROMETHEUS: dict[str, Any] = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())
-PROGRAMS = {"translator": translator.settings, "sink": spark_sink.config.settings}
+PROGRAMS = {"translator": translator.config.settings, "sink": spark_sink.config.settings}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -31,7 +31,7 @@ def test_it_is_scraped_where_it_answers(name: str) -> None:
     (job,) = [one for one in PROMETHEUS["scrape_configs"] if one["job_name"] == name]
     assert [f"{name}:8080"] == job["static_configs"][0]["targets"]
     port = {
-        "translator": translator.settings.parse(_text("translator"), {}, "translator.yaml").web.port,
+        "translator": translator.config.settings.parse(_text("translator"), {}, "translator.yaml").web.port,
         "spark-sink": spark_sink.config.settings.parse(_text("sink"), {}, "sink.yaml").metrics.port,
     }
     assert 8080 == port[name]

@@ -20,8 +20,8 @@ from tests.translator.dialects.qlik.messages import SCHEMA_ID, bare, enveloped, 
 from tests.translator.service._lessons import Lessons
 from tests.translator.service._pipeline import PARTITION, Bench
 from tests.translator.service.test_metadata_wait import letters, need, soon
+from translator.config.settings import Registry
 from translator.kafka.schema_registry import SchemaRegistry
-from translator.settings import Registry
 
 pytestmark = pytest.mark.integration
 

@@ -33,12 +33,12 @@ from dev.sources import shop_sources
 from dev.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
+from translator.config.settings import Kafka, Output, Settings, Source, Timing
 from translator.errors import CdcError, ConfigError, RetryableError
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.client_config import librdkafka
 from translator.service.bootstrap import prepare
 from translator.service.faust_settings import _credentials
-from translator.settings import Kafka, Output, Settings, Source, Timing
 
 pytestmark = pytest.mark.integration
 

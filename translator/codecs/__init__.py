@@ -22,8 +22,8 @@ from translator.codecs.record import Record
 from translator.codecs.registered import TableSchemas
 from translator.codecs.upsert import Options as UpsertOptions
 from translator.codecs.upsert import UpsertCodec
+from translator.config.options import parse_options
 from translator.errors import ConfigError, unknown
-from translator.options import parse_options
 
 AvroHeader = Callable[[], bytes]
 """Gives what every Avro value begins with; asked once, and only for the codec that writes it."""

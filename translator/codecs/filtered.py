@@ -10,8 +10,8 @@ from cdc_core.envelope import ChangeEvent, TableSchema
 from translator._native.layout import LayoutOperation, NativeLayout, ProjectedOperation, ProjectionForm
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.record import Record
+from translator.config.table_filter import TableFilter
 from translator.message import TableName
-from translator.table_filter import TableFilter
 
 
 class WholeCodec(Protocol):

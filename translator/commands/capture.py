@@ -9,14 +9,14 @@ from pathlib import Path
 
 import click
 
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.record_file import record_line
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
+from translator.config.setting_types import matches
+from translator.config.settings import Settings
 from translator.errors import ConfigError, FatalError, Unmaskable
 from translator.message import Message
-from translator.setting_types import matches
-from translator.settings import Settings
 
 
 @click.command()

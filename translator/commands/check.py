@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from cdc_core.command_line import json_option
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
+from translator.config.setting_types import is_pattern
+from translator.config.settings import Settings
 from translator.errors import FatalError
-from translator.setting_types import is_pattern
-from translator.settings import Settings
 from translator.translation.metadata_catalog import MetadataCatalog
 
 if TYPE_CHECKING:

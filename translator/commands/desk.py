@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from translator import settings as settings_module
 from translator.commands.configuration import VARIABLE
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 from translator.errors import ConfigError
 
 if TYPE_CHECKING:  # at run time below: help starts without a web server

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cdc_core.command_line import CommandGroup, json_option
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.dlq_output import (
     facts,
@@ -28,6 +27,7 @@ from translator.commands.dlq_output import (
 )
 from translator.commands.record_file import record_line
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
 if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients

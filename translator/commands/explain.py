@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from cdc_core.command_line import json_option
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 from translator.errors import ConfigError
 from translator.message import Message
 from translator.operations.duration import instant

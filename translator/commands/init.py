@@ -13,10 +13,10 @@ from translator.commands.configuration import FILE
 from translator.commands.record_file import read_files, read_raw
 from translator.commands.remarks import say
 from translator.commands.translate import parse_cli_options
+from translator.config.setting_types import matches
+from translator.config.settings import parse_kafka
 from translator.errors import ConfigError
 from translator.message import Message
-from translator.setting_types import matches
-from translator.settings import parse_kafka
 
 if TYPE_CHECKING:  # at run time below: help starts without the dialects
     from translator.operations.recognition import TopicFinding

@@ -8,10 +8,10 @@ import click
 import msgspec
 
 from cdc_core.command_line import json_option
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.listing import print_table
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 
 
 @click.command()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 
 if TYPE_CHECKING:
     from translator.errors import MessageError

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
 from translator.commands.translate import dead_letter_line
+from translator.config import settings as settings_module
 
 if TYPE_CHECKING:
     from translator.message import Message

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
+from translator.config import settings as settings_module
 
 
 @click.command()

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from cdc_core.command_line import json_option
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 from translator.errors import FatalError
 
 

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from translator import settings as settings_module
 from translator.commands.configuration import config_option
 from translator.commands.remarks import say
+from translator.config import settings as settings_module
 from translator.operations.duration import duration, moment
 from translator.operations.terminal_text import shown
 

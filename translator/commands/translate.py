@@ -119,7 +119,7 @@ def translate(
 
 def _configured(config: Path, source: str | None, messages: Sequence[Message]) -> FileTranslator:
     # Here, not above: without a configuration, translating files needs no Kafka clients.
-    from translator import settings
+    from translator.config import settings
     from translator.operations.configured_files import of_source
 
     return of_source(settings.load(config), source, messages, say)

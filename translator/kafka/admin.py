@@ -19,10 +19,10 @@ from confluent_kafka import (
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 from msgspec import Struct
 
+from translator.config.settings import Settings
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka.client_errors import ClientErrors
 from translator.kafka.retry import retry_until
-from translator.settings import Settings
 
 Answer = TypeVar("Answer")
 

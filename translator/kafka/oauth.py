@@ -8,8 +8,8 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.httpx_client import AsyncOAuth2Client
 from httpx2 import HTTPError
 
+from translator.config.settings import Kafka
 from translator.kafka.client_config import ssl_context_for
-from translator.settings import Kafka
 
 _TIMEOUT = 10.0
 

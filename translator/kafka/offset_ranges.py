@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, TopicPartition
 from msgspec import Struct
 
+from translator.config.settings import Settings
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin, TopicFacts
 from translator.kafka.topic_reader import TopicReader, next_records
 from translator.message import Message
-from translator.settings import Settings
 
 _TIMEOUT = 20.0
 _SILENCE = 60.0

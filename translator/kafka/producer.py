@@ -8,8 +8,8 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from translator.codecs.record import RECORD_OVERHEAD, Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
-from translator.settings import Bounds
 
 DEFAULT_BOUNDS = Bounds()
 NEVER = 0.0

@@ -9,9 +9,9 @@ import httpx2
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
+from translator.config.settings import Registry
 from translator.errors import ConfigError, ErrorCode, MessageError, RetryableError, quote
 from translator.kafka.retry import retry_until
-from translator.settings import Registry
 
 Answer = TypeVar("Answer")
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeAlias
 
+from translator.config.setting_types import is_pattern, matches
+from translator.config.settings import Settings, Source
 from translator.errors import ConfigError, RetryableError
 from translator.kafka.retry import retry_until
-from translator.setting_types import is_pattern, matches
-from translator.settings import Settings, Source
 
 Subscribed: TypeAlias = dict[str, Source]
 """Raw topics by name, each with its source."""

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from confluent_kafka.admin import AclOperation
 
+from translator.config.settings import Projection, Settings
+from translator.config.topic_template import TopicTemplate
 from translator.errors import ConfigError
 from translator.kafka.admin import TopicAdmin, new_topic
 from translator.kafka.retry import retry_until
-from translator.settings import Projection, Settings
-from translator.topic_template import TopicTemplate
 
 LIMIT = "max.message.bytes"
 

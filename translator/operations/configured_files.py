@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from translator.config.settings import Settings
 from translator.errors import ConfigError, unknown
 from translator.message import Message
 from translator.operations.file_translator import FileTranslator
 from translator.service.assembly import build_translators
-from translator.settings import Settings
 from translator.translation.metadata_catalog import MetadataCatalog
 
 

@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 from confluent_kafka.admin import AclOperation
 from msgspec import Struct
 
+from translator.config.setting_types import is_pattern, matches
+from translator.config.settings import Settings, Source
 from translator.errors import CdcError, ConfigError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -17,8 +19,6 @@ from translator.kafka.subscription import metadata_topics, resolve
 from translator.kafka.topic_samples import samples
 from translator.operations.recognition import Verdict, judge, teach
 from translator.service.assembly import avro_header, build_codecs, build_translators
-from translator.setting_types import is_pattern, matches
-from translator.settings import Settings, Source
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]

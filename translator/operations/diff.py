@@ -13,12 +13,12 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.wire_format import MARKER
 from translator.codecs.avro import AvroCodec
 from translator.codecs.json import JsonCodec
+from translator.config.settings import Settings
 from translator.errors import FatalError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import Partitions, places_of
 from translator.operations.audit_index import digest
-from translator.settings import Settings
 
 EXAMPLES = 5
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from msgspec import Struct, field
 
 from translator.codecs.record import record_size
+from translator.config.settings import Settings
 from translator.errors import ConfigError, ErrorCode, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -18,7 +19,6 @@ from translator.kafka.topic_reader import TopicReader
 from translator.message import Learning, Message, Versioned
 from translator.service.assembly import build_translators
 from translator.service.delivery.at_least_once import confirm_all
-from translator.settings import Settings
 from translator.state.metadata_loader import load_document
 from translator.state.metadata_topic import document_record
 from translator.translation.metadata_catalog import MetadataCatalog, Named

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from translator.codecs import Codec
+from translator.config.settings import Settings
 from translator.errors import ConfigError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin, TopicFacts
@@ -23,7 +24,6 @@ from translator.message import Message, Needs
 from translator.service.assembly import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
-from translator.settings import Settings
 from translator.state.metadata_loader import load_document
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator

@@ -24,6 +24,7 @@ from cdc_core.reader.errors import ReadError
 from translator.codecs import Codec
 from translator.codecs.record import Record, record_size
 from translator.codecs.registered import UnregisteredSchema
+from translator.config.settings import Projection, Settings
 from translator.errors import ConfigError, ErrorCode, FatalError, MessageError, unknown
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -35,7 +36,6 @@ from translator.kafka.retry import retry_until
 from translator.kafka.table_topics import TableTopics, limit_of
 from translator.kafka.topic_reader import TopicReader
 from translator.service.assembly import avro_header, build_codecs, ids_of, registered_schemas
-from translator.settings import Projection, Settings
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]

@@ -12,14 +12,14 @@ from msgspec import Struct
 
 from cdc_core.envelope import ChangeEvent
 from translator.codecs.record import Record
+from translator.config.setting_types import matches
+from translator.config.settings import Projection
 from translator.errors import ConfigError, FatalError
 from translator.kafka.offset_ranges import Partitions, message_of, narrowed, places_of
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.message import Learned, Message, Skip
 from translator.operations.offline_translator import OfflineTranslator
 from translator.service.resolve import OutputTopic, Translation
-from translator.setting_types import matches
-from translator.settings import Projection
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
 

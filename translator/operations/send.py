@@ -11,6 +11,7 @@ from confluent_kafka.admin import AclOperation
 from msgspec import Struct
 
 from translator.codecs.record import Record
+from translator.config.settings import Settings
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -18,7 +19,6 @@ from translator.kafka.offset_ranges import Partitions, Range
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.kafka.subscription import resolve
 from translator.operations.record_origin import RecordOrigin, of_event, of_letter
-from translator.settings import Settings
 
 _PAUSE = 0.2
 _ANY = -1

@@ -11,12 +11,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from cdc_core.table_id import joined_name
+from translator.config.settings import Settings
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.kafka.subscription import Subscribed, resolve
 from translator.operations.dlq.reader import Dead, LetterFilter, look
-from translator.settings import Settings
 from translator.state.state_snapshot import read_state
 
 _SCHEMAS = 5

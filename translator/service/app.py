@@ -12,6 +12,7 @@ import structlog
 from faust.types import TP
 
 from cdc_core.otlp import reports
+from translator.config.settings import Settings
 from translator.service import probes
 from translator.service.background_tasks import BackgroundTasks
 from translator.service.bootstrap import prepare
@@ -23,7 +24,6 @@ from translator.service.message_context import raw_bytes
 from translator.service.partition_workers import PartitionWorkers
 from translator.service.stopping import BoundedStopApp, FailStop
 from translator.service.watchdog import Watchdog, Watched
-from translator.settings import Settings
 
 log = structlog.get_logger("translator")
 

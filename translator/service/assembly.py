@@ -16,6 +16,7 @@ from translator.codecs import build as build_codec
 from translator.codecs.avro import HEADER, confluent_header
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.registered import SchemaIds, TableSchemas, TopicOf, unknown_id
+from translator.config.settings import Projection, Settings, Source
 from translator.errors import ConfigError
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.table_topics import TableTopics, limit_of
@@ -26,7 +27,6 @@ from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.resolve import Outputs
-from translator.settings import Projection, Settings, Source
 from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, PathDifference, native_path

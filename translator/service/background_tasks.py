@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from translator.config.setting_types import is_pattern
 from translator.errors import ConfigError, RetryableError
 from translator.kafka.subscription import added
 from translator.service.components import Components
@@ -16,7 +17,6 @@ from translator.service.partition_workers import PartitionWorkers
 from translator.service.raw_topics import add_topics, preview_topics
 from translator.service.state_follower import follow, restore
 from translator.service.stopping import BoundedStopApp, FailStop
-from translator.setting_types import is_pattern
 
 log = structlog.get_logger("translator")
 

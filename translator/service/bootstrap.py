@@ -10,6 +10,7 @@ import structlog
 from confluent_kafka.admin import AclOperation
 
 from translator.codecs import Codec
+from translator.config.settings import Settings
 from translator.errors import ErrorCode
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
@@ -41,7 +42,6 @@ from translator.service.routes import Routes
 from translator.service.start_offsets import StartOffsets, offset_lookup_timeout
 from translator.service.state_follower import apply_state_record
 from translator.service.summary import Summary
-from translator.settings import Settings
 from translator.state.contradiction_marks import Contradictions
 from translator.state.hold_journal import TopicJournal
 from translator.state.table_holds import Holds

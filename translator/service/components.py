@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from translator.config.settings import Settings
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.subscription import Subscribed
 from translator.kafka.topic_reader import TopicReader
@@ -18,7 +19,6 @@ from translator.service.metrics import Metrics
 from translator.service.pipeline import Pipeline, Target
 from translator.service.start_offsets import StartOffsets
 from translator.service.summary import Summary
-from translator.settings import Settings
 from translator.state.contradiction_marks import Contradictions
 from translator.state.hold_journal import TopicJournal
 from translator.state.table_holds import Holds

@@ -10,11 +10,11 @@ import structlog
 from faust.auth import OAuthCredentials
 from faust.types.auth import AuthProtocol
 
+from translator.config.settings import Kafka, Settings
 from translator.kafka import client_config
 from translator.kafka.oauth import Tokens
 from translator.service.faust_pauses import PromptTables
 from translator.service.start_offsets import offset_lookup_timeout
-from translator.settings import Kafka, Settings
 
 log = structlog.get_logger("translator")
 

@@ -7,6 +7,8 @@ from contextlib import suppress
 
 from msgspec import Struct
 
+from translator.config.setting_types import Start
+from translator.config.settings import Settings, Source
 from translator.errors import MessageError
 from translator.kafka.admin import TopicFacts
 from translator.kafka.offset_ranges import messages_of
@@ -15,8 +17,6 @@ from translator.message import Message
 from translator.service.components import Components
 from translator.service.pipeline import Route
 from translator.service.start_offsets import AddedTopic
-from translator.setting_types import Start
-from translator.settings import Settings, Source
 
 
 class TopicPreview(Struct, frozen=True):

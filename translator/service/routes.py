@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from translator.codecs.record import Record
-from translator.topic_template import TopicTemplate
+from translator.config.topic_template import TopicTemplate
 
 OpenTopic: TypeAlias = Callable[[str], int]
 """Makes a topic when it is missing, and gives the number of its partitions; it may take its time."""

@@ -16,13 +16,13 @@ import structlog
 from msgspec import Struct
 
 from translator.codecs.record import Record
+from translator.config.setting_types import Start
+from translator.config.settings import Settings
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import Committed, TopicAdmin, TopicFacts
 from translator.kafka.retry import retry_until
 from translator.service.bounded_log import BoundedLog
 from translator.service.metrics import Metrics
-from translator.setting_types import Start
-from translator.settings import Settings
 
 log = structlog.get_logger("translator")
 

@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 
 from translator.codecs.record import Record
+from translator.config.settings import Source
 from translator.errors import ContradictionError
-from translator.settings import Source
 
 PREFIX = "!contradiction/"
 """Of keys in the metadata topic. No source can be named so that its metadata have it."""

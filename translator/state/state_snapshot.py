@@ -8,11 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
+from translator.config.settings import Settings
 from translator.errors import FatalError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
-from translator.settings import Settings
 from translator.state.metadata_topic import document_of
 
 

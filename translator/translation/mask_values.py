@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from translator.config.mask_rules import Action, MaskRule
 from translator.errors import ConfigError
-from translator.mask_rules import Action, MaskRule
 from translator.message import Scalar
 
 Masked: TypeAlias = Callable[[Scalar], Scalar]

@@ -12,10 +12,10 @@ from msgspec import structs
 
 from cdc_core.table_id import joined_name
 from translator._native.layout import NativeLayout
+from translator.config.mask_rules import MaskRule
+from translator.config.table_filter import ANY
 from translator.errors import ConfigError, quote, unknown
-from translator.mask_rules import MaskRule
 from translator.message import Change, DeclaredTable, OtherChange, TableName
-from translator.table_filter import ANY
 from translator.translation.mask_values import masked_by
 from translator.translation.table_masks import KEPT, NOTE, Mask, TableMasks
 from translator.values import CANONICAL_TYPES

@@ -10,8 +10,8 @@ from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, Issue, TableSchema
 from cdc_core.statement_notes import COLUMN_REWRITTEN, StatementNote, statement_notes
+from translator.config.mask_rules import MaskRule
 from translator.errors import ConfigError, quote
-from translator.mask_rules import MaskRule
 from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
+from translator.config.settings import Settings
 from translator.errors import ConfigError
 from translator.operations.dlq.reader import Dead, LetterFilter, StoredLetter, look
 from translator.operations.dlq.replay import ReplayReport, replay
@@ -13,7 +14,6 @@ from translator.operations.explanation import outcome_lines
 from translator.operations.message_preview import preview, size_alone
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.status import Status, StatusLooker
-from translator.settings import Settings
 from translator.state.state_snapshot import StateSnapshot, read_state
 from translator.web.event_view import EventView, view
 from translator.web.kept import Kept

@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.translator.commands import _program
 from tests.translator.service._pipeline import CANAL_ROW
-from translator import settings as settings_module
 from translator.codecs.record import Record
+from translator.config import settings as settings_module
 from translator.errors import RetryableError
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.message import Message

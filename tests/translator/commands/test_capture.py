@@ -11,9 +11,9 @@ import yaml
 from dev.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.commands._bench import PARTITIONS, Bench, row
-from translator import settings as settings_module
 from translator.codecs.json import JsonCodec
 from translator.commands.record_file import read_files
+from translator.config import settings as settings_module
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.operations.offline_translator import OfflineTranslator
 

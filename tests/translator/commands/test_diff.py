@@ -11,8 +11,8 @@ from tests.translator.commands._bench import Bench, row
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
+from translator.config.settings import load
 from translator.message import Message
-from translator.settings import load
 
 SECRET = "a-cell-of-a-row"
 

@@ -12,8 +12,8 @@ import yaml
 from dev.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
+from translator.config.settings import Settings
 from translator.operations.message_preview import preview
-from translator.settings import Settings
 
 SECRET = "hush-hush"
 

@@ -8,11 +8,11 @@ import yaml
 from confluent_kafka import Producer
 
 from tests.translator.commands._bench import PARTITIONS, Bench, row
-from translator import settings as settings_module
 from translator.codecs import Codec
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.json import JsonCodec
 from translator.codecs.record import Record
+from translator.config import settings as settings_module
 from translator.errors import FatalError
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.operations.offline_translator import OfflineTranslator

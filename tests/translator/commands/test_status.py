@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 
 from tests.translator.commands import _program
 from tests.translator.commands._bench import TIMES, Bench, row
-from translator import settings as settings_module
+from translator.config import settings as settings_module
 from translator.message import Message
 from translator.operations.file_translator import of_dialect
 from translator.operations.status import StatusLooker

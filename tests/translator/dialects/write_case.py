@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from tests.translator.dialects.case import CASES, EXPECTED, outcome_of
-from translator import settings as settings_module
+from translator.config import settings as settings_module
+from translator.config.settings import Settings, Source
 from translator.dialects import build
 from translator.errors import CdcError, MessageError
 from translator.kafka.offset_ranges import records_of
 from translator.message import Message, Setup
 from translator.operations.masked_copy import RecordMasker
 from translator.operations.offline_translator import OfflineTranslator
-from translator.settings import Settings, Source
 
 
 def main(arguments: Sequence[str], cases: Path = CASES) -> Path:

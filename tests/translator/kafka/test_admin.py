@@ -9,12 +9,12 @@ from confluent_kafka.admin import AdminClient
 
 from dev.broker import Broker
 from tests.translator.service._said import Said, tell
+from translator.config.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 from translator.errors import ConfigError, RetryableError
 from translator.kafka import admin as admin_module
 from translator.kafka.admin import TopicAdmin, _note
 from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
-from translator.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 
 
 @pytest.fixture

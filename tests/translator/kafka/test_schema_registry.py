@@ -37,10 +37,10 @@ from tests.translator.codecs.corpus import WITHIN_DATES
 from tests.translator.examples import UPDATE
 from tests.translator.service._said import Said, tell
 from translator.codecs.avro import AvroCodec, confluent_header
+from translator.config.settings import Registry
 from translator.errors import ConfigError, ErrorCode, MessageError, RetryableError
 from translator.kafka import schema_registry as registry_module
 from translator.kafka.schema_registry import SchemaRegistry, _client_config, value_subject
-from translator.settings import Registry
 
 OTHER = Schema(json.dumps({"type": "record", "name": "Other", "fields": [{"name": "a", "type": "string"}]}), "AVRO")
 STRICT = ServerConfig(compatibility=ConfigCompatibilityLevel.FULL_TRANSITIVE)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.translator.service._said import Said, tell
+from translator.config.settings import Kafka, Output, Settings, Source, Timing
 from translator.errors import ConfigError, RetryableError
 from translator.kafka import retry
 from translator.kafka.subscription import added, metadata_topics, resolve, subscribe
-from translator.settings import Kafka, Output, Settings, Source, Timing
 
 
 def settings(*sources: Source, **more: Any) -> Settings:

@@ -7,8 +7,8 @@ from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import agree
 from translator.codecs.avro import AvroCodec
 from translator.codecs.record import Record
+from translator.config.mask_rules import MaskRule
 from translator.dialects import build
-from translator.mask_rules import MaskRule
 from translator.message import DeclaredTable, Limits, Message, Setup
 from translator.translation.masking import SourceMasks
 from translator.translation.native_path import NativePath, native_path

@@ -23,6 +23,7 @@ from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.json import JsonCodec
+from translator.config.settings import Kafka, Output, Settings, Source
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ContradictionError, ErrorCode
@@ -35,7 +36,6 @@ from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.settings import Kafka, Output, Settings, Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog

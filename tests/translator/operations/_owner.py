@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.translator.operations._replay import Read, Yard
+from translator.config.settings import Settings
 from translator.service.bootstrap import prepare
 from translator.service.components import Components
 from translator.service.state_follower import follow
-from translator.settings import Settings
 
 
 class Owner:

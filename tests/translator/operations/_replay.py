@@ -22,12 +22,12 @@ from confluent_kafka.admin import (
 )
 
 from translator.codecs.record import Record
+from translator.config.settings import Settings
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
 from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.operations.dlq.replay import ReplayReport, replay
 from translator.service.bootstrap import prepare
-from translator.settings import Settings
 
 AMBIGUOUS = {"profile": "auto"}
 CLEAR = {"profile": "ticdc"}

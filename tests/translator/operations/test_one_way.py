@@ -14,13 +14,13 @@ from tests.translator.service._pipeline import CANAL_ROW
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.record import Record
 from translator.commands.translate import translate
+from translator.config.settings import Settings
 from translator.kafka.offset_ranges import message_of
 from translator.message import Message
 from translator.operations.audit import audit
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.retranslate import Selection, retranslate
 from translator.service.resolve import Translation
-from translator.settings import Settings
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 ROW: Mapping[str, Any] = {

@@ -7,10 +7,10 @@ from cdc_core.reader.decode import decode
 from dev.sources import interleaved, shop_sources
 from translator.codecs import Codec, build
 from translator.codecs.record import Record
+from translator.config.settings import Settings
 from translator.errors import MessageError
 from translator.message import Learned, Message
 from translator.service.assembly import build_translators
-from translator.settings import Settings
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Events
 

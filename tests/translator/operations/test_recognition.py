@@ -12,7 +12,7 @@ from dev.sources import ShopSource, shop_sources
 from tests.translator.dialects import case as cases
 from tests.translator.dialects.canal.messages import of_type, update
 from translator import dialects
-from translator import settings as settings_module
+from translator.config import settings as settings_module
 from translator.message import Message
 from translator.operations.proposed_configuration import configuration
 from translator.operations.recognition import TopicFinding, recognise

@@ -21,14 +21,14 @@ from translator.codecs.debezium import Options as DebeziumOptions
 from translator.codecs.json import JsonCodec
 from translator.codecs.upsert import Options as UpsertOptions
 from translator.codecs.upsert import UpsertCodec
+from translator.config.mask_rules import MaskRule
+from translator.config.settings import Source
 from translator.errors import ErrorCode, MessageError
-from translator.mask_rules import MaskRule
 from translator.message import Changes, Dialect, Limits, Message
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.settings import Source
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog

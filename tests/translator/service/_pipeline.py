@@ -9,6 +9,8 @@ from typing import Any
 from translator import codecs, dialects
 from translator.codecs import Codec
 from translator.codecs.json import JsonCodec
+from translator.config.settings import Kafka, Settings, Source
+from translator.config.settings import Output as OutputSettings
 from translator.kafka.partitioner import output_partition
 from translator.message import Dialect, Limits, Setup
 from translator.service.delivery.memory import InMemoryDelivery
@@ -17,8 +19,6 @@ from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
 from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.service.routes import Routes
-from translator.settings import Kafka, Settings, Source
-from translator.settings import Output as OutputSettings
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator

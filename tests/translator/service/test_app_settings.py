@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaConnectionError
 
 from dev.certificates import Authority
 from dev.identity import TokenEndpoint
+from translator.config.settings import Kafka, Settings, Source, Timing, Web
 from translator.kafka.client_config import librdkafka, ssl_context
 from translator.kafka.oauth import Tokens
 from translator.kafka.producer import producer_config
@@ -17,7 +18,6 @@ from translator.kafka.transactional_producer import transactional_config
 from translator.service.assembly import transactional_id
 from translator.service.faust_settings import checked, faust_settings
 from translator.service.start_offsets import offset_lookup_timeout
-from translator.settings import Kafka, Settings, Source, Timing, Web
 
 PLAIN = Kafka(bootstrap_servers="a:1,b:2")
 SASL = Kafka(

@@ -12,9 +12,9 @@ from dev.broker import Broker
 from tests.translator.operations._owner import Owner, in_order, offsets, owner
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.commands.dlq import dlq
+from translator.config.settings import Settings
 from translator.operations.dlq.reader import LetterFilter
 from translator.operations.dlq.replay import ReplayReport
-from translator.settings import Settings
 
 HOLD = {"AMBIGUOUS_VARIANT": "hold_table", "MALFORMED_JSON": "hold_table"}
 

@@ -26,8 +26,8 @@ from tests.translator.service._masked import (
     spellings,
     with_leaf,
 )
+from translator.config.mask_rules import MaskRule
 from translator.errors import ConfigError
-from translator.mask_rules import MaskRule
 from translator.message import Message
 from translator.translation.masking import SourceMasks
 

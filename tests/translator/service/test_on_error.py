@@ -7,8 +7,8 @@ import pytest
 
 from dev.broker import Broker
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
+from translator.config.settings import parse
 from translator.errors import ConfigError, FatalError
-from translator.settings import parse
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from tests.translator.service._pipeline import CANAL_ROW, Bench, record, soon
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.json import JsonCodec
+from translator.config.table_filter import TableFilter
+from translator.config.topic_template import TopicTemplate
 from translator.errors import ConfigError
 from translator.kafka.partitioner import output_partition
 from translator.service.resolve import EventOutput, OutputTopic
 from translator.service.routes import Routes
-from translator.table_filter import TableFilter
-from translator.topic_template import TopicTemplate
 
 TEMPLATE = TopicTemplate.parse("tables.{source}.{table}")
 TABLES = {"tables.src.shop.orders": 3, "tables.src.shop.items": 5}

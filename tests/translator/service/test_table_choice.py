@@ -14,12 +14,12 @@ from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.json import JsonCodec
+from translator.config.settings import Settings
+from translator.config.table_filter import TableChoice, TableFilter
 from translator.dialects import build
 from translator.message import Limits, Message, Setup
 from translator.service.assembly import build_codecs
 from translator.service.resolve import EventOutput, OutputTopic
-from translator.settings import Settings
-from translator.table_filter import TableChoice, TableFilter
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import Encoder, Events, Translator
 

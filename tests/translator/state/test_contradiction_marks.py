@@ -2,8 +2,8 @@
 
 import pytest
 
+from translator.config.settings import Source
 from translator.errors import ContradictionError
-from translator.settings import Source
 from translator.state.contradiction_marks import PREFIX, Contradictions
 
 SHOP = Source(name="shop", dialect="canal", topics=("raw",), options={"profile": "dts", "restart_tolerance": 60})

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cdc_core.envelope import Column, Ddl, Issue, TableSchema
+from translator.config.mask_rules import MaskRule, folded
 from translator.dialects import build
 from translator.errors import ConfigError
-from translator.mask_rules import MaskRule, folded
 from translator.message import (
     DeclaredTable,
     Limits,

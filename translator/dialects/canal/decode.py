@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from translator.config.options import parse_options
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import (
     JsonObject,
@@ -56,7 +57,6 @@ from translator.message import (
     Skip,
     TableName,
 )
-from translator.options import parse_options
 
 _NOT_TRANSLATED: Mapping[str, str] = {
     "XAROLLBACK": "the rows of that XA transaction were sent at its prepare, and were never committed: undo them",

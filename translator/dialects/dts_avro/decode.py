@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from translator.config.options import parse_options
 from translator.dialects.dts_avro.envelope_fields import Head, head_of, time_us
 from translator.dialects.dts_avro.names import place
 from translator.dialects.dts_avro.native_rows import DtsAvroNativeRows
@@ -15,7 +16,6 @@ from translator.dialects.dts_avro.rows import ROWS, RowReader
 from translator.dialects.dts_avro.statement import STATEMENTS, statement
 from translator.errors import FatalError
 from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
-from translator.options import parse_options
 
 MOCK_BYTES = 2
 """A value of at most so many bytes only moves the offset of the tracking service (§2)."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct
 
 from translator._native.layout import QlikReading
+from translator.config.options import parse_options
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._masked_values import MaskedValues
 from translator.dialects._topic_patterns import Topics
@@ -42,7 +43,6 @@ from translator.dialects.qlik.sections import MessageFormat, Splitter
 from translator.dialects.qlik.tables import Table, UntypedTables
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Changes, Learned, Message, Needs, Outcome, Setup, Skip, TableName
-from translator.options import parse_options
 
 T = TypeVar("T")
 

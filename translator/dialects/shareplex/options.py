@@ -8,9 +8,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from translator.config.options import parse_options
 from translator.dialects.shareplex.names import split_table
 from translator.errors import ConfigError, MessageError, unknown
-from translator.options import parse_options
 from translator.values import zone
 
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")

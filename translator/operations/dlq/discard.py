@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Callable
 from importlib.metadata import version as installed_version
 
+from translator.config.settings import Settings
 from translator.errors import ConfigError
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.service.delivery.at_least_once import confirm_all
-from translator.settings import Settings
 
 REASON_CHARACTERS = 500
 """Of a reason, at most."""

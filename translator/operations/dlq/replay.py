@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct, field
 
 from translator.codecs.record import Record
+from translator.config.settings import Settings
 from translator.errors import ErrorCode, unknown
 from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config
@@ -34,7 +35,6 @@ from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.service.resolve import EventOutput
 from translator.service.state_follower import follow
-from translator.settings import Settings
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 
 AT_ONCE = 500

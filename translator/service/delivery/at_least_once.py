@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import (
     DEFAULT_BOUNDS,
@@ -23,7 +24,6 @@ from translator.kafka.producer import (
 from translator.service.delivery.base import Acknowledge, BatchQueues, InFlight, OnStored, until_capacity
 from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
-from translator.settings import Bounds
 
 
 class _Batch(InFlight):

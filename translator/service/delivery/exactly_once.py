@@ -17,6 +17,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import DEFAULT_BOUNDS, Report, write_failure
 from translator.kafka.transactional_producer import PartitionsMovedError, TransactionalProducer
@@ -31,7 +32,6 @@ from translator.service.delivery.base import (
 )
 from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
-from translator.settings import Bounds
 
 TRANSACTION_SECONDS = 0.08
 """The time for which a transaction takes records, unless so much is in flight that reading waits for its end.

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import DEFAULT_BOUNDS
 from translator.service.delivery.base import (
@@ -19,7 +20,6 @@ from translator.service.delivery.base import (
     until_capacity,
 )
 from translator.service.metrics import BatchAccount
-from translator.settings import Bounds
 
 
 class _Batch(InFlight):

@@ -13,11 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from tests.gate import Gate
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery, open_delivery
 from translator.service.metrics import BatchAccount
-from translator.settings import Bounds
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from tests.translator.service.delivery._reading import TO_THE_END
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
@@ -21,7 +22,6 @@ from translator.service.delivery.base import Batch, Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
-from translator.settings import Bounds
 
 RAW, OUT = "raw", "out"
 SECONDS = 60.0

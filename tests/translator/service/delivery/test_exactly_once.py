@@ -15,6 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.broker import Broker
 from tests.translator.service.delivery._reading import TO_THE_END
 from translator.codecs.record import Record
+from translator.config.settings import Bounds
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import Committed, TopicAdmin
 from translator.kafka.producer import RecordProducer, producer_config
@@ -25,7 +26,6 @@ from translator.service.delivery.base import Batch
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery, open_seconds
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.start_offsets import AddedTopic, StartOffsets
-from translator.settings import Bounds
 
 
 class Bench:

@@ -20,14 +20,14 @@ from cdc_core.config_mistakes import SettingsFile
 from cdc_core.kafka_settings import Kafka as Kafka
 from cdc_core.kafka_settings import Section
 from cdc_core.otlp import Otlp
+from translator.config.masks import MasksSettings as MasksSettings
+from translator.config.projections import Projection as Projection
+from translator.config.projections import TableChoiceSettings, TopicName, check_templates
+from translator.config.registry import Registry as Registry
+from translator.config.setting_types import Name, Start, TopicPattern, is_pattern, matches
+from translator.config.topic_template import TopicTemplate
 from translator.errors import ConfigError, ErrorCode
-from translator.mask_settings import MasksSettings as MasksSettings
 from translator.message import DeclaredTable, Limits
-from translator.projection_settings import Projection as Projection
-from translator.projection_settings import TableChoiceSettings, TopicName, check_templates
-from translator.services import Registry as Registry
-from translator.setting_types import Name, Start, TopicPattern, is_pattern, matches
-from translator.topic_template import TopicTemplate
 
 
 class TopicsSettings(Section):

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from translator.table_filter import ANY, matcher
+from translator.config.table_filter import ANY, matcher
 
 Action: TypeAlias = Literal["keep", "drop", "set_null", "hash", "truncate", "keep_last", "replace"]
 

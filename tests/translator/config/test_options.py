@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from translator.config.options import parse_options
 from translator.errors import ConfigError
-from translator.options import parse_options
 
 
 class Toy(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from translator.table_filter import TableChoice, TableFilter
+from translator.config.table_filter import TableChoice, TableFilter
 
 
 def any_of(*tables: str) -> list[TableChoice]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from translator.topic_template import MAX_LENGTH, TopicTemplate, template_of
+from translator.config.topic_template import MAX_LENGTH, TopicTemplate, template_of
 
 EACH = TopicTemplate.parse("tables.{source}.{table}")
 LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from translator.config.settings import InputLimits, Settings, load, parse
 from translator.errors import ConfigError
 from translator.kafka.subscription import resolve
 from translator.message import DeclaredTable, Limits
-from translator.settings import InputLimits, Settings, load, parse
 
 SMALLEST = """
 kafka: {bootstrap_servers: "localhost:9092"}
@@ -541,7 +541,7 @@ class TestYaml:
 class TestStart:
     def test_documented(self) -> None:
         """The example for operators is valid: a source may differ from the others."""
-        page = (Path(__file__).parents[2] / "docs" / "operate" / "topics.md").read_text(encoding="utf-8")
+        page = (Path(__file__).parents[3] / "docs" / "operate" / "topics.md").read_text(encoding="utf-8")
         (example,) = re.findall(r"^```yaml\n(start:\n?.*?)^```$", page, re.MULTILINE | re.DOTALL)
         settings = parse('kafka: {bootstrap_servers: "localhost:9092"}\n' + example, {}, "config.yaml")
         assert ("earliest", datetime(2026, 4, 13, 20, tzinfo=UTC)) == (settings.start, settings.sources[0].start)
@@ -561,7 +561,7 @@ class TestStart:
 class TestRegistry:
     def test_documented(self) -> None:
         """The example for operators is valid."""
-        page = (Path(__file__).parents[2] / "docs" / "operate" / "outputs.md").read_text(encoding="utf-8")
+        page = (Path(__file__).parents[3] / "docs" / "operate" / "outputs.md").read_text(encoding="utf-8")
         (example,) = re.findall(r"^```yaml\n(registry:\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
         assert parse(SMALLEST + example, {"REGISTRY_PASSWORD": "x"}, "config.yaml").registry is not None
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator, model_validator
 
 from cdc_core.kafka_settings import Section
-from translator.table_filter import TableChoice, TableFilter
-from translator.topic_template import MAX_LENGTH, TopicTemplate, template_of
+from translator.config.table_filter import TableChoice, TableFilter
+from translator.config.topic_template import MAX_LENGTH, TopicTemplate, template_of
 
 # Kafka has no topics named `.` and `..`.
 _LEGAL = r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$"

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, SecretStr, model_validator
 
 from cdc_core.kafka_settings import Section
-from translator.mask_rules import Action, MaskRule
+from translator.config.mask_rules import Action, MaskRule
 
 _NEEDS = {"truncate": "length", "keep_last": "length", "replace": "text"}
 """The setting that an action needs beside its patterns."""
