@@ -20,11 +20,11 @@ from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.config.settings import Output, Source
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message, Setup
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
-from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, native_path

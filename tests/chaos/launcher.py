@@ -42,13 +42,13 @@ class Stage:
 _DELIVERY = "translator.service.delivery"
 STAGES = {
     "poll": Stage("translator.service.faust_transport:_batch", most=12),
-    "translate": Stage("translator.service.resolve:Resolver.resolve_run", most=100),
+    "translate": Stage("translator.resolution.resolve:Resolver.resolve_run", most=100),
     "produce": Stage("translator.kafka.producer:RecordProducer.offer", settle=True, most=3000),
     "seal": Stage(f"{_DELIVERY}.exactly_once:_Batch.end_message", settle=True, most=100),
     "report": Stage("translator.service.faust_transport:BatchConsumer.ack", most=12),
     "commit": Stage("translator.service.faust_transport:BatchConsumerThread._commit", before=True, most=4),
     "end": Stage(f"{_DELIVERY}.exactly_once:ExactlyOnceDelivery._commit", before=True, most=8),
-    "learn-read": Stage("translator.service.resolve:Resolver.learn", before=True),
+    "learn-read": Stage("translator.resolution.resolve:Resolver.learn", before=True),
     "learn-taught": Stage("translator.translation.metadata_catalog:MetadataCatalog.register", within="learn"),
     "learn-told": Stage(f"{_DELIVERY}.at_least_once:AtLeastOnceDelivery.confirm", within="_write_learned"),
     "learn-told-aside": Stage(f"{_DELIVERY}.exactly_once:ExactlyOnceDelivery.confirm", within="_write_learned"),

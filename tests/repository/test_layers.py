@@ -21,7 +21,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "translator": (
         *("errors", "message", "proposals", "config"),
         *("values", "_native", "codecs", "dialects", "translation"),
-        *("kafka", "state", "service", "operations", "web", "commands", "__main__"),
+        *("kafka", "state", "resolution", "service", "operations", "web", "commands", "__main__"),
     ),
     "spark_sink": (
         *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),

@@ -14,7 +14,7 @@ from translator.operations.audit_index import AuditIndex, Entry, IndexEntry, dig
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.progress import Progress
 from translator.operations.record_origin import RecordOrigin, of_event, of_letter
-from translator.service.resolve import Translation
+from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 
 EXAMPLES = 10

@@ -10,7 +10,7 @@ from cdc_core.envelope import ChangeEvent
 from cdc_core.table_id import joined_name
 from translator.codecs.json import JsonCodec
 from translator.message import Learned, Skip
-from translator.service.resolve import Translation
+from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.translate import Events
 

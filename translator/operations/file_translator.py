@@ -12,7 +12,7 @@ from translator.codecs.json import JsonCodec
 from translator.config.options import parse_options
 from translator.errors import ConfigError, ContradictionError, FatalError
 from translator.message import DeclaredTable, Dialect, Limits, Message, Needs, Setup
-from translator.service.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
+from translator.resolution.resolve import UNBOUNDED, EventOutput, Outputs, OutputTopic, Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.partition_guards import Guards
 from translator.translation.translate import Translator

@@ -17,7 +17,7 @@ from cdc_core.envelope import ChangeEvent
 from translator.dialects import MaskedValues, masked_copy
 from translator.errors import Unmaskable
 from translator.message import Dialect, Learned, Message, Skip
-from translator.service.resolve import Translation
+from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 
 _KEY_BYTES = 32

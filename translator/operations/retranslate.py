@@ -19,7 +19,7 @@ from translator.kafka.offset_ranges import Partitions, message_of, narrowed, pla
 from translator.kafka.producer import RecordProducer, producer_config, write_failure
 from translator.message import Learned, Message, Skip
 from translator.operations.offline_translator import OfflineTranslator
-from translator.service.resolve import OutputTopic, Translation
+from translator.resolution.resolve import OutputTopic, Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.partition_guards import Guards
 

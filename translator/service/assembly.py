@@ -22,11 +22,11 @@ from translator.kafka.admin import TopicAdmin
 from translator.kafka.table_topics import TableTopics, limit_of
 from translator.kafka.transactional_producer import TransactionalProducer, transactional_config
 from translator.message import Setup
+from translator.resolution.resolve import Outputs
 from translator.service.delivery.base import Delivery
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.metadata_wait import FetchSchema
 from translator.service.metrics import BatchAccount, Metrics
-from translator.service.resolve import Outputs
 from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.native_path import NativePath, PathDifference, native_path

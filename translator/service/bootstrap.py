@@ -18,6 +18,8 @@ from translator.kafka.producer import producer_config
 from translator.kafka.subscription import Subscribed, subscribe
 from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
+from translator.resolution.routes import Routes
 from translator.service.assembly import (
     avro_header,
     build_codecs,
@@ -37,8 +39,6 @@ from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Target
 from translator.service.raw_topics import add_topics, configured_start, preview_topics
-from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.service.routes import Routes
 from translator.service.start_offsets import StartOffsets, offset_lookup_timeout
 from translator.service.state_follower import apply_state_record
 from translator.service.summary import Summary

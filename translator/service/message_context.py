@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from translator.message import Message
+from translator.resolution.resolve import OutputTopic
 from translator.service.delivery.base import Batch
 from translator.service.metrics import BatchAccount
-from translator.service.resolve import OutputTopic
 from translator.translation.translate import Translator
 
 

@@ -16,9 +16,9 @@ import structlog
 
 from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Message, Needs
+from translator.resolution.resolve import Resolver, Translation
 from translator.service.bounded_log import BoundedLog
 from translator.service.message_context import place_of
-from translator.service.resolve import Resolver, Translation
 from translator.translation.metadata_catalog import MetadataCatalog, remember
 from translator.translation.translate import METADATA_MISSING, Result, Translator
 

@@ -13,11 +13,11 @@ from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.bounded_log import BoundedLog
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
 from translator.service.message_context import MessageContext, RawRecord, account_of, message_of, place_of
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
-from translator.service.resolve import EventOutput, Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.service.schema_announcements import SchemaAnnouncements
 from translator.service.settled_messages import Settled, by_topic, inspect, parts, write
 from translator.state.contradiction_marks import Contradictions

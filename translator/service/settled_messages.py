@@ -13,9 +13,9 @@ from translator._native.layout import TakenMessage
 from translator.codecs.record import Record
 from translator.errors import ContradictionError
 from translator.message import Learned, Message, Needs
+from translator.resolution.resolve import EventOutput, Resolved, Translation
+from translator.resolution.routes import Levels
 from translator.service.delivery.base import Batch
-from translator.service.resolve import EventOutput, Resolved, Translation
-from translator.service.routes import Levels
 from translator.translation.partition_guards import Guards
 
 Settled: TypeAlias = Translation | TakenMessage

@@ -19,7 +19,7 @@ from translator.operations.explanation import outcome_lines
 from translator.operations.file_translator import of_dialect
 from translator.operations.message_preview import preview
 from translator.operations.recognition import TopicFinding, recognise
-from translator.service.resolve import Translation
+from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter
 from translator.web.event_view import EventView, view
 

@@ -21,7 +21,7 @@ from translator.codecs import Codec, build
 from translator.codecs.key_changes import halves
 from translator.codecs.record import record_headers, record_key
 from translator.errors import ConfigError, ErrorCode, MessageError
-from translator.service.resolve import event_number
+from translator.resolution.resolve import event_number
 
 SCHEMA = TableSchema.of(
     "shop", "shop", "dbo", "orders", [Column("id", "int32", key=1), Column("price", "decimal(9,2)")], "primary"

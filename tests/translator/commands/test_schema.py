@@ -6,7 +6,7 @@ from confluent_kafka import Producer
 
 from cdc_core.envelope import Column, TableSchema
 from tests.translator.commands._bench import Bench
-from translator.service.resolve import schema_record
+from translator.resolution.resolve import schema_record
 from translator.state.metadata_topic import document_record
 
 ORDERS = TableSchema.of(

@@ -29,13 +29,13 @@ from translator.dialects.canal.native_rows import CanalNativeRows
 from translator.errors import ContradictionError, ErrorCode
 from translator.kafka.partitioner import output_partition
 from translator.message import Limits, Message, Setup
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
 from translator.service import assembly
 from translator.service.assembly import build_native_paths
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.metrics import BatchAccount, Metrics
 from translator.service.pipeline import Pipeline, Route, Target
-from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog

@@ -20,7 +20,7 @@ from translator.message import Message
 from translator.operations.audit import audit
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.retranslate import Selection, retranslate
-from translator.service.resolve import Translation
+from translator.resolution.resolve import Translation
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 
 ROW: Mapping[str, Any] = {

@@ -25,10 +25,10 @@ from translator.config.mask_rules import MaskRule
 from translator.config.settings import Source
 from translator.errors import ErrorCode, MessageError
 from translator.message import Changes, Dialect, Limits, Message
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import MetadataWaiter
 from translator.service.pipeline import Pipeline, Route, Target
-from translator.service.resolve import EventOutput, Outputs, OutputTopic
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.masking import SourceMasks
 from translator.translation.metadata_catalog import MetadataCatalog

@@ -13,12 +13,12 @@ from translator.config.settings import Kafka, Settings, Source
 from translator.config.settings import Output as OutputSettings
 from translator.kafka.partitioner import output_partition
 from translator.message import Dialect, Limits, Setup
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
+from translator.resolution.routes import Routes
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metadata_wait import FetchSchema, MetadataWaiter, RegisterSchema
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route, Target
-from translator.service.resolve import EventOutput, Outputs, OutputTopic
-from translator.service.routes import Routes
 from translator.state.contradiction_marks import Contradictions
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator

@@ -18,8 +18,8 @@ from translator.config.table_filter import TableFilter
 from translator.config.topic_template import TopicTemplate
 from translator.errors import ConfigError
 from translator.kafka.partitioner import output_partition
-from translator.service.resolve import EventOutput, OutputTopic
-from translator.service.routes import Routes
+from translator.resolution.resolve import EventOutput, OutputTopic
+from translator.resolution.routes import Routes
 
 TEMPLATE = TopicTemplate.parse("tables.{source}.{table}")
 TABLES = {"tables.src.shop.orders": 3, "tables.src.shop.items": 5}

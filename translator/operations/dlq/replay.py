@@ -26,6 +26,7 @@ from translator.kafka.producer import RecordProducer, producer_config
 from translator.operations.dlq.origins import with_messages
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
+from translator.resolution.resolve import EventOutput
 from translator.service.bootstrap import connect
 from translator.service.components import Components
 from translator.service.delivery.at_least_once import AtLeastOnceDelivery
@@ -33,7 +34,6 @@ from translator.service.delivery.base import Delivery
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
-from translator.service.resolve import EventOutput
 from translator.service.state_follower import follow
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 

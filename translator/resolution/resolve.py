@@ -19,7 +19,7 @@ from translator.codecs.record import ID_HEADER, Record, record_size
 from translator.codecs.registered import UnregisteredSchema
 from translator.errors import MessageError
 from translator.message import Learned, Message, Needs, Skip
-from translator.service.routes import Levels, Routes
+from translator.resolution.routes import Levels, Routes
 from translator.state.metadata_topic import document_record
 from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
