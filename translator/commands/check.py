@@ -57,7 +57,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     settings = settings_module.load(config)
     # Here, not above: help and `translator translate` start without Kafka clients.
     from translator.kafka.subscription import resolve
-    from translator.service.assembly import build_codecs, build_translators
+    from translator.resolution.builders import build_codecs, build_translators
 
     warnings: list[str] = []
     translators = build_translators(settings, MetadataCatalog(), warnings.append)

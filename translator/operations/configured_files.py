@@ -8,7 +8,7 @@ from translator.config.settings import Settings
 from translator.errors import ConfigError, unknown
 from translator.message import Message
 from translator.operations.file_translator import FileTranslator
-from translator.service.assembly import build_translators
+from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 

@@ -18,7 +18,7 @@ from translator.kafka.admin import TopicAdmin
 from translator.kafka.subscription import metadata_topics, resolve
 from translator.kafka.topic_samples import samples
 from translator.operations.recognition import Verdict, judge, teach
-from translator.service.assembly import avro_header, build_codecs, build_translators
+from translator.resolution.builders import avro_header, build_codecs, build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]

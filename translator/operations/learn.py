@@ -17,7 +17,7 @@ from translator.kafka.producer import RecordProducer, producer_config
 from translator.kafka.subscription import resolve
 from translator.kafka.topic_reader import TopicReader
 from translator.message import Learning, Message, Versioned
-from translator.service.assembly import build_translators
+from translator.resolution.builders import build_translators
 from translator.service.delivery.at_least_once import confirm_all
 from translator.state.metadata_loader import load_document
 from translator.state.metadata_topic import document_record

@@ -21,8 +21,8 @@ from translator.kafka.partitioner import output_partition
 from translator.kafka.subscription import resolve
 from translator.kafka.topic_reader import TopicReader
 from translator.message import Message, Needs
+from translator.resolution.builders import avro_header, build_codecs, build_translators, fetch_schema
 from translator.resolution.resolve import EventOutput, Outputs, OutputTopic, Resolver, Translation
-from translator.service.assembly import avro_header, build_codecs, build_translators, fetch_schema
 from translator.service.metadata_wait import MetadataWaiter
 from translator.state.metadata_loader import load_document
 from translator.translation.metadata_catalog import MetadataCatalog

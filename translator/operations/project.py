@@ -35,7 +35,7 @@ from translator.kafka.range_progress import RangeProgress
 from translator.kafka.retry import retry_until
 from translator.kafka.table_topics import TableTopics, limit_of
 from translator.kafka.topic_reader import TopicReader
-from translator.service.assembly import avro_header, build_codecs, ids_of, registered_schemas
+from translator.resolution.builders import avro_header, build_codecs, ids_of, registered_schemas
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]

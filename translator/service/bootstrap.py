@@ -18,19 +18,17 @@ from translator.kafka.producer import producer_config
 from translator.kafka.subscription import Subscribed, subscribe
 from translator.kafka.table_topics import TableTopics
 from translator.kafka.topic_reader import TopicReader
-from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
-from translator.resolution.routes import Routes
-from translator.service.assembly import (
+from translator.resolution.builders import (
     avro_header,
     build_codecs,
-    build_native_paths,
-    build_table_topics,
     build_translators,
     fetch_schema,
     ids_of,
-    open_transactions,
     registered_schemas,
 )
+from translator.resolution.resolve import EventOutput, Outputs, OutputTopic
+from translator.resolution.routes import Routes
+from translator.service.assembly import build_native_paths, build_table_topics, open_transactions
 from translator.service.components import Components
 from translator.service.delivery.at_least_once import open_delivery
 from translator.service.delivery.base import Delivery

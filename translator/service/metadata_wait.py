@@ -16,6 +16,7 @@ import structlog
 
 from translator.errors import ErrorCode, MessageError, RetryableError
 from translator.message import Message, Needs
+from translator.resolution.builders import FetchSchema
 from translator.resolution.resolve import Resolver, Translation
 from translator.service.bounded_log import BoundedLog
 from translator.service.message_context import place_of
@@ -32,9 +33,6 @@ _LONGEST_PAUSE = 10.0
 
 ASK_AGAIN = 10.0
 """Seconds after which the registry is asked again for a schema that it did not know; no message waits for that."""
-
-FetchSchema = Callable[[int], str | None]
-"""Schema id -> text of an Avro schema; None when the registry does not know it (`SchemaRegistry.schema_text`)."""
 
 RegisterSchema = Callable[[str, str], None]
 """Subject and text of a schema of ours, for which the registry is asked (`RegisteredSchemas.register`)."""

@@ -17,8 +17,8 @@ from translator.errors import FatalError
 from translator.kafka.offset_ranges import Partitions, message_of
 from translator.operations.offline_translator import OfflineTranslator
 from translator.operations.project import project
+from translator.resolution.builders import build_codecs
 from translator.resolution.resolve import schema_record
-from translator.service.assembly import build_codecs
 from translator.translation.translate import Events
 
 

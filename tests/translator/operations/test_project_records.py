@@ -10,7 +10,7 @@ from translator.codecs.record import Record
 from translator.config.settings import Settings
 from translator.errors import MessageError
 from translator.message import Learned, Message
-from translator.service.assembly import build_translators
+from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Events
 

@@ -17,7 +17,7 @@ from translator.message import Message
 from translator.operations.proposed_configuration import configuration
 from translator.operations.recognition import TopicFinding, recognise
 from translator.proposals import Proposal
-from translator.service.assembly import build_translators
+from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 # Not JSON, not of this dialect, or of none: what no dialect may claim for certain.

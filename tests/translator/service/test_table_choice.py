@@ -18,8 +18,8 @@ from translator.config.settings import Settings
 from translator.config.table_filter import TableChoice, TableFilter
 from translator.dialects import build
 from translator.message import Limits, Message, Setup
+from translator.resolution.builders import build_codecs
 from translator.resolution.resolve import EventOutput, OutputTopic
-from translator.service.assembly import build_codecs
 from translator.translation.native_path import NativePath, native_path
 from translator.translation.translate import Encoder, Events, Translator
 

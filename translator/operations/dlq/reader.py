@@ -13,7 +13,7 @@ from translator.config.settings import Settings
 from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
-from translator.service.assembly import build_translators
+from translator.resolution.builders import build_translators
 from translator.state.table_holds import HELD, HeldTable, HoldMark, apply_mark, text
 from translator.translation.dead_letter import Letter, read_dead_letter
 from translator.translation.metadata_catalog import MetadataCatalog

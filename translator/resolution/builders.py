@@ -1,0 +1,171 @@
+"""The parts that translate, built from the settings: translators, masks, codecs, and what the registry gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+
+from cdc_core.envelope import schema_text
+from translator import dialects
+from translator.codecs import Codec, Framing
+from translator.codecs import build as build_codec
+from translator.codecs.avro import HEADER, confluent_header
+from translator.codecs.filtered import FilteredCodec
+from translator.codecs.registered import SchemaIds, TableSchemas, TopicOf, unknown_id
+from translator.config.settings import Projection, Settings, Source
+from translator.errors import ConfigError
+from translator.message import Setup
+from translator.translation.masking import SourceMasks
+from translator.translation.metadata_catalog import MetadataCatalog
+from translator.translation.source_order import NativeOrder
+from translator.translation.translate import Translator
+
+if TYPE_CHECKING:
+    from translator.kafka.registered_schemas import RegisteredSchemas
+
+log = structlog.get_logger("translator")
+
+FetchSchema = Callable[[int], str | None]
+"""Return the Avro schema of an id; None when the registry does not know the id (`SchemaRegistry.schema_text`)."""
+
+
+def _nobody(text: str) -> None:
+    return None
+
+
+def build_translators(
+    settings: Settings, catalog: MetadataCatalog, warn: Callable[[str], object] = _nobody
+) -> dict[str, Translator]:
+    """One translator per source.
+
+    Args:
+        warn: is told of keys that are masked.
+
+    Raises:
+        ConfigError: a dialect, one of its options or a mask is not valid; all that are not, at once.
+    """
+    built: dict[str, Translator] = {}
+    wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
+    for number, source in enumerate(settings.sources):
+        try:
+            built[source.name] = _translator(source, settings, catalog, warn)
+        except ConfigError as error:
+            known = source.dialect in dialects.DIALECTS
+            wrong.append((("sources", number, "options" if known else "dialect"), error))
+    settings.refuse(wrong)
+    return built
+
+
+def _translator(
+    source: Source, settings: Settings, catalog: MetadataCatalog, warn: Callable[[str], object]
+) -> Translator:
+    limits = settings.limits.limits()
+    tables = tuple(table.declared() for table in source.tables)
+    setup = Setup(source.name, limits, tables, catalog.lookup(source.name))
+    dialect = dialects.build(source.dialect, setup, source.options)
+    dialects.check_declared(source.dialect, source.options)
+    order = NativeOrder(source.name, dialect, source.epochs, source.task) if source.order == "native" else None
+    masks = build_masks(source, settings, warn)
+    if masks is not None:
+        for table in tables:
+            masks.check_declared(table)
+    return Translator(source.name, dialect, limits, order, masks)
+
+
+def build_masks(source: Source, settings: Settings, warn: Callable[[str], object] = _nobody) -> SourceMasks | None:
+    """Return the masks of a source; None where no rule is for it.
+
+    Raises:
+        ConfigError: one of its rules is not valid.
+    """
+    given = settings.masks
+    rules = given.rules_of(source.name)
+    if not rules:
+        return None
+    key = None if given.key is None else given.key.get_secret_value().encode()
+    return SourceMasks(source.name, rules, key, keeps_messages=given.messages == "keep", warn=warn)
+
+
+def build_codecs(
+    settings: Settings,
+    avro_header: Callable[[str], bytes] = lambda _: HEADER,
+    ids: SchemaIds = unknown_id,
+) -> dict[str, Codec]:
+    """One codec per topic of events, by topic; the canonical one first.
+
+    Args:
+        avro_header: gives what the Avro values of a topic begin with; asked only for topics that hold some.
+        ids: of the schemas of tables, where projections name them; asked only when events are encoded.
+
+    Raises:
+        ConfigError: a codec or one of its options is not valid.
+    """
+    output = settings.output
+    canonical = Projection(topic=output.topic, codec=output.codec, include=output.include, exclude=output.exclude)
+    wanted = [canonical, *settings.projections]
+    codecs: dict[str, Codec] = {}
+    wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
+    for number, projection in enumerate(wanted, -1):
+        topic, choice = projection.topic, projection.tables
+        try:
+            tables = None if settings.registry is None else TableSchemas(ids, _topic_of(projection))
+            framing = Framing(partial(avro_header, topic), tables, routed=projection.template is not None)
+            codec = build_codec(projection.codec, projection.options, framing)
+        except ConfigError as error:
+            place = ("output",) if number < 0 else ("projections", number)
+            wrong.append((place, ConfigError(f"topic {topic}: {error}")))
+            continue
+        codecs[topic] = codec if choice is None else FilteredCodec(codec, choice)
+    settings.refuse(wrong)
+    return codecs
+
+
+def _topic_of(projection: Projection) -> TopicOf:
+    template, topic = projection.template, projection.topic
+    if template is None:
+        return lambda event: topic
+    return lambda event: template.topic(event.source, event.db, event.schema, event.table)
+
+
+def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
+    """Return the schemas of tables in the registry; None without a registry."""
+    if settings.registry is None:
+        return None
+    from translator.kafka.registered_schemas import RegisteredSchemas  # see `fetch_schema`
+    from translator.kafka.schema_registry import SchemaRegistry
+
+    return RegisteredSchemas(SchemaRegistry(settings.registry))
+
+
+def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
+    """Return where codecs find ids."""
+    return unknown_id if schemas is None else schemas.id_of
+
+
+def avro_header(settings: Settings, topic: str) -> bytes:
+    """Names the schema of the topic's values: by its id in the registry; without one, by its fingerprint.
+
+    The id is asked for once. It is in every value from then on, so a registry that goes away later is not missed.
+    """
+    if settings.registry is None:
+        return HEADER
+    from translator.kafka.schema_registry import SchemaRegistry, value_subject  # see `fetch_schema`
+
+    registry = SchemaRegistry(settings.registry)
+    subject = value_subject(topic)
+    schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
+    log.info("schema id of the registry", subject=subject, id=schema_id)
+    return confluent_header(schema_id)
+
+
+def fetch_schema(settings: Settings) -> FetchSchema | None:
+    """Return the function that asks the registry for the schemas of writers; None without a registry."""
+    if settings.registry is None:
+        return None
+    # Here, not above: its client takes a third of a second to import, and most services have no registry.
+    from translator.kafka.schema_registry import SchemaRegistry
+
+    return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)
