@@ -8,11 +8,10 @@ import structlog
 
 from cdc_core.kafka_settings import librdkafka_options
 from cdc_core.otlp import reports
-from spark_sink import probes, signals, spark_session
+from spark_sink import probes, signals
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
-from spark_sink.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchBook, Books
 from spark_sink.control_tables.requests import RequestBook, Requests
@@ -28,6 +27,8 @@ from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.schema.table_spec import Format
+from spark_sink.spark import session as spark_session
+from spark_sink.spark.checkpoint import check_progress, checkpoint_id, has_progress, offset_entry, progress
 from spark_sink.tables.delta.registration import SparkCatalog
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, ask_catalog, spark_ddl, spark_writer
 

@@ -15,19 +15,20 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_sink import signals, spark_session
+from spark_sink import signals
 from spark_sink.apply.driver import Applier
 from spark_sink.batch_sizing import FULL, Pace
-from spark_sink.checkpoint import check_id
 from spark_sink.config.settings import Settings
 from spark_sink.control_tables.requests import Requests
 from spark_sink.errors import FatalError
 from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.source import stream
-from spark_sink.job_failures import SPARK_ERRORS, failure, overtaken
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
+from spark_sink.spark import session as spark_session
+from spark_sink.spark.checkpoint import check_id
+from spark_sink.spark.failures import SPARK_ERRORS, failure, overtaken
 from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import structlog
 
-from spark_sink.checkpoint import planned_offsets
+from spark_sink.spark.checkpoint import planned_offsets
 
 log = structlog.get_logger()
 

@@ -20,8 +20,8 @@ from bench.sink.full_size import HistorySize, full_size
 from bench.sink.growth import growth
 from dev.broker import Broker
 from dev.jars import spark_jars
-from spark_sink import spark_session
 from spark_sink.config.settings import Spark
+from spark_sink.spark import session as spark_session
 
 
 def main(arguments: list[str] | None = None) -> int:

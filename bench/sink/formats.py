@@ -19,7 +19,7 @@ from bench.sink.pattern import Pattern
 from bench.sink.used import Meter, Used, report
 from cdc_core.envelope import TableSchema
 from spark_sink.schema.table_spec import Format
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 
 

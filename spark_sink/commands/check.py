@@ -22,8 +22,8 @@ def check(config: Path, connect: bool) -> None:
     if not connect:
         return
     # Here, not above: help and mistakes in the file need no Spark.
-    from spark_sink import spark_session
     from spark_sink.operations import checks
+    from spark_sink.spark import session as spark_session
 
     java = partial(spark_session.check_java, loaded.spark, loaded.store, iceberg=loaded.has_iceberg)
     asked = checks.questions(loaded, java)

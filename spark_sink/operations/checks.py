@@ -26,8 +26,8 @@ from spark_sink.config.settings import Settings
 from spark_sink.control_tables.batches import BatchBook
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.foreign_errors import reason
 from spark_sink.schema.catalog import SchemaReader
+from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.formats import FormatTables
 
 # For one answer of a broker.

@@ -17,7 +17,6 @@ from cdc_core.envelope import position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
-from spark_sink.foreign_errors import reason
 from spark_sink.model.event import (
     Event,
     Key,
@@ -25,6 +24,7 @@ from spark_sink.model.event import (
 )
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import DEFAULTS, evolve
+from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import MirrorTable
 
 # An epoch, or a whole position (docs/design.md §4.4).

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
-from spark_sink.spark_session import follow_cores, hadoop_folder, sibling
+from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 

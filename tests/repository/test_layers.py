@@ -24,8 +24,8 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
         *("kafka", "state", "resolution", "service", "operations", "web", "commands", "__main__"),
     ),
     "spark_sink": (
-        *("errors", "signals", "worker_daemon", "model", "schema", "config", "spark_session", "checkpoint"),
-        *("foreign_errors", "job_failures", "events", "tables", "table_report", "control_tables", "metrics"),
+        *("errors", "signals", "model", "schema", "config", "spark"),
+        *("events", "tables", "table_report", "control_tables", "metrics"),
         *("probes", "lag", "apply", "operations", "batch_sizing", "job", "assembly", "logs", "commands", "__main__"),
     ),
 }

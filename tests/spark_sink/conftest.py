@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
-from spark_sink import spark_session
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.settings import Spark
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Format
+from spark_sink.spark import session as spark_session
 from tests.spark_sink.lake import Lake, MergingLake, SparkLake
 
 

@@ -28,7 +28,7 @@ from spark_sink.operations.maintenance import Maintenance
 from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import Format, Formats
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.table_report import TableReport
 from spark_sink.tables.formats import FormatMaintenance, FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.iceberg.catalogs import quoted

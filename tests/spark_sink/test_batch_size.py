@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 from structlog.testing import capture_logs
 
 from dev.broker import Broker
-from spark_sink.checkpoint import checkpoint_id, offset_entry
 from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job
 from spark_sink.lag import Lag
 from spark_sink.probes import Health
 from spark_sink.schema.catalog import SchemaReader
+from spark_sink.spark.checkpoint import checkpoint_id, offset_entry
 from spark_sink.table_report import TableReport
 from tests.spark_sink.changes import change, record
 from tests.spark_sink.lake import SparkLake

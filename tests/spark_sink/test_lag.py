@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from spark_sink.checkpoint import planned_offsets
 from spark_sink.errors import FatalError
 from spark_sink.lag import Lag
+from spark_sink.spark.checkpoint import planned_offsets
 
 ENTRY = 'v1\n{"batchWatermarkMs":0,"conf":{}}\n{"cdc.canonical":{"1":7,"0":120}}'
 

@@ -16,11 +16,11 @@ from deltalake.schema import ArrayType, DataType, PrimitiveType
 
 from spark_sink.errors import FatalError
 from spark_sink.events import quarantine
-from spark_sink.foreign_errors import reason
 from spark_sink.schema.column_types import delta_type, has_statistics
 from spark_sink.schema.engine_choice import FUSED_FEATURES
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Mode
+from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.delta.open_table import REMEMBERED, STATISTICS_PROPERTY, create, shape_of, types_of
 from spark_sink.tables.delta.tables import features_of
 from spark_sink.tables.locations import location, spelled

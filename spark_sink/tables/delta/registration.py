@@ -9,9 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import ConfigError
-from spark_sink.foreign_errors import reason
-from spark_sink.job_failures import SPARK_ERRORS
-from spark_sink.spark_session import hadoop_folder
+from spark_sink.spark.failures import SPARK_ERRORS
+from spark_sink.spark.foreign_errors import reason
+from spark_sink.spark.session import hadoop_folder
 from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
 from spark_sink.tables.spark_sql import literal

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_sink.spark_session import session_settings
+from spark_sink.spark.session import session_settings
 from spark_sink.tables.delta.spark_ddl import quoted
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import (

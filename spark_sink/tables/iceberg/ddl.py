@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode, match_rule
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
 from spark_sink.tables.iceberg.open_table import shape_of, types_of

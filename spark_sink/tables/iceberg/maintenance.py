@@ -14,9 +14,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import FatalError
-from spark_sink.foreign_errors import reason
-from spark_sink.job_failures import SPARK_ERRORS, cause
-from spark_sink.spark_session import hadoop_folder, sibling
+from spark_sink.spark.failures import SPARK_ERRORS, cause
+from spark_sink.spark.foreign_errors import reason
+from spark_sink.spark.session import hadoop_folder, sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog
 from spark_sink.tables.iceberg.open_table import (

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 from spark_sink.config.iceberg_catalog import CatalogAccess
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.job_failures import SPARK_ERRORS, cause
 from spark_sink.schema.table_naming import RESERVED
-from spark_sink.spark_session import sibling
+from spark_sink.spark.failures import SPARK_ERRORS, cause
+from spark_sink.spark.session import sibling
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 from spark_sink.tables.iceberg.catalogs import in_sql, quoted
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, markers_of

@@ -19,7 +19,7 @@ from urllib3 import Retry
 
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
 from spark_sink.errors import ConfigError, FatalError
-from spark_sink.foreign_errors import reason
+from spark_sink.spark.foreign_errors import reason
 
 # Hive's databases have no databases in them.
 _OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")

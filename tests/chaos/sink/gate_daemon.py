@@ -1,6 +1,6 @@
-"""In the place of `spark_sink.worker_daemon`: workers are made from this process, and pass the gate."""
+"""In the place of `spark_sink.spark.worker_daemon`: workers are made from this process, and pass the gate."""
 
-from spark_sink import worker_daemon
+from spark_sink.spark import worker_daemon
 from tests.chaos.sink.gate import arm
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Format, Mode
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.table_report import Parked
 from spark_sink.tables.iceberg.spark_catalog import java_table
 from tests.spark_sink.changes import change, schema_of

@@ -14,7 +14,7 @@ from cdc_core.envelope import TableSchema
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import Policy, ShapeChange
 from spark_sink.schema.table_spec import Format, Mode
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.table_report import Done, Outcome, Parked
 from spark_sink.tables.iceberg.catalogs import quoted
 from spark_sink.tables.table_properties import COLUMNS_PROPERTY

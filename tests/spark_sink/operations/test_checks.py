@@ -17,13 +17,13 @@ from cdc_core.table_id import TableId
 from dev.broker import Broker, hold_port
 from dev.jars import spark_jars
 from dev.stack import wait_until
-from spark_sink import spark_session
 from spark_sink.commands import main
 from spark_sink.config.settings import Settings, Spark
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import ConfigError
 from spark_sink.operations.checks import Question, answers, questions
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.spark import session as spark_session
 from spark_sink.tables.iceberg import served_catalog
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.records import report

@@ -15,9 +15,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
 from dev.small_spark import SMALL_SPARK
-from spark_sink import spark_session
 from spark_sink.config.settings import Spark
 from spark_sink.config.storage import LOG_STORE, Storage
+from spark_sink.spark import session as spark_session
 
 
 def by_deltalake(storage: Storage, table: str, name: str, count: int) -> None:

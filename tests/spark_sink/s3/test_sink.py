@@ -98,7 +98,7 @@ def run(command: Sequence[str], environment: dict[str, str]) -> str:
 _SHOWN = """
 import sys, urllib.request
 from pathlib import Path
-from spark_sink import spark_session
+from spark_sink.spark import session as spark_session
 from spark_sink.commands.configuration import configured
 settings = configured(Path(sys.argv[1]))
 warehouse = settings.tables.warehouse

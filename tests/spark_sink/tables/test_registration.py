@@ -22,7 +22,7 @@ _SCRIPT = """
 import json, sys
 from dev.jars import spark_jars
 from dev.small_spark import SMALL_SPARK
-from spark_sink import spark_session
+from spark_sink.spark import session as spark_session
 from spark_sink.config.settings import Spark
 from spark_sink.control_tables.batches import BatchBook
 from spark_sink.errors import ConfigError

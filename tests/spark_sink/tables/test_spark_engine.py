@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.tables.formats import spark_writer
 from spark_sink.tables.meta_columns import UPDATED_AT
 from spark_sink.tables.spark_operations import Merge, Order, OrderRunner

@@ -18,7 +18,7 @@ from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.table_spec import Format, Mode
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.protocols import MirrorTable
 from tests.spark_sink.changes import change, schema_of

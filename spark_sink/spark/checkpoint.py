@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import ConfigError, FatalError, Overtaken
-from spark_sink.spark_session import hadoop_folder
+from spark_sink.spark.session import hadoop_folder
 
 # Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
 # must not be skipped for what an old one has done.

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_sink.checkpoint import check_id, checkpoint_id
 from spark_sink.errors import Overtaken
+from spark_sink.spark.checkpoint import check_id, checkpoint_id
 
 
 def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ _FIXED = {
     # Spark's own, and what catalogs have besides: what it shows on its page and writes into its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
     # A supervisor that stops the sink may signal all of its processes; the running batch needs its workers.
-    "spark.python.daemon.module": "spark_sink.worker_daemon",
+    "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
 }
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dev.broker import Broker
-from spark_sink.spark_session import sibling
+from spark_sink.spark.session import sibling
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink
 
 pytestmark = pytest.mark.integration
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 _STARTED = """
 import sys, time
 from pyspark import SparkContext
-from spark_sink import spark_session
+from spark_sink.spark import session as spark_session
 spark_session._start_java({"spark.master": "local[1]"})
 print(SparkContext._gateway.proc.pid, flush=True)
 sys.stdin.readline()
@@ -98,7 +98,7 @@ def test_without_java(tmp_path: Path) -> None:
     """So is a machine without Java."""
     (tmp_path / "bash").symlink_to("/bin/bash")
     environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
-    command = [sys.executable, "-c", "from spark_sink import spark_session; spark_session._start_java({})"]
+    command = [sys.executable, "-c", "from spark_sink.spark import session; session._start_java({})"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert "ConfigError: Java did not start (JAVA_GATEWAY_EXITED)" in ended.stderr.splitlines()[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_sink.foreign_errors import reason
+from spark_sink.spark.foreign_errors import reason
 
 
 @pytest.mark.parametrize(

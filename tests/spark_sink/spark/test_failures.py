@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
-from spark_sink.job_failures import SPARK_ERRORS, cause, failure, overtaken
+from spark_sink.spark.failures import SPARK_ERRORS, cause, failure, overtaken
 from tests.spark_sink.sink_process import PATIENCE_SECONDS
 
 
@@ -36,7 +36,7 @@ def test_a_worker_without_credentials(spark: SparkSession) -> None:
     """What a machine lacks is told as the worker told it, in one line."""
     told = _failed(spark, lambda: OSError("S3 error\n  loading credentials"))
     assert told.startswith("a job of Spark failed: OSError: S3 error loading credentials (in a Python worker, at ")
-    assert "test_job_failures.py:" in told
+    assert "test_failures.py:" in told
     assert "\n" not in told
 
 
@@ -111,7 +111,7 @@ def test_nothing_that_may_be_repeated() -> None:
 _SCRIPT = """
 from dev.small_spark import SMALL_SPARK
 from dev.jars import spark_jars
-from spark_sink import spark_session
+from spark_sink.spark import session as spark_session
 from spark_sink.config.settings import Spark
 from spark_sink.errors import FatalError
 
@@ -140,7 +140,7 @@ except FatalError as error:
 def test_spark_itself_repeats_nothing(tmp_path: Path) -> None:
     """Spark's own lines on a failed task hold the text of its error: they are not written. A master that is none is
     told in one line."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{_SCRIPT}"],
         capture_output=True,

@@ -11,7 +11,7 @@ from zipimport import zipimporter
 
 import pytest
 
-from spark_sink.worker_daemon import reread_changed_archives_only
+from spark_sink.spark.worker_daemon import reread_changed_archives_only
 
 
 @pytest.fixture(autouse=True)
