@@ -31,13 +31,13 @@ test-faults: setup ## The tests that kill processes, brokers and the sink on the
 	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)
 
 chart-check: setup ## Lint, render and test charts and compose file with tools that are built once (needs Go; TEST_ARGS).
-	@$(BIN)/python -m dev.charts --build
-	@$(BIN)/python -m dev.compose --build
-	@$(BIN)/python -m dev.promtool --build || true
+	@$(BIN)/python -m dev.release.charts --build
+	@$(BIN)/python -m dev.release.compose --build
+	@$(BIN)/python -m dev.release.promtool --build || true
 	@$(BIN)/python -m pytest -rs tests/charts $(TEST_ARGS)
 
 image-check: setup ## Build both images without a container engine and run the demo's messages through them (Debian, root).
-	@$(BIN)/python -m dev.images
+	@$(BIN)/python -m dev.release.images
 	@$(BIN)/python -m pytest -rP tests/images $(TEST_ARGS)
 
 interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK and PostgreSQL; INTEROP_ARGS).
@@ -77,17 +77,17 @@ lock: ## Compile the locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises 
 	@dev/lock.sh $(LOCK_ARGS)
 
 package: setup ## Make the source distribution and the wheel, native path included, in dist, and try the wheel.
-	@$(BIN)/python -m dev.package
+	@$(BIN)/python -m dev.release.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
 
 sbom: image-check ## Write bills of materials and licences of both images to build/sbom (Syft is built once, with Go).
-	@$(BIN)/python -m dev.sbom --build
+	@$(BIN)/python -m dev.release.sbom --build
 
 audit: setup ## Ask for known vulnerabilities of packages and crates (AUDIT_ARGS of pip-audit).
-	@$(BIN)/python -m dev.audit $(AUDIT_ARGS)
+	@$(BIN)/python -m dev.release.audit $(AUDIT_ARGS)
 
 docs: setup ## Build the documentation as a site into build/site; a link that leads nowhere fails (fetches MkDocs once).
-	@$(BIN)/python -m dev.docs_site
+	@$(BIN)/python -m dev.pages.docs_site
 
 clean: ## Remove what was built in this checkout; the jars stay in the user's cache.
 	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \

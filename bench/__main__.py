@@ -13,7 +13,7 @@ from bench.plan import FULL, SHORT, formats_of, heats
 from bench.report.markdown import write_report
 from bench.results import BenchResult, merged
 from bench.runner.tournament import Tournament
-from dev.broker import Broker
+from dev.servers.broker import Broker
 
 RESULT = "result.json"
 

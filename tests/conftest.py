@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dev.broker import Broker, hold_port
+from dev.servers.broker import Broker, hold_port
 from tests import sizes
 
 # A shell ignores SIGINT for what it runs in its background; so would every process that a test starts and interrupts.

@@ -13,7 +13,7 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 from types import TracebackType
 from typing import Any, Self
 
-from dev.broker import LOOPBACK, hold_port
+from dev.servers.broker import LOOPBACK, hold_port
 
 
 class Gate:

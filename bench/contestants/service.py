@@ -22,7 +22,7 @@ from bench.contestants.base import (
     usual_records,
 )
 from bench.generators import MessageStream
-from dev.broker import LOOPBACK, free_port
+from dev.servers.broker import LOOPBACK, free_port
 
 ROOT = Path(__file__).parents[2]
 _SWITCH = "CDC_NATIVE"

@@ -14,7 +14,7 @@ from typing import Self
 
 from bench.contestants.base import Launch
 from bench.processes import Usage, usage
-from dev.server import TETHER
+from dev.servers.server import TETHER
 
 _STOP_SECONDS = 60.0
 _LOG_LINES = 3

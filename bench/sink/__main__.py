@@ -18,8 +18,8 @@ from bench.sink.formats import formats
 from bench.sink.freshness import freshness
 from bench.sink.full_size import HistorySize, full_size
 from bench.sink.growth import growth
-from dev.broker import Broker
 from dev.jars import spark_jars
+from dev.servers.broker import Broker
 from spark_sink.config.settings import Spark
 from spark_sink.spark import session as spark_session
 

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dev.shop import Shop, ShopChange, ShopColumn, ShopTable
-from dev.sources import SourceWriter
-from dev.writers.canal import CanalWriter
-from dev.writers.dts_avro import DtsAvroWriter
-from dev.writers.qlik import QlikWriter
-from dev.writers.shareplex import SharePlexWriter
+from dev.demo.shop import Shop, ShopChange, ShopColumn, ShopTable
+from dev.demo.sources import SourceWriter
+from dev.demo.writers.canal import CanalWriter
+from dev.demo.writers.dts_avro import DtsAvroWriter
+from dev.demo.writers.qlik import QlikWriter
+from dev.demo.writers.shareplex import SharePlexWriter
 from translator.dialects import build
 from translator.message import DeclaredTable, Dialect, Learned, Message, Setup
 

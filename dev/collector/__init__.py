@@ -20,9 +20,9 @@ from typing import ClassVar
 
 import yaml
 
-from dev.broker import LOOPBACK, hold_port
 from dev.jars import cache, only_one
-from dev.server import Server, ServerError
+from dev.servers.broker import LOOPBACK, hold_port
+from dev.servers.server import Server, ServerError
 
 START_SECONDS = 120.0
 

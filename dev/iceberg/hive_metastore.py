@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
-from dev.broker import LOOPBACK
 from dev.iceberg.java_program import JavaProgram
-from dev.server import ServerError, run_until_interrupted
+from dev.servers.broker import LOOPBACK
+from dev.servers.server import ServerError, run_until_interrupted
 
 SOURCE = Path(__file__).with_name("HiveMetastoreServer.java")
 

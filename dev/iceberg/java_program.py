@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dev.jars import pyspark, spark_jars
 from dev.java import find_java
-from dev.server import Server
+from dev.servers.server import Server
 
 START_SECONDS = 180.0  # 3 to 6 s on a quiet machine
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from dev.broker import LOOPBACK, hold_port
-from dev.server import Server, ServerError, run_until_interrupted
+from dev.servers.broker import LOOPBACK, hold_port
+from dev.servers.server import Server, ServerError, run_until_interrupted
 
 PACKAGES = ("postgresql",)
 MISSING = f"no PostgreSQL here: apt-get install {' '.join(PACKAGES)}"

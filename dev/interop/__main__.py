@@ -15,16 +15,16 @@ from pathlib import Path
 import click
 import yaml
 
-from dev.broker import Broker
-from dev.compare import differences
+from dev.demo.compare import differences
+from dev.demo.sources import ShopSource, interleaved
 from dev.interop.jars import jars
 from dev.interop.readers import READERS
 from dev.interop.results import ReaderError
 from dev.interop.tables import PROJECTIONS, SourceTable, sources, tables
-from dev.registry import RegistryServer
-from dev.server import ServerError
-from dev.sources import ShopSource, interleaved
-from dev.stack import Stack, wait_until
+from dev.servers.broker import Broker
+from dev.servers.registry import RegistryServer
+from dev.servers.server import ServerError
+from dev.servers.stack import Stack, wait_until
 
 SECONDS = 600.0
 

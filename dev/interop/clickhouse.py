@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dev.demo.shop import ORDERS, ShopTable
 from dev.environments import NotInstalledError, environment
 from dev.interop.results import SECONDS, Found, ReaderError, Rows
 from dev.interop.tables import ROWS, SourceTable
-from dev.shop import ORDERS, ShopTable
-from dev.stack import Stack
+from dev.servers.stack import Stack
 
 VERSION = "4.4.0"
 _HERE = Path(__file__).parent

@@ -13,15 +13,15 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from dev.broker import LOOPBACK
 from dev.iceberg.postgres import DATABASE, PASSWORD, USER, Postgres, programs
 from dev.interop.jars import jars
 from dev.interop.java_program import encoded, run_program
 from dev.interop.results import SECONDS, Found, ReaderError, Rows
 from dev.interop.tables import CONNECT, DEBEZIUM_CONNECT, SourceTable
 from dev.java import find_java
-from dev.server import Server, ServerError
-from dev.stack import Stack, wait_until
+from dev.servers.broker import LOOPBACK
+from dev.servers.server import Server, ServerError
+from dev.servers.stack import Stack, wait_until
 
 _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 

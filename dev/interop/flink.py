@@ -9,7 +9,7 @@ from pathlib import Path
 from dev.interop.java_program import encoded, run_program
 from dev.interop.results import Found, ReaderError
 from dev.interop.tables import DEBEZIUM, DEBEZIUM_AVRO, ROWS, SourceTable
-from dev.stack import Stack
+from dev.servers.stack import Stack
 
 _PAGE = Path(__file__).parents[2] / "docs" / "consumers.md"
 _PAGE_TOPIC = f"{ROWS}.canal.shop.orders"

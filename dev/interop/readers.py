@@ -8,7 +8,7 @@ from typing import TypeAlias
 from dev.interop import clickhouse, connect, flink
 from dev.interop.results import Found
 from dev.interop.tables import SourceTable
-from dev.stack import Stack
+from dev.servers.stack import Stack
 
 Reader: TypeAlias = Callable[[Stack, Sequence[SourceTable], str], Found]
 """The stack, the tables, and the address of the registry."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from dev.shop import Row, ShopTable
-from dev.sources import ShopSource, shop_sources
-from dev.stack import CANONICAL, Stack
+from dev.demo.shop import Row, ShopTable
+from dev.demo.sources import ShopSource, shop_sources
+from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
 """The shop whose tool sends of an update the changed columns alone: no row by key can be whole (docs/upsert.md)."""

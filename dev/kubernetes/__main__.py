@@ -9,7 +9,7 @@ import sys
 
 from dev.kubernetes.cluster import Kubernetes
 from dev.kubernetes.programs import KubernetesError, build, kubernetes
-from dev.server import hold
+from dev.servers.server import hold
 
 
 def main(arguments: list[str]) -> int:

@@ -23,9 +23,9 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from dev.broker import LOOPBACK, hold_port
 from dev.kubernetes.programs import MISSING, KubernetesError, etcd, kubernetes
-from dev.server import Server, ServerError
+from dev.servers.broker import LOOPBACK, hold_port
+from dev.servers.server import Server, ServerError
 
 START_SECONDS = 300.0
 _PAUSE_SECONDS = 0.1

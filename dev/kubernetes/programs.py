@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from dev.jars import cache, only_one
-from dev.server import ServerError
+from dev.servers.server import ServerError
 
 VERSION = "v1.36.3"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.sink.events import Workload
 from bench.sink.feeder import Feeder, create_topic, ends
-from dev.broker import Broker
+from dev.servers.broker import Broker
 
 
 def test_the_feeder(broker: Broker) -> None:

@@ -15,8 +15,8 @@ from bench.contestants.service import TranslatorService
 from bench.plan import SMALLEST, Heat
 from bench.results import BenchCase, BenchResult
 from bench.runner.tournament import Tournament
-from dev.broker import Broker
 from dev.environments import NotInstalledError
+from dev.servers.broker import Broker
 
 TOTAL = 1_500
 

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from dev.broker import Broker
-from dev.cluster import Cluster
+from dev.servers.broker import Broker
+from dev.servers.cluster import Cluster
 from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX
 from tests.chaos.report import COLUMNS, row, store
 from tests.chaos.run import Servers, execute

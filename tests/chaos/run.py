@@ -14,8 +14,8 @@ import yaml
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import LOOPBACK, Broker, free_port
-from dev.cluster import NODES, Cluster
+from dev.servers.broker import LOOPBACK, Broker, free_port
+from dev.servers.cluster import NODES, Cluster
 from tests.chaos import verify
 from tests.chaos.feeder import Feeder
 from tests.chaos.messages import INPUTS, PARTITIONS

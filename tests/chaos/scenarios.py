@@ -10,7 +10,7 @@ from tests.chaos import verify
 from tests.chaos.launcher import STAGES, WITH_TRANSACTIONS
 
 if TYPE_CHECKING:
-    from dev.cluster import Node
+    from dev.servers.cluster import Node
     from tests.chaos.run import Run
     from tests.chaos.worker import Worker
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.chaos import verify
 from tests.chaos.cases import Case, Size
 from tests.chaos.run import Run

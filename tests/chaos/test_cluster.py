@@ -12,8 +12,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
-from dev.cluster import NODES, Cluster
-from dev.stack import wait_until
+from dev.servers.cluster import NODES, Cluster
+from dev.servers.stack import wait_until
 from tests.chaos.cases import CASES, SHORT
 from tests.chaos.run import execute
 from tests.chaos.verify import records

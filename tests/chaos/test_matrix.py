@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.chaos.cases import BROKER_SETTINGS, CASES, MATRIX, SHORT
 from tests.chaos.run import execute
 from tests.chaos.worker import ROOT

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.chaos.sink.points import POINTS
 from tests.chaos.sink.run import Death, run
 

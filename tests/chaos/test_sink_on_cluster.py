@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.chaos.sink.on_cluster import DEATHS, run
 
 

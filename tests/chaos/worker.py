@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from dev.broker import free_port
-from dev.server import TETHER
+from dev.servers.broker import free_port
+from dev.servers.server import TETHER
 
 ROOT = Path(__file__).parents[2]
 _PAUSE = 0.3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dev.charts import HELM
+from dev.release.charts import HELM
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dev.charts import FOLDER, HELM, RELEASE
 from dev.kubernetes.cluster import Kubernetes
+from dev.release.charts import FOLDER, HELM, RELEASE
 
 # Kinds of operators that the charts write. Their own definitions are not here: these take any content.
 _OF_OPERATORS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dev.charts import CHARTS, FOLDER, render
+from dev.release.charts import CHARTS, FOLDER, render
 from tests.chaos.alerts.drills import DRILLS
 from tests.charts.metrics import labels, series
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dev.charts import CHARTS, FOLDER, render
-from dev.promtool import MISSING, promtool
+from dev.release.charts import CHARTS, FOLDER, render
+from dev.release.promtool import MISSING, promtool
 
 _PROMTOOL = promtool()
 pytestmark = pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that alerts fire is NOT SHOWN")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.compose import FILE, ComposeError, load
-from dev.promtool import MISSING, promtool
+from dev.release.compose import FILE, ComposeError, load
+from dev.release.promtool import MISSING, promtool
 
 
 def test_it_is_valid() -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
-from dev.broker import LOOPBACK
-from dev.dashboard_pictures import Curve, Prometheus, Span, chart
-from dev.dashboards import dashboards
-from dev.promtool import MISSING, program
-from dev.stack import wait_until
+from dev.pages.dashboard_pictures import Curve, Prometheus, Span, chart
+from dev.pages.dashboards import dashboards
+from dev.release.promtool import MISSING, program
+from dev.servers.broker import LOOPBACK
+from dev.servers.stack import wait_until
 from tests.chaos.alerts import prometheus
 
 _PATIENCE = 120.0

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dev.charts import CHARTS, FOLDER, render
-from dev.dashboards import DASHBOARDS, dashboards
-from dev.promtool import MISSING, promtool
+from dev.pages.dashboards import DASHBOARDS, dashboards
+from dev.release.charts import CHARTS, FOLDER, render
+from dev.release.promtool import MISSING, promtool
 from tests.charts.metrics import labels, series
 
 _PROMTOOL = promtool()
@@ -20,7 +20,7 @@ _PROMTOOL = promtool()
 
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
 def test_file_is_current(path: Path) -> None:
-    """A panel that came or went is in the file: `python -m dev.dashboards`."""
+    """A panel that came or went is in the file: `python -m dev.pages.dashboards`."""
     assert dashboards()[path] == path.read_text(encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import spark_sink.config.settings
 import translator.config.settings
-from dev.charts import CHARTS, NAMESPACE, examples, lint, render
+from dev.release.charts import CHARTS, NAMESPACE, examples, lint, render
 
 _PROGRAMS = {"translator": translator.config.settings, "spark-sink": spark_sink.config.settings}
 

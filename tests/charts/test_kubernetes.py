@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from dev.charts import CHARTS, FIRST_KUBERNETES, FOLDER, LAST_KUBERNETES, VALIDATOR, examples, refusals
+from dev.release.charts import CHARTS, FIRST_KUBERNETES, FOLDER, LAST_KUBERNETES, VALIDATOR, examples, refusals
 
 needs_validator = pytest.mark.skipif(
     not VALIDATOR.place.is_file(), reason=f"minutes of building that CI does without: {VALIDATOR.build_command}"

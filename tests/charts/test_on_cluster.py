@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from dev.charts import FOLDER, render
 from dev.kubernetes.cluster import Kubernetes
 from dev.kubernetes.programs import MISSING, KubernetesError, are_there
+from dev.release.charts import FOLDER, render
 from tests.charts.releases import Namespace, Refused, prepare
 from tests.charts.test_examples import every_example
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dev.charts import CHARTS, examples, remarks
+from dev.release.charts import CHARTS, examples, remarks
 
 _TMP = "nothing but /tmp can be written, and its volume has a size (tmpSizeLimit)"
 _PLATFORM = "platform-user-values.yaml: the platform assigns the user"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dev.charts import FOLDER, ChartError, examples, render
+from dev.release.charts import FOLDER, ChartError, examples, render
 from spark_sink.commands.health import health
 from tests.translator.commands import _program
 from translator.commands.check import check

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dev.broker import LOOPBACK
+from dev.servers.broker import LOOPBACK
 
 ROOT = Path(__file__).parents[2]
 
 
 def command(server: str, *arguments: str | Path) -> subprocess.Popen[str]:
-    """`python -m dev.SERVER`, with what it says in pipes."""
-    words = [sys.executable, "-m", f"dev.{server}", *arguments]
+    """Start `python -m dev.servers.SERVER` with its output in pipes."""
+    words = [sys.executable, "-m", f"dev.servers.{server}", *arguments]
     return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

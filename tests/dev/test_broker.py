@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import LOOPBACK, Broker, BrokerError, PortTakenError
+from dev.servers.broker import LOOPBACK, Broker, BrokerError, PortTakenError
 from tests.dev.running import alive, command, taken_port
 
 pytestmark = pytest.mark.integration
@@ -97,7 +97,7 @@ def test_broken_directory(tmp_path: Path) -> None:
 
 def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wanted port that another process has is named."""
-    monkeypatch.setattr("dev.broker.PORT_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("dev.servers.broker.PORT_PAUSE_SECONDS", 0.0)
     with taken_port() as port, pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
         Broker(port, tmp_path).start()
 
@@ -106,8 +106,8 @@ def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> 
     """A free port that somebody else took in the meantime is exchanged for another; its directory goes at the end."""
     with taken_port() as lost:
         offered = [lost]
-        really_free = sys.modules["dev.broker"].free_port
-        monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop() if offered else really_free())
+        really_free = sys.modules["dev.servers.broker"].free_port
+        monkeypatch.setattr("dev.servers.broker.free_port", lambda: offered.pop() if offered else really_free())
         with Broker() as running:
             assert f"{LOOPBACK}:{lost}" != running.bootstrap
             directory = running.directory
@@ -118,14 +118,14 @@ def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> 
 def test_no_two_listeners_with_one_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The system may give the port that it just gave, as long as nobody listens there."""
     offered = [7, 7, 8]
-    monkeypatch.setattr("dev.broker.free_port", lambda: offered.pop(0))
+    monkeypatch.setattr("dev.servers.broker.free_port", lambda: offered.pop(0))
     settings = Broker(7, tmp_path)._settings(7)
     assert ["PLAINTEXT://127.0.0.1:7", "CONTROLLER://127.0.0.1:8"] == settings["listeners"].split(",")
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_command_ends_in_order(how: signal.Signals) -> None:
-    """`python -m dev.broker` prints its address, and on Ctrl-C or SIGTERM leaves no process and no directory."""
+    """`python -m dev.servers.broker` prints its address. Ctrl-C or SIGTERM leaves no process and no directory behind."""
     with command("broker") as running:
         bootstrap, directory, java = _told_by(running)
         assert bootstrap.startswith(f"{LOOPBACK}:")

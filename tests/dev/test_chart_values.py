@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dev.chart_values import schemas
+from dev.pages.chart_values import schemas
 
 
 @pytest.mark.parametrize("path", schemas(), ids=[path.parent.name for path in schemas()])
 def test_schema_is_current(path: Path) -> None:
-    """A setting that came or went is in the chart's schema: `python -m dev.chart_values`."""
+    """A setting that came or went is in the chart's schema: `python -m dev.pages.chart_values`."""
     assert schemas()[path] == path.read_text(encoding="utf-8")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.class_archive import archive_options
 from dev.jars import jars_directory
+from dev.servers.broker import Broker
+from dev.servers.class_archive import archive_options
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_cache_that_cannot_be_written(jar: Path, monkeypatch: pytest.MonkeyPat
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError("read-only file system")
 
-    monkeypatch.setattr("dev.class_archive.only_one", refuse)
+    monkeypatch.setattr("dev.servers.class_archive.only_one", refuse)
     assert [] == archive_options(Path(sys.executable), [jar], Trainer())
 
 

@@ -9,7 +9,7 @@ import yaml
 
 import spark_sink.config.settings
 import translator.config.settings
-from dev.compose import FILE
+from dev.release.compose import FILE
 from tests.translator.commands import _program
 
 FOLDER = FILE.parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.stack import wait_until
+from dev.servers.stack import wait_until
 
 PATIENCE_SECONDS = 300.0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.docs_site import in_site
+from dev.pages.docs_site import in_site
 
 ROOT = Path(__file__).parents[2]
 

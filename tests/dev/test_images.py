@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dev.images import ROOT, TARGETS
+from dev.release.images import ROOT, TARGETS
 
 
 def test_everything_that_is_copied_is_in_the_context() -> None:

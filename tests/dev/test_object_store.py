@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dev import object_store
-from dev.object_store import ObjectStore, ObjectStoreError
+from dev.servers import object_store
+from dev.servers.object_store import ObjectStore, ObjectStoreError
 
 
 def test_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error names the command, and nothing is fetched unasked."""
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
-    with pytest.raises(ObjectStoreError, match=r"was not built; .* -m dev\.object_store --build"):
+    with pytest.raises(ObjectStoreError, match=r"was not built; .* -m dev\.servers\.object_store --build"):
         ObjectStore(directory=tmp_path / "store").start()
 
 

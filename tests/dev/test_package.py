@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dev.native import BUILT
-from dev.package import Packages, build
+from dev.release.package import Packages, build
 
 ROOT = Path(__file__).parents[2]
-SAMPLES = ROOT / "dev" / "samples" / "canal.jsonl"
+SAMPLES = ROOT / "dev" / "demo" / "samples" / "canal.jsonl"
 TRANSLATE = ("translate", "-d", "canal", "-o", "profile=oss", str(SAMPLES))
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-import dev.registry
-from dev.broker import LOOPBACK
+import dev.servers.registry
 from dev.jars import JarsError
-from dev.registry import RegistryError, RegistryServer, home
+from dev.servers.broker import LOOPBACK
+from dev.servers.registry import RegistryError, RegistryServer, home
 from tests.dev.running import alive, command, taken_port
 
 SUBJECT = b'{"schema": "\\"string\\""}'
@@ -58,7 +58,9 @@ class TestServer:
             RegistryServer(port, tmp_path).start()
 
     def test_command(self, tmp_path: Path) -> None:
-        """`python -m dev.registry` prints its address; on SIGTERM it leaves no process, and a given directory stays."""
+        """`python -m dev.servers.registry` prints its address. After SIGTERM its process is gone and a given directory
+        stays.
+        """
         with command("registry", "--directory", tmp_path) as running:
             assert running.stdout is not None
             url = running.stdout.readline().strip()
@@ -97,8 +99,8 @@ class TestFetching:
         checksums = tmp_path / "registry.sha256"
         checksums.write_text(f"{hashlib.sha256(toy).hexdigest()}  registry/toy.tar.gz\n")
         monkeypatch.setenv("CDC_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(dev.registry, "CHECKSUMS", checksums)
-        monkeypatch.setattr(dev.registry, "fetch", fetch)
+        monkeypatch.setattr(dev.servers.registry, "CHECKSUMS", checksums)
+        monkeypatch.setattr(dev.servers.registry, "fetch", fetch)
         return done
 
     def test_once(self, fetches: list[Path]) -> None:
@@ -109,7 +111,7 @@ class TestFetching:
 
     def test_not_the_listed_one(self, fetches: list[Path], tmp_path: Path) -> None:
         """What came and is not what was listed is never unpacked; nothing of it stays."""
-        dev.registry.CHECKSUMS.write_text(f"{64 * '0'}  registry/toy.tar.gz\n")
+        dev.servers.registry.CHECKSUMS.write_text(f"{64 * '0'}  registry/toy.tar.gz\n")
         with pytest.raises(JarsError, match=r"toy\.tar\.gz has the checksum [0-9a-f]{64}, .*It was thrown away"):
             home()
         assert [] == [path for path in (tmp_path / "cache" / "cdc-translator").iterdir() if path.is_dir()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dev.report import told_of_sink
+from dev.demo.report import told_of_sink
 
 
 def test_two_lines() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dev.sbom import components_of, licence_of, licences
+from dev.release.sbom import components_of, licence_of, licences
 
 PACKAGES: list[Any] = [
     {"name": "serde", "version": "1.0.1", "license": "MIT/Apache-2.0"},

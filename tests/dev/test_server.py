@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.server import Server, ServerError
+from dev.servers.server import Server, ServerError
 from tests.dev.running import alive
 
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); signal.pause()"
@@ -25,7 +25,7 @@ class Stubborn(Server):
 
 def test_deaf_to_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the time that an orderly end may take it is killed."""
-    monkeypatch.setattr("dev.server.STOP_SECONDS", 0.1)
+    monkeypatch.setattr("dev.servers.server.STOP_SECONDS", 0.1)
     with Stubborn() as server:
         pid = server.pid
     assert not alive(pid)

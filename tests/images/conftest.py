@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.container import command
-from dev.images import ROOT, TARGETS, BuiltImage, built
+from dev.release.container import command
+from dev.release.images import ROOT, TARGETS, BuiltImage, built
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -46,12 +46,12 @@ def run(images: Mapping[str, BuiltImage], folder: Path) -> Run:
 
 @pytest.fixture
 def programs(images: Mapping[str, BuiltImage], folder: Path) -> Mapping[str, Path]:
-    """The images as programs that `dev.stack` starts; they may write to the same folder."""
+    """The images as programs that `dev.servers.stack` starts; they may write to the same folder."""
     found = {}
     for target in images:
         program = folder / f"run-{target}"
         program.write_text(
-            f'#!/bin/sh\ncd "{ROOT}"\nexec "{sys.executable}" -m dev.container "{folder}" {target} "$@"\n'
+            f'#!/bin/sh\ncd "{ROOT}"\nexec "{sys.executable}" -m dev.release.container "{folder}" {target} "$@"\n'
         )
         program.chmod(0o755)
         found[target] = program

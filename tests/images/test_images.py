@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-from dev.images import TARGETS, BuiltImage
+from dev.release.images import TARGETS, BuiltImage
 from tests.images.conftest import Run
 
 PYTHON = ["/opt/cdc/bin/python", "-c"]

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from dev.bad_input import bad_input
-from dev.broker import Broker, hold_port
-from dev.compare import differences
-from dev.sources import ShopSource, interleaved, shop_sources
-from dev.stack import Stack, is_ready, wait_until
+from dev.demo.bad_input import bad_input
+from dev.demo.compare import differences
+from dev.demo.sources import ShopSource, interleaved, shop_sources
+from dev.servers.broker import Broker, hold_port
+from dev.servers.stack import Stack, is_ready, wait_until
 
 SECONDS = 600  # of each step: a bound for what hangs, not a measure
 CHANGES = 120

@@ -17,23 +17,23 @@ from aiokafka.structs import TopicPartition as AIOTopicPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
-from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
-from dev.stack import is_ready as is_ready_at
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+from dev.servers.stack import is_ready as is_ready_at
 
 PATIENCE = 180.0
 """Seconds: a bound for what hangs. On a busy machine a start alone takes half a minute, that of a broker two."""
 
 STEADY = {"session": 30}
 """Timing, where nobody is killed and events are counted: a worker of which nothing is heard for the session of
-`dev.stack`, as a busy machine may have it, loses its partitions, and rightly events are written twice."""
+`dev.servers.stack`, as a busy machine may have it, loses its partitions, and rightly events are written twice."""
 
 
 class Workers:
     """Translators with one configuration; each has a folder and a port of its own.
 
     Args:
-        settings: what is put over those of `dev.stack`, section by section.
+        settings: what is put over those of `dev.servers.stack`, section by section.
     """
 
     def __init__(

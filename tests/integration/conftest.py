@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from dev.broker import LOOPBACK, Broker
-from dev.registry import API, RegistryServer
-from dev.stack import wait_until
+from dev.servers.broker import LOOPBACK, Broker
+from dev.servers.registry import API, RegistryServer
+from dev.servers.stack import wait_until
 from tests.gate import Gate
 
 SECONDS = 240
@@ -20,7 +20,7 @@ SECONDS = 240
 
 @pytest.fixture
 def empty_broker(broker: Broker) -> Iterator[Broker]:
-    """The shared broker without topics and groups of the names that `dev.stack` gives; never stop it."""
+    """The shared broker without topics and groups of the names that `dev.servers.stack` gives; never stop it."""
     with lent(broker):
         yield broker
 

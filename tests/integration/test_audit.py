@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from dev.bad_input import bad_input
-from dev.broker import Broker
-from dev.sources import interleaved, shop_sources
-from dev.stack import CANONICAL, Stack, wait_until
+from dev.demo.bad_input import bad_input
+from dev.demo.sources import interleaved, shop_sources
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, Stack, wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dev.broker import Broker
-from dev.sources import shop_sources
-from dev.stack import CANONICAL, Stack, wait_until
+from dev.demo.sources import shop_sources
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, Stack, wait_until
 from tests.integration._workers import PATIENCE
 from translator.codecs.avro import AvroCodec
 

@@ -1,8 +1,7 @@
 """The product as a user runs it: real broker, real translator process, real sink, and processes that die on the way.
 
-Five shops change 21 000 times in all; each is written by another replication tool. On the way the translator is killed
-twice and the sink once. What the lakehouse must hold in the end is said by the shops themselves (dev/shop.py), which
-know nothing of the product.
+Five shops change 21 000 times in all, each captured by another replication tool. The translator is killed twice and the
+sink once. The expected tables come from the shops themselves (dev/demo/shop.py), which do not depend on the product.
 """
 
 import subprocess
@@ -14,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from dev.bad_input import Bad, bad_input
-from dev.broker import Broker
-from dev.compare import differences
-from dev.next_steps import asking_the_broker, asking_the_lakehouse
-from dev.sources import ShopSource, interleaved, shop_sources
-from dev.stack import CANONICAL, DEAD_LETTERS, Account, Stack, wait_until
-from dev.writers import Raw
+from dev.demo.bad_input import Bad, bad_input
+from dev.demo.compare import differences
+from dev.demo.next_steps import asking_the_broker, asking_the_lakehouse
+from dev.demo.sources import ShopSource, interleaved, shop_sources
+from dev.demo.writers import Raw
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, DEAD_LETTERS, Account, Stack, wait_until
 
 CHANGES = 4200
 SEED = 20220320

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.stack import CANONICAL, wait_until
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, wait_until
 from tests.integration._workers import PATIENCE, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 

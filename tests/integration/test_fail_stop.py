@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from dev.broker import Broker
-from dev.sources import shop_sources
-from dev.stack import CANONICAL, wait_until
+from dev.demo.sources import shop_sources
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, wait_until
 from tests.integration._workers import PATIENCE, Workers, identities
 
 pytestmark = pytest.mark.integration

@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from dev.broker import Broker
-from dev.stack import CANONICAL, Stack, wait_until
+from dev.servers.broker import Broker
+from dev.servers.stack import CANONICAL, Stack, wait_until
 from tests.integration._workers import PATIENCE, Workers, commit_noted, dumps, identities
 from tests.translator.service._pipeline import CANAL_ROW
 from translator.codecs.avro import AvroCodec

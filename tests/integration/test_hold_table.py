@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dev.broker import Broker
-from dev.stack import Stack, wait_until
+from dev.servers.broker import Broker
+from dev.servers.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, Feeding, Workers, identities
 from tests.translator.operations._owner import in_order, offsets
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, update

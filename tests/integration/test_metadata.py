@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from cdc_core.envelope import ChangeEvent
-from dev.broker import LOOPBACK, Broker
-from dev.stack import Account, Stack, wait_until
+from dev.servers.broker import LOOPBACK, Broker
+from dev.servers.stack import Account, Stack, wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps, identity
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.avro import AvroCodec

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from dev.broker import JVM_OPTIONS, LOOPBACK, Broker
 from dev.jars import broker_jars
 from dev.java import find_java
-from dev.stack import Stack, wait_until
+from dev.servers.broker import JVM_OPTIONS, LOOPBACK, Broker
+from dev.servers.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, STEADY, Feeding, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 

@@ -13,10 +13,10 @@ from confluent_kafka.schema_registry import SchemaRegistryClient, topic_subject_
 from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
-from dev.broker import Broker
-from dev.registry import RegistryServer
-from dev.sources import shop_sources
-from dev.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
+from dev.demo.sources import shop_sources
+from dev.servers.broker import Broker
+from dev.servers.registry import RegistryServer
+from dev.servers.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
 from tests.integration._workers import PATIENCE
 from tests.integration.conftest import RegistryGate
 from translator.codecs.avro import confluent_header

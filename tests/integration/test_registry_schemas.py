@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
-from dev.broker import Broker
-from dev.registry import RegistryServer
-from dev.stack import wait_until
+from dev.servers.broker import Broker
+from dev.servers.registry import RegistryServer
+from dev.servers.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Workers, dumps
 from tests.integration.conftest import RegistryGate
 from tests.translator.dialects.qlik.avro import body, data_schema, framed, key_schema, written

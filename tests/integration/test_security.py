@@ -26,11 +26,11 @@ from confluent_kafka.admin import (
 )
 from faust.transport.drivers.aiokafka import credentials_to_aiokafka_auth
 
-from dev.certificates import Authority
-from dev.identity import NO_AUDIENCE
-from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
-from dev.sources import shop_sources
-from dev.stack import wait_until
+from dev.demo.sources import shop_sources
+from dev.servers.certificates import Authority
+from dev.servers.identity import NO_AUDIENCE
+from dev.servers.secured import GUEST, PASSWORD, USER, SecuredBroker
+from dev.servers.stack import wait_until
 from tests.integration._workers import PATIENCE, Workers, identities
 from translator.codecs.record import Record
 from translator.config.settings import Kafka, Output, Settings, Source, Timing

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.stack import Stack, is_ready, wait_until
+from dev.servers.broker import Broker
+from dev.servers.stack import Stack, is_ready, wait_until
 from tests.translator.commands import _program
 
 SECONDS = 240  # a bound for what hangs

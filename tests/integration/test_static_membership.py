@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dev.broker import LOOPBACK, Broker
-from dev.stack import Stack, wait_until
+from dev.servers.broker import LOOPBACK, Broker
+from dev.servers.stack import Stack, wait_until
 from tests.integration._workers import PATIENCE, Workers, is_ready
 from tests.translator.operations._replay import CLEAR, update
 

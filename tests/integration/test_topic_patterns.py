@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.stack import wait_until
+from dev.servers.broker import Broker
+from dev.servers.stack import wait_until
 from tests.integration._workers import PATIENCE, STEADY, Feeding, Workers, dumps, identity
 from tests.translator.service._pipeline import CANAL_ROW
 

@@ -6,11 +6,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from dev.cli_reference import PAGE, PROGRAMS, page
+from dev.pages.cli_reference import PAGE, PROGRAMS, page
 
 
 def test_the_page_is_written_anew() -> None:
-    assert page() == PAGE.read_text(encoding="utf-8"), "python -m dev.cli_reference"
+    assert page() == PAGE.read_text(encoding="utf-8"), "python -m dev.pages.cli_reference"
 
 
 def _paths(group: click.Group, *names: str) -> Iterator[tuple[str, ...]]:

@@ -13,11 +13,11 @@ import duckdb
 import msgspec
 import pytest
 
+from dev.demo.shop import LINES, ORDERS
+from dev.demo.sources import shop_sources
 from dev.interop import clickhouse
 from dev.interop.flink import avro_statement, debezium_statement, flink_statement
 from dev.interop.tables import SourceTable
-from dev.shop import LINES, ORDERS
-from dev.sources import shop_sources
 from tests.cdc_core.reader.sources import Translated, translated
 from tests.repository.pages import ROOT, blocks, page, section
 from translator.codecs import Codec, build

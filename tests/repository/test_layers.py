@@ -278,7 +278,7 @@ def test_every_room_is_there() -> None:
         ("translator.commands.check", "import confluent_kafka.admin", "know Kafka"),
         ("translator.helpers", "from translator import errors", "has no place among the rooms"),
         ("translator.commands.run", "import spark_sink.job", "neither program knows the other"),
-        ("translator.commands.run", "from dev.broker import Broker", "not shipped"),
+        ("translator.commands.run", "from dev.servers.broker import Broker", "not shipped"),
         ("spark_sink.model.fold", "from translator.values import converter", "neither program knows the other"),
         ("spark_sink.model.fold", "from spark_sink.schema import evolution", "model may import errors, signals"),
         ("spark_sink.events.images", "from spark_sink.tables import protocols", "events may import"),

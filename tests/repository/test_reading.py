@@ -14,7 +14,7 @@ import pytest
 
 from cdc_core.envelope import avro_schema
 from cdc_core.reader import Change, ChangeReader, ReadError
-from dev.sources import shop_sources
+from dev.demo.sources import shop_sources
 from tests.cdc_core.reader.sources import translated, value_of
 from tests.repository.pages import blocks, names, page, run, section, table
 from translator.codecs.avro import AvroCodec

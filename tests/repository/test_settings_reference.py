@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from dev.settings_reference import FOLDER, PROGRAMS, pages, schema
+from dev.pages.settings_reference import FOLDER, PROGRAMS, pages, schema
 from tests.repository.pages import ROOT
 
 SINK = ROOT / "docs" / "sink.yaml"
@@ -21,7 +21,7 @@ TRANSLATOR: dict[str, Any] = {
 
 
 def test_the_files_are_what_the_types_say() -> None:
-    """`python -m dev.settings_reference` writes them."""
+    """`python -m dev.pages.settings_reference` writes them."""
     assert pages() == {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
 from dev.jars import spark_jars
-from dev.small_spark import SMALL_SPARK
+from dev.servers.small_spark import SMALL_SPARK
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.settings import Spark
 from spark_sink.config.table_rules import TableRules

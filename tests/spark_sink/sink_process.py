@@ -20,8 +20,8 @@ from deltalake.exceptions import TableNotFoundError
 from pyiceberg.table import StaticTable
 
 from cdc_core.envelope import ChangeEvent, TableSchema
-from dev.broker import Broker
-from dev.small_spark import SMALL_SPARK
+from dev.servers.broker import Broker
+from dev.servers.small_spark import SMALL_SPARK
 from tests.spark_sink.changes import announced, record
 from tests.spark_sink.commit_markers import is_iceberg
 

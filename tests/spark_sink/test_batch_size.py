@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame
 from structlog.testing import capture_logs
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from spark_sink.config.settings import Batches, Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.job import Job

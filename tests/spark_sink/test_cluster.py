@@ -13,9 +13,9 @@ import pyspark
 import pytest
 import yaml
 
-from dev.broker import Broker
 from dev.jars import spark_jars
-from dev.spark_cluster import SparkCluster, Worker
+from dev.servers.broker import Broker
+from dev.servers.spark_cluster import SparkCluster, Worker
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, wait
 

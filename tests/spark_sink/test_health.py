@@ -7,7 +7,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from dev.broker import free_port
+from dev.servers.broker import free_port
 from spark_sink.commands import cli
 from spark_sink.errors import FatalError
 from spark_sink.metrics import Metrics

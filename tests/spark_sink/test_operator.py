@@ -21,7 +21,7 @@ from click.testing import CliRunner
 from confluent_kafka import Producer
 
 from cdc_core.table_id import TableId
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from spark_sink.commands import cli, main
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format

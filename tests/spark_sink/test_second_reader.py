@@ -15,7 +15,7 @@ from pyspark.sql.functions import unix_micros
 
 from cdc_core.envelope import ChangeEvent, position
 from cdc_core.reader.spark import decoded
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.cdc_core.reader.sources import value_of
 from tests.repository.pages import blocks, page, run, section
 from tests.spark_sink.changes import record

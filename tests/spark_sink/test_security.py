@@ -23,8 +23,8 @@ from pydantic import ValidationError
 from pyspark.sql import SparkSession
 
 from cdc_core.kafka_settings import librdkafka_options
-from dev.certificates import Authority
-from dev.secured import GUEST, PASSWORD, USER, SecuredBroker
+from dev.servers.certificates import Authority
+from dev.servers.secured import GUEST, PASSWORD, USER, SecuredBroker
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog

@@ -8,7 +8,7 @@ import time
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from spark_sink.control_tables.requests import RequestBook
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatTables

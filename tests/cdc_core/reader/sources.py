@@ -9,8 +9,8 @@ import msgspec
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from cdc_core.reader import KnownSchemas
-from dev.sources import ShopSource
-from dev.writers import Raw
+from dev.demo.sources import ShopSource
+from dev.demo.writers import Raw
 from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.json import JsonCodec

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 
 from cdc_core.envelope import ChangeEvent, Column, Detail, TableSchema
 from cdc_core.reader import Change, ChangeReader, DictStore, KnownSchemas, Missing, ReadError, Value, apply
-from dev.sources import shop_sources
+from dev.demo.sources import shop_sources
 from tests.cdc_core.reader.sources import known, translated
 from tests.translator.codecs.debezium_rows import Case, cases
 from tests.translator.codecs.test_debezium import CHANGE, DELETE, MOVE

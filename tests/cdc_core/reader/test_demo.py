@@ -11,9 +11,9 @@ import duckdb
 import pytest
 
 from cdc_core.reader import SQLITE, Change, ChangeReader, DictStore, SqlDialect, SqlStore, TableId, Value, apply
-from dev.compare import differences
-from dev.shop import ShopTable
-from dev.sources import ShopSource, shop_sources
+from dev.demo.compare import differences
+from dev.demo.shop import ShopTable
+from dev.demo.sources import ShopSource, shop_sources
 from tests.cdc_core.reader.sources import FORMS, known, translated, value_of
 from tests.repository.pages import blocks, page, run, section
 from translator.codecs import Codec

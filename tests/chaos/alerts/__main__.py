@@ -13,12 +13,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dev import dashboard_pictures
-from dev.broker import Broker
-from dev.browser import MISSING as NO_BROWSER
-from dev.browser import is_there
-from dev.dashboard_pictures import Span, draw
-from dev.promtool import MISSING, build
+from dev.pages import dashboard_pictures
+from dev.pages.browser import MISSING as NO_BROWSER
+from dev.pages.browser import is_there
+from dev.pages.dashboard_pictures import Span, draw
+from dev.release.promtool import MISSING, build
+from dev.servers.broker import Broker
 from tests.chaos.alerts.bench import Bench
 from tests.chaos.alerts.drills import DRILLS
 

@@ -20,9 +20,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from deltalake import DeltaTable
 
-from dev.broker import LOOPBACK, Broker, free_port
 from dev.iceberg.hive_metastore import HiveMetastore
-from dev.stack import Stack, descendants, is_ready, wait_until
+from dev.servers.broker import LOOPBACK, Broker, free_port
+from dev.servers.stack import Stack, descendants, is_ready, wait_until
 from tests.chaos.alerts.prometheus import Prometheus
 from tests.gate import Gate
 from tests.translator.operations._replay import AMBIGUOUS, update

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from dev.stack import CANONICAL, wait_until
+from dev.servers.stack import CANONICAL, wait_until
 from tests.chaos.alerts.bench import ERP, ERP_METADATA, PATIENCE, SHOP, Bench, unknown_row
 from tests.translator.commands.test_learn import metadata
 from tests.translator.operations._replay import CLEAR, update

@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from dev.broker import LOOPBACK, free_port
-from dev.charts import NAMESPACE, RELEASE, render
-from dev.promtool import program
-from dev.stack import wait_until
+from dev.release.charts import NAMESPACE, RELEASE, render
+from dev.release.promtool import program
+from dev.servers.broker import LOOPBACK, free_port
+from dev.servers.stack import wait_until
 
 _SHORTER = {"m": "s", "h": "m"}
 _DURATION = re.compile(r"\b(\d+)([mh])\b")

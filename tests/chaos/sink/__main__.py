@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from random import Random
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.chaos.sink.points import POINTS
 from tests.chaos.sink.run import run
 

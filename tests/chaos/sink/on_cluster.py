@@ -21,10 +21,10 @@ from random import Random
 
 import yaml
 
-from dev.broker import Broker
 from dev.jars import spark_jars
-from dev.small_spark import SMALL_SPARK
-from dev.spark_cluster import SparkCluster, Worker
+from dev.servers.broker import Broker
+from dev.servers.small_spark import SMALL_SPARK
+from dev.servers.spark_cluster import SparkCluster, Worker
 from tests.chaos.sink.gate import FOLDER, MERGES_FOLDER, CommitGate
 from tests.chaos.sink.run import Verdict, feed
 from tests.chaos.sink.workload import Workload

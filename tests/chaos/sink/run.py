@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.jars import spark_jars
-from dev.small_spark import SMALL_SPARK
+from dev.servers.small_spark import SMALL_SPARK
 from tests.chaos.sink.points import DEATH
 from tests.chaos.sink.workload import PARTITIONS, Workload
 from tests.chaos.worker import ROOT

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from cdc_core.envelope import ChangeEvent
-from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
-from dev.writers.dts_avro import DtsAvroWriter
+from dev.demo.shop import START, Row, ShopChange, ShopColumn, ShopTable
+from dev.demo.writers.dts_avro import DtsAvroWriter
 from spark_sink.errors import Reason
 from tests.spark_sink.lake import Lake
 from translator.dialects import build

@@ -14,9 +14,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_core.table_id import TableId
-from dev.broker import Broker, hold_port
 from dev.jars import spark_jars
-from dev.stack import wait_until
+from dev.servers.broker import Broker, hold_port
+from dev.servers.stack import wait_until
 from spark_sink.commands import main
 from spark_sink.config.settings import Settings, Spark
 from spark_sink.control_tables.batches import Books

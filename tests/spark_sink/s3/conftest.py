@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dev.object_store import VARIABLE, ObjectStore
+from dev.servers.object_store import VARIABLE, ObjectStore
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 
-from dev.small_spark import SMALL_SPARK
+from dev.servers.small_spark import SMALL_SPARK
 from spark_sink.config.settings import Spark
 from spark_sink.config.storage import LOG_STORE, Storage
 from spark_sink.spark import session as spark_session

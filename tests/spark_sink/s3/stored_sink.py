@@ -7,8 +7,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from dev.broker import Broker
-from dev.object_store import BUCKET, ObjectStore
+from dev.servers.broker import Broker
+from dev.servers.object_store import BUCKET, ObjectStore
 from tests.spark_sink.sink_process import Sink
 
 

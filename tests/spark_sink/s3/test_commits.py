@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dev.object_store import BUCKET, ObjectStore
+from dev.servers.object_store import BUCKET, ObjectStore
 from tests.sizes import count
 from tests.spark_sink.s3.lossy_gate import LossyGate
 from tests.spark_sink.s3.racer import rows

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.object_store import BUCKET, ObjectStore
+from dev.servers.broker import Broker
+from dev.servers.object_store import BUCKET, ObjectStore
 from tests.sizes import count
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.s3.conftest import new_object_store

@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table import Table
 
-from dev.broker import Broker
 from dev.iceberg.rest_catalog import TOKEN, RestCatalogServer
-from dev.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, ObjectStore
+from dev.servers.broker import Broker
+from dev.servers.object_store import ACCESS_KEY, BUCKET, SECRET_KEY, ObjectStore
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.s3.stored_sink import StoredSink
 from tests.spark_sink.s3.test_sink import command

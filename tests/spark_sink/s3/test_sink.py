@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
-from dev.object_store import BUCKET, SECRET_KEY, ObjectStore
+from dev.servers.broker import Broker
+from dev.servers.object_store import BUCKET, SECRET_KEY, ObjectStore
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.s3.stored_sink import StoredSink
 from tests.spark_sink.sink_process import PATIENCE_SECONDS

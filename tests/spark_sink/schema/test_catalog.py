@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from cdc_core.kafka_settings import librdkafka_options
 from cdc_core.table_id import TableId
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from spark_sink.config.spark_kafka_options import SparkKafka
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema import catalog

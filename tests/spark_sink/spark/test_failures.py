@@ -109,7 +109,7 @@ def test_nothing_that_may_be_repeated() -> None:
 
 
 _SCRIPT = """
-from dev.small_spark import SMALL_SPARK
+from dev.servers.small_spark import SMALL_SPARK
 from dev.jars import spark_jars
 from spark_sink.spark import session as spark_session
 from spark_sink.config.settings import Spark

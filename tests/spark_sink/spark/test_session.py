@@ -18,7 +18,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from spark_sink.spark.session import sibling
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 _SCRIPT = """
 import json, sys
 from dev.jars import spark_jars
-from dev.small_spark import SMALL_SPARK
+from dev.servers.small_spark import SMALL_SPARK
 from spark_sink.spark import session as spark_session
 from spark_sink.config.settings import Spark
 from spark_sink.control_tables.batches import BatchBook

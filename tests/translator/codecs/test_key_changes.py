@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cdc_core.envelope import ChangeEvent, Column, ImageText, Issue, TableSchema
 from cdc_core.reader import Change, ChangeReader, DictStore, TableId, apply
-from dev.sources import shop_sources
+from dev.demo.sources import shop_sources
 from tests.cdc_core.reader.sources import known, translated
 from tests.repository.pages import page
 from tests.sizes import examples

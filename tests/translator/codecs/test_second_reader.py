@@ -23,8 +23,8 @@ import pytest
 from cdc_core import envelope
 from cdc_core.envelope import ChangeEvent, avro_schema, position
 from cdc_core.reader import ChangeReader, DictStore, TableId, apply
+from dev.demo.sources import shop_sources
 from dev.java import find_java
-from dev.sources import shop_sources
 from tests.cdc_core.reader.sources import FORMS, translated
 from tests.cdc_core.reader.sources import value_of as form
 from tests.cdc_core.reader.test_apply import event_of

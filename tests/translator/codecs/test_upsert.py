@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdc_core.envelope import ChangeEvent, Column, Detail, Issue, TableSchema
 from cdc_core.reader import Change, DictStore, TableId, apply
-from dev.sources import shop_sources
+from dev.demo.sources import shop_sources
 from tests.cdc_core.reader.sources import translated
 from tests.repository.pages import names, page, table
 from tests.translator.codecs.debezium_readers import connect

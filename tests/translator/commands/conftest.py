@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands._bench import Bench
 
 

@@ -9,7 +9,7 @@ import yaml
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands._bench import TIMES, Bench, row
 from translator.codecs.record import Record
 from translator.errors import ErrorCode

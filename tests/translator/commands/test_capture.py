@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.commands._bench import PARTITIONS, Bench, row
 from translator.codecs.json import JsonCodec

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.config.settings import Settings

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands._bench import PARTITIONS, TIMES, Bench, row
 from tests.translator.service._pipeline import CANAL_ROW
 

@@ -14,7 +14,7 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands import _program
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 

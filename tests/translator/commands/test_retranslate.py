@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands._bench import Bench, row
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.dialects.qlik import Qlik

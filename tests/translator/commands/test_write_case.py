@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.commands._bench import Bench, row
 from tests.translator.dialects.case import CASES, outcome_of
 from tests.translator.dialects.write_case import main

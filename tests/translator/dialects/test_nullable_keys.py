@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
-from dev.writers import Raw
-from dev.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalForm, CanalWriter
-from dev.writers.dts_avro import DtsAvroWriter
-from dev.writers.qlik import QlikWriter
+from dev.demo.shop import START, Row, ShopChange, ShopColumn, ShopTable
+from dev.demo.writers import Raw
+from dev.demo.writers.canal import DTS_FULL, DTS_LEGACY, OSS, CanalForm, CanalWriter
+from dev.demo.writers.dts_avro import DtsAvroWriter
+from dev.demo.writers.qlik import QlikWriter
 from tests.reading import ReadTable
 from tests.translator.dialects.shareplex import history as shareplex
 from translator.dialects import DIALECTS, build

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from cdc_core.envelope import ChangeEvent
-from dev.shop import Shop, ShopChange, ShopTable
-from dev.writers import Raw
-from dev.writers.canal import CanalWriter
-from dev.writers.dts_avro import DtsAvroWriter
-from dev.writers.qlik import QlikWriter
+from dev.demo.shop import Shop, ShopChange, ShopTable
+from dev.demo.writers import Raw
+from dev.demo.writers.canal import CanalWriter
+from dev.demo.writers.dts_avro import DtsAvroWriter
+from dev.demo.writers.qlik import QlikWriter
 from tests.translator.dialects.shareplex.history import (
     DTS,
     QUEST,

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.service._said import Said, tell
 from translator.config.settings import Kafka, Output, Projection, Settings, Source, TopicsSettings
 from translator.errors import ConfigError, RetryableError

@@ -30,8 +30,8 @@ from confluent_kafka.schema_registry.avro import AvroDeserializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from cdc_core.envelope import ChangeEvent, avro_schema, schema_text
-from dev.broker import LOOPBACK
-from dev.registry import API, RegistryServer
+from dev.servers.broker import LOOPBACK
+from dev.servers.registry import API, RegistryServer
 from tests.gate import Gate
 from tests.translator.codecs.corpus import WITHIN_DATES
 from tests.translator.examples import UPDATE

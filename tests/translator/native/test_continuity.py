@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY
+from dev.demo.writers.canal import DTS, DTS_FULL, DTS_LEGACY
 from tests.sizes import examples
 from tests.translator.dialects.canal.history import RIGHT, History, histories, messages, sent, swapped
 from tests.translator.dialects.canal.messages import canal

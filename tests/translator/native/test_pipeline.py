@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.steps.shop_updates import feed
-from dev.writers.canal import DTS_FULL, DTS_LEGACY
+from dev.demo.writers.canal import DTS_FULL, DTS_LEGACY
 from tests.translator.dialects.canal.history import History, messages, sent
 from tests.translator.native import needs_extension, qlik_mutants
 from tests.translator.native.canal_mutants import mutants

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.operations._replay import Yard, content
 from tests.translator.service._pipeline import CANAL_ROW
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW

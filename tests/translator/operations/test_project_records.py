@@ -4,7 +4,7 @@ import pytest
 
 from cdc_core.envelope import ChangeEvent, TableSchema
 from cdc_core.reader.decode import decode
-from dev.sources import interleaved, shop_sources
+from dev.demo.sources import interleaved, shop_sources
 from translator.codecs import Codec, build
 from translator.codecs.record import Record
 from translator.config.settings import Settings

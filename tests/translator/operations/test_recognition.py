@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dev.sources import ShopSource, shop_sources
+from dev.demo.sources import ShopSource, shop_sources
 from tests.translator.dialects import case as cases
 from tests.translator.dialects.canal.messages import of_type, update
 from translator import dialects

@@ -8,8 +8,8 @@ import faust
 import pytest
 from aiokafka.errors import KafkaConnectionError
 
-from dev.certificates import Authority
-from dev.identity import TokenEndpoint
+from dev.servers.certificates import Authority
+from dev.servers.identity import TokenEndpoint
 from translator.config.settings import Kafka, Settings, Source, Timing, Web
 from translator.kafka.client_config import librdkafka, ssl_context
 from translator.kafka.oauth import Tokens

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.operations._owner import Owner, in_order, offsets, owner
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.commands.dlq import dlq

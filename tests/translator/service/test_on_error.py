@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.config.settings import parse
 from translator.errors import ConfigError, FatalError

@@ -14,8 +14,8 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker, hold_port
-from dev.stack import wait_until
+from dev.servers.broker import Broker, hold_port
+from dev.servers.stack import wait_until
 from tests.otlp_receiver import TOKEN, receiver
 from tests.stopped import MOMENTS, stopped_while_it_imports
 

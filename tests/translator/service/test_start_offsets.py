@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.integration._workers import commit_noted, committing
 from translator.codecs.record import Record
 from translator.errors import FatalError

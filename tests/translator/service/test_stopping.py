@@ -13,7 +13,7 @@ import yaml
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from translator.codecs.record import Record
 from translator.errors import FatalError
 from translator.service import stopping

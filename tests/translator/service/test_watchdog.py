@@ -11,7 +11,7 @@ import yaml
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker, hold_port
+from dev.servers.broker import Broker, hold_port
 from translator.service.watchdog import Watchdog, Watched
 
 # A Canal dialect that hangs over one message, as a bug would, but without taking a processor for itself: a loop, and a

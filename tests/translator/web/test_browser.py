@@ -12,7 +12,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from dev.browser import MISSING, browser, is_there
+from dev.pages.browser import MISSING, browser, is_there
 from tests.translator.web._serving import served
 from translator.web.playground import samples
 

@@ -13,8 +13,8 @@ from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from dev.broker import Broker
-from dev.browser import MISSING, browser, is_there
+from dev.pages.browser import MISSING, browser, is_there
+from dev.servers.broker import Broker
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from tests.translator.web._serving import served
 from tests.translator.web.test_desk import ask

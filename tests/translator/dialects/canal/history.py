@@ -10,8 +10,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dev.shop import START, Row, ShopChange, ShopColumn, ShopTable
-from dev.writers.canal import DTS_LEGACY, CanalForm, CanalWriter
+from dev.demo.shop import START, Row, ShopChange, ShopColumn, ShopTable
+from dev.demo.writers.canal import DTS_LEGACY, CanalForm, CanalWriter
 from tests.reading import ReadTable, decode
 from tests.translator.dialects.canal.messages import canal
 from translator.codecs.json import JsonCodec

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from dev.shop import START, Row, ShopChange
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, OSS, CanalForm
+from dev.demo.shop import START, Row, ShopChange
+from dev.demo.writers.canal import DTS, DTS_FULL, DTS_LEGACY, OSS, CanalForm
 from tests.translator.dialects.canal.history import (
     RIGHT,
     TABLE,

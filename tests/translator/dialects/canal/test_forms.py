@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dev.writers.canal import DTS_LEGACY
+from dev.demo.writers.canal import DTS_LEGACY
 from tests.sizes import examples
 from tests.translator.dialects.canal.history import History, histories, messages, sent, translated
 from tests.translator.dialects.canal.messages import UPDATE, canal, of_type, update

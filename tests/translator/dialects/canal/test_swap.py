@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.writers.canal import DTS, DTS_FULL, DTS_LEGACY, FULL_OLD, OSS, CanalForm
+from dev.demo.writers.canal import DTS, DTS_FULL, DTS_LEGACY, FULL_OLD, OSS, CanalForm
 from tests.sizes import examples
 from tests.translator.dialects.canal.history import (
     RIGHT,

@@ -9,8 +9,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-from dev.shop import ShopChange, ShopTable
-from dev.writers import millis
+from dev.demo.shop import ShopChange, ShopTable
+from dev.demo.writers import millis
 from tests.reading import ReadTable, decode
 from tests.translator.dialects.canal.history import History
 from tests.translator.dialects.dts_avro.composer import (

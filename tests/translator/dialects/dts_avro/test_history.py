@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.shop import Shop
+from dev.demo.shop import Shop
 from tests.sizes import examples
 from tests.translator.dialects.canal.history import History, histories, table_of
 from tests.translator.dialects.dts_avro.history import (

@@ -11,9 +11,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dev import shop
-from dev.shop import Row, ShopChange, ShopColumn, ShopTable
-from dev.writers import iso, to_json
+from dev.demo import shop
+from dev.demo.shop import Row, ShopChange, ShopColumn, ShopTable
+from dev.demo.writers import iso, to_json
 from tests.reading import ReadTable, decode
 from translator.codecs.json import JsonCodec
 from translator.message import DeclaredTable, Dialect, Learned, Limits, Message

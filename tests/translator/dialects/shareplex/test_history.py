@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dev.shop import Row, Shop, ShopTable
+from dev.demo.shop import Row, Shop, ShopTable
 from tests.translator.dialects.canal.history import TABLE, History, histories
 from tests.translator.dialects.shareplex.history import (
     FORMS,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dev.shop import Shop
+from dev.demo.shop import Shop
 from tests.translator.dialects.shareplex.history import DTS, QUEST, TABLES, Form, declared, objects, text
 from tests.translator.dialects.shareplex.messages import BAND, CASES, KEYED, body, dialect, sample
 from translator.codecs.json import JsonCodec

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, content, identity, update
 from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 from translator.codecs.record import Record

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.gate import Gate
 from translator.codecs.record import Record
 from translator.config.settings import Bounds

@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from dev.broker import Broker
+from dev.servers.broker import Broker
 from tests.translator.service.delivery._reading import TO_THE_END
 from translator.codecs.record import Record
 from translator.config.settings import Bounds

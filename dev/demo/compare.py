@@ -1,0 +1,63 @@
+"""The comparison of a lakehouse table with the shop's, cell by cell."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+from dev.demo.shop import Row, ShopTable
+
+# What a cell of the lakehouse means as a value of the shop. A type that the source does not declare fully (a decimal
+# without a scale, say) is text in the lakehouse, and the text must name the very same value.
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "bigint": int,
+    "int": int,
+    "decimal": lambda cell: Decimal(str(cell)),
+    "varchar": lambda cell: cell,
+    "datetime": lambda cell: cell if isinstance(cell, datetime) else datetime.fromisoformat(cell),
+    "date": lambda cell: cell if isinstance(cell, date) else date.fromisoformat(cell),
+    "double": float,
+    "blob": lambda cell: cell if isinstance(cell, bytes) else base64.b64decode(cell),
+}
+
+
+def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
+    """One line per row or cell that differs, without its value; empty when the tables are equal."""
+    wanted = {_key(shape, row): row for row in expected}
+    lines = []
+    seen = set()
+    for row in found:
+        key = tuple(_READ[_kind(shape, name)](row[name]) for name in shape.key)
+        if key in seen:
+            lines.append(f"{shape.name}: two rows with one key {key}")
+        seen.add(key)
+        if key not in wanted:
+            lines.append(f"{shape.name}: a row {key} that should not be there")
+            continue
+        lines += [f"{shape.name}: {key}: {name} differs" for name in _differing(shape, wanted[key], row)]
+    lines += [f"{shape.name}: no row {key}" for key in wanted.keys() - seen]
+    return lines
+
+
+def _differing(shape: ShopTable, wanted: Row, row: Mapping[str, Any]) -> list[str]:
+    names = []
+    for column in shape.columns:
+        if column.name not in row:
+            names.append(column.name)
+            continue
+        cell, value = row[column.name], wanted[column.name]
+        equal = cell is None if value is None else cell is not None and _READ[column.kind](cell) == value
+        if not equal:
+            names.append(column.name)
+    return names
+
+
+def _key(shape: ShopTable, row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in shape.key)
+
+
+def _kind(shape: ShopTable, name: str) -> str:
+    return next(column.kind for column in shape.columns if column.name == name)

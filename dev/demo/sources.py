@@ -1,0 +1,115 @@
+"""The shop as five sources, one per way of writing it: the translator's configuration and the writer of each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dev.demo.shop import TABLES, Shop, ShopChange, ShopTable
+from dev.demo.writers import Raw
+from dev.demo.writers.canal import DTS_LEGACY, CanalWriter
+from dev.demo.writers.dts_avro import DtsAvroWriter
+from dev.demo.writers.qlik import QlikWriter
+from dev.demo.writers.shareplex import SharePlexWriter
+
+_CANONICAL = {
+    "bigint": "int64",
+    "int": "int32",
+    "decimal": "decimal(14,2)",
+    "varchar": "string",
+    "datetime": "timestamp",
+    "date": "date",
+    "double": "float64",
+}
+# SharePlex does not say how it writes RAW or BLOB (docs/formats/shareplex.md §5), so its shop has none.
+_PLAIN_TABLES = tuple(
+    ShopTable(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key)
+    for shape in TABLES
+)
+
+
+class SourceWriter(Protocol):
+    """Spells changes in one format."""
+
+    def write(self, change: ShopChange) -> Iterator[Raw]: ...
+
+
+@dataclass(frozen=True)
+class ShopSource:
+    """One shop behind one replication tool."""
+
+    name: str
+    settings: dict[str, Any]
+    writer: SourceWriter
+    shop: Shop
+    prefix: str
+    """The beginning of the sink's table names: `<prefix>.<table>`."""
+    can_grow: bool = True
+    """True where a column may appear: not where the configuration declares the columns."""
+
+    def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
+        """The messages of that many changes of this shop; call again to go on. `grow`: a column appears half way."""
+        for change in self.shop.history(changes, changes // 2 if grow and self.can_grow else None):
+            yield from self.writer.write(change)
+
+
+def shop_sources(seed: int) -> list[ShopSource]:
+    """The five sources; every shop has a history of its own."""
+    declared = [
+        {
+            "table": f"SHOP.{shape.name}",
+            "key": list(shape.key),
+            "columns": {column.name: _CANONICAL[column.kind] for column in shape.columns},
+        }
+        for shape in _PLAIN_TABLES
+    ]
+    return [
+        ShopSource(
+            "qlik",
+            _settings("qlik", "qlik", ["raw.qlik", "raw.qlik.metadata"], metadata_topics=["raw.qlik.metadata"]),
+            QlikWriter("raw.qlik", "raw.qlik.metadata"),
+            Shop(seed + 1),
+            "qlik_SHOP",
+        ),
+        ShopSource(
+            "dts",
+            _settings("dts", "dts_avro", ["raw.dts"]),
+            DtsAvroWriter("raw.dts"),
+            Shop(seed + 2),
+            "dts_shop",
+        ),
+        ShopSource(
+            "shareplex",
+            _settings("shareplex", "shareplex", ["raw.shareplex"], options={"preset": "quest"}, tables=declared),
+            SharePlexWriter("raw.shareplex"),
+            Shop(seed + 3, _PLAIN_TABLES),
+            "shareplex_SHOP",
+            can_grow=False,
+        ),
+        ShopSource(
+            "canal",
+            _settings("canal", "canal", ["raw.canal"], options={"profile": "oss"}),
+            CanalWriter("raw.canal"),
+            Shop(seed + 4),
+            "canal_shop",
+        ),
+        ShopSource(
+            "legacy",
+            _settings("legacy", "canal", ["raw.legacy"], options={"profile": "dts_legacy"}),
+            CanalWriter("raw.legacy", DTS_LEGACY),
+            Shop(seed + 5),
+            "legacy_shop",
+        ),
+    ]
+
+
+def _settings(name: str, dialect: str, topics: list[str], **more: Any) -> dict[str, Any]:
+    return {"name": name, "dialect": dialect, "topics": topics, **more}
+
+
+def interleaved(streams: Iterable[Iterable[Raw]]) -> Iterator[Raw]:
+    """The messages of several sources in turn, as brokers see them."""
+    for turn in itertools.zip_longest(*streams):
+        yield from (message for message in turn if message is not None)

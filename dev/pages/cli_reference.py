@@ -1,0 +1,81 @@
+"""The reference page of both command lines, written from the commands themselves.
+
+`python -m dev.pages.cli_reference` writes docs/cli.md; a test holds the page and the commands together.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+import spark_sink.commands
+import translator.commands
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+
+PROGRAMS = {"translator": translator.commands.cli, "spark-sink": spark_sink.commands.cli}
+
+_HEAD = """# Command line
+
+Every command of both programs with its arguments and options. The page is written from the commands, and
+`COMMAND --help` says the same: `python -m dev.pages.cli_reference`.
+
+- **Exit codes**: 0 fine, 1 failed while working, 2 bad usage or configuration.
+- **Configuration**: `-c`, else the environment (`CDC_TRANSLATOR_CONFIG`, `CDC_SINK_CONFIG`), else `translator.yaml` or
+  `sink.yaml` in the working directory.
+- **Row data** stands in the output of no command but those that say so.
+- **Completion**: bash `eval "$(_TRANSLATOR_COMPLETE=bash_source translator)"`, zsh `zsh_source`, fish `fish_source`;
+  for the other program `_SPARK_SINK_COMPLETE`.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    for name, group in PROGRAMS.items():
+        parts.append(f"## {name}\n\n{group.help}\n")
+        parts += _commands(name, group)
+    return "\n".join(parts)
+
+
+def _commands(path: str, group: click.Group) -> Iterator[str]:
+    context = click.Context(group, info_name=path)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield f"### {path} {name}\n\n{_text(command)}\n"
+            yield from _commands(f"{path} {name}", command)
+        elif command is not None:
+            yield _command(f"{path} {name}", command)
+
+
+def _command(path: str, command: click.Command) -> str:
+    context = click.Context(command, info_name=path)
+    usage = " ".join([path, *command.collect_usage_pieces(context)])
+    lines = [f"### {path}", "", f"`{usage}`", "", _text(command), ""]
+    records = [found for parameter in command.params if (found := parameter.get_help_record(context)) is not None]
+    if records:
+        lines += ["| option | |", "| --- | --- |"]
+        lines += [f"| `{_cell(name)}` | {_cell(text)} |" for name, text in records]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _text(command: click.Command) -> str:
+    r"""The help of a command; a block that is not to be wrapped (`\b`) stays as it is written."""
+    parts = inspect.cleandoc(command.help or "").split("\n\n")
+    blocks = (part.removeprefix("\b\n") for part in parts)
+    return "\n\n".join(
+        f"```text\n{block}\n```" if part.startswith("\b") else block for part, block in zip(parts, blocks, strict=True)
+    )
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,89 @@
+"""`python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`: the pictures of docs/desk.md, drawn anew.
+
+Those of the playground; of a service and its sink, too, where their files are named: those of
+`make demo DEMO_ARGS=--stay`, artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from dev.pages.browser import MISSING, browser, is_there
+
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+
+# Name of the file: sample, width, height, color scheme.
+SHOTS = {
+    "playground.png": ("canal_dts_legacy", 1180, 1350, "light"),
+    "playground-dark.png": ("dead_letter", 1180, 1300, "dark"),
+    "playground-phone.png": ("qlik_update", 390, 1500, "light"),
+}
+
+# Name of the file: page, height.
+SERVICE_SHOTS = {"status.png": ("status", 1150), "schemas.png": ("schemas", 900), "lakehouse.png": ("sink", 1100)}
+_WIDTH = 1180
+
+
+@contextmanager
+def desk(*arguments: str) -> Iterator[str]:
+    """The address of a desk that runs."""
+    command = (sys.executable, "-m", "translator", "desk", "--port", "0", *arguments)
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            told = process.stderr.readline() if process.stderr else ""
+            yield told.partition(" is at ")[2].partition(";")[0]
+        finally:
+            process.terminate()
+
+
+def draw(address: str) -> None:
+    """Draw the pictures of the playground."""
+    with browser("--hide-scrollbars") as driver:
+        for name, (sample, width, height, scheme) in SHOTS.items():
+            _resize(driver, width, height, scheme)
+            driver.get(f"{address}?sample={sample}")
+            driver.find_element(By.CSS_SELECTOR, "#question button").click()
+            driver.implicitly_wait(60)
+            driver.find_element(By.ID, "result")
+            driver.execute_script("scrollTo(0, 0)")
+            driver.save_screenshot(str(PICTURES / name))
+
+
+def draw_service(address: str) -> None:
+    """Draw the pictures of a service and its sink."""
+    with browser("--hide-scrollbars") as driver:
+        for name, (page, height) in SERVICE_SHOTS.items():
+            _resize(driver, _WIDTH, height, "light")
+            driver.get(address + page)
+            driver.find_element(By.TAG_NAME, "table")
+            driver.save_screenshot(str(PICTURES / name))
+
+
+def _resize(driver: Chrome, width: int, height: int, scheme: str) -> None:
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+
+
+def main(arguments: Sequence[str]) -> None:
+    if not is_there():
+        sys.exit(MISSING)
+    PICTURES.mkdir(exist_ok=True)
+    with desk() as found:
+        draw(found)
+    if arguments:
+        translator, sink = arguments
+        with desk("-c", translator, "--sink", sink) as found:
+            draw_service(found)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

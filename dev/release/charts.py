@@ -1,0 +1,152 @@
+"""The Helm charts: linted and rendered by Helm, scored by kube-score, and validated against Kubernetes' own schemas.
+
+`python -m dev.release.charts --build` builds Helm and kube-score into the user's cache from the Go module proxy. It
+takes a few minutes of CPU time, once. `--build-validator` builds the validator and takes a little longer.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dev.go_program import GoProgram, GoProgramError
+
+HELM = GoProgram(
+    "Helm",
+    "helm",
+    "helm.sh/helm/v3/cmd/helm",
+    "v3.22.0",
+    ".venv/bin/python -m dev.release.charts --build",
+)
+
+KUBE_SCORE = GoProgram(
+    "kube-score",
+    "kube-score",
+    "github.com/zegl/kube-score/cmd/kube-score",
+    "v1.20.0",
+    ".venv/bin/python -m dev.release.charts --build",
+)
+
+# It has the schemas of Kubernetes from 1.23 to 1.30 inside, and judges as an API server does before it stores.
+VALIDATOR = GoProgram(
+    "kubectl-validate",
+    "kubectl-validate",
+    "sigs.k8s.io/kubectl-validate",
+    "v0.0.4",
+    ".venv/bin/python -m dev.release.charts --build-validator",
+)
+FIRST_KUBERNETES, LAST_KUBERNETES = 23, 30
+
+# Helm that was built from its module takes a cluster for 1.20 where it is not told.
+_NEWEST = f"1.{LAST_KUBERNETES}"
+
+FOLDER = Path(__file__).parents[2] / "helm"
+CHARTS = ("translator", "spark-sink")
+
+_OF_OPERATORS = frozenset({"kafka.strimzi.io", "keda.sh", "monitoring.coreos.com", "sparkoperator.k8s.io"})
+
+# Of a check of kube-score that has nothing to say against an object.
+_FINE = 10
+_NO_COMMENT = ({"summary": "it does not say"},)
+
+RELEASE, NAMESPACE = "orders", "cdc"
+
+
+class ChartError(Exception):
+    """Helm refuses the values; the message is its own."""
+
+
+def lint(chart: str, *values: Path) -> None:
+    """Have Helm lint a chart with files of values.
+
+    Raises:
+        ChartError: it found an error, or something that is no good style.
+    """
+    _helm("lint", "--strict", "--kube-version", _NEWEST, str(FOLDER / chart), *_files(values))
+
+
+def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return the objects that a release is made of.
+
+    Args:
+        overrides: values that win over those of the files.
+
+    Raises:
+        ChartError: the values are refused.
+    """
+    settings = (
+        [] if overrides is None else ["--set-json", ",".join(f"{k}={json.dumps(v)}" for k, v in overrides.items())]
+    )
+    text = _template(chart, values, settings)
+    return [found for found in yaml.safe_load_all(text) if found]
+
+
+def remarks(chart: str, *values: Path) -> set[str]:
+    """Return what kube-score would have otherwise in a release, in its words, each once."""
+    command = [str(KUBE_SCORE.built()), "score", "--output-format", "json", "-"]
+    text = _template(chart, values, ())
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise ChartError(f"kube-score: {done.stderr.strip()}")
+    failed = [check for one in json.loads(done.stdout) or () for check in one["checks"] or () if check["grade"] < _FINE]
+    return {
+        comment["summary"] for check in failed if not check["skipped"] for comment in check["comments"] or _NO_COMMENT
+    }
+
+
+def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
+    """Return what an API server of that version would refuse of a release; kinds of operators are not asked about."""
+    text = _template(chart, values, (), kubernetes)
+    own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        yaml.safe_dump_all(own, file)
+        file.flush()
+        command = [str(VALIDATOR.built()), "--version", kubernetes, file.name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return (done.stdout + done.stderr).splitlines() if done.returncode else []
+
+
+def examples(chart: str) -> list[Path]:
+    """The files of values that come with a chart."""
+    return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
+
+
+def _template(chart: str, values: Sequence[Path], settings: Sequence[str], kubernetes: str = _NEWEST) -> str:
+    cluster = ("-n", NAMESPACE, "--kube-version", kubernetes)
+    return _helm("template", RELEASE, str(FOLDER / chart), *cluster, *_files(values), *settings)
+
+
+def _files(values: Sequence[Path]) -> list[str]:
+    return [argument for path in values for argument in ("-f", str(path))]
+
+
+def _helm(*arguments: str) -> str:
+    done = subprocess.run([str(HELM.built()), *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ChartError(f"{done.stdout}{done.stderr}".strip())
+    return done.stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    wanted = {"--build": (HELM, KUBE_SCORE), "--build-validator": (VALIDATOR,)}.get(" ".join(arguments))
+    if wanted is None:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        for program in wanted:
+            print(program.build())
+    except GoProgramError as error:
+        print(f"charts: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

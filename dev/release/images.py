@@ -1,0 +1,214 @@
+"""`python -m dev.release.images [TARGET ...]` builds the images of the Dockerfile without a container engine.
+
+Buildah runs each step in a chroot. The base comes from debootstrap and is the Debian release that the Dockerfile names:
+same packages, same steps, but with Debian's Python instead of the official image's. The base is built once and trusts
+the certificates added to this machine; packages come from the indexes that apt and pip use here. Everything is stored
+in the user's cache. `dev.release.container` runs the result.
+
+CDC_IMAGE_PLATFORM selects another platform. QEMU then runs its programs, which is many times slower.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dev.jars import cache, only_one
+from dev.release.package import EPOCH
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ("translator", "spark-sink")
+
+RELEASE = "bookworm"
+# What the official image of Python has of what the Dockerfile uses: where it compiles, the headers, too.
+_BASE_PACKAGES: Mapping[str, str] = {
+    "amd64": "python3,python3-venv,ca-certificates",
+    "arm64": "python3,python3-venv,python3-dev,ca-certificates",
+}
+
+_VARIABLE = "CDC_IMAGE_PLATFORM"
+_EMULATORS: Mapping[str, str] = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}
+"""The platforms of the Dockerfile, each with the name under which Linux knows who runs its programs elsewhere."""
+
+# The Debian packages; the last one runs what the first two build.
+_PROGRAMS = ("buildah", "debootstrap", "runc")
+_GET_PROGRAMS = f"apt-get install --no-install-recommends {' '.join(_PROGRAMS)}"
+
+# The certificates that somebody added to the machine, of a proxy, say.
+_CERTIFICATES = Path("/usr/local/share/ca-certificates")
+_PIP_SETTINGS = Path("/etc/pip.conf")
+
+
+class ImageError(Exception):
+    """An image cannot be built or was not; the message says why."""
+
+
+class BuiltImage(NamedTuple):
+    """An image, laid out as a folder.
+
+    Args:
+        digest: of its description, and so of all that is in it.
+        settings: what the Dockerfile says of its process: `User`, `Env`, `Entrypoint`, `WorkingDir`.
+        root: its file system.
+    """
+
+    target: str
+    digest: str
+    settings: Mapping[str, Any]
+    root: Path
+
+
+def built(target: str) -> BuiltImage:
+    """Return an image that was built.
+
+    Raises:
+        ImageError: it was not, or a program is missing.
+    """
+    _ask_for_programs()
+    container = _name(target)
+    try:
+        root = Path(_buildah("mount", container).strip())
+    except ImageError:
+        raise ImageError(f"the image {target} was not built: .venv/bin/python -m dev.release.images {target}") from None
+    found = json.loads(_buildah("inspect", "--type", "image", _name(target)))
+    return BuiltImage(target, found["FromImageID"], found["OCIv1"]["config"], root)
+
+
+def build(target: str) -> BuiltImage:
+    """Build an image, its base if that is not there yet, and lay it out in place of the earlier one.
+
+    Raises:
+        ImageError: a program or a right is missing, or a step failed; its output was printed.
+    """
+    _ask_for_programs()
+    with only_one(_store()):
+        base = f"localhost/cdc-base:{RELEASE}-{platform()}"
+        if not _is_there(base):
+            _make_base(base)
+        container = _name(target)
+        if _is_there(container, kind="container"):
+            _buildah("rm", container)
+        if _is_there(container):
+            _buildah("rmi", container)
+        settings = ("--volume", f"{_PIP_SETTINGS}:{_PIP_SETTINGS}:ro") if _PIP_SETTINGS.is_file() else ()
+        # Docker takes the time of its files out of the argument, too; buildah wants to be told.
+        times = ("--timestamp", EPOCH, "--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}")
+        source = ("--arch", platform(), "--build-arg", f"PYTHON_IMAGE={base}")
+        command = ("bud", "--quiet", "--target", target, *source, *times, *settings)
+        _buildah(*command, "--tag", container, str(ROOT), loud=True)
+        _buildah("from", "--arch", platform(), "--name", container, container)
+    return built(target)
+
+
+def _name(target: str) -> str:
+    return f"cdc-{target}-{platform()}"
+
+
+@functools.cache
+def platform() -> str:
+    """Return the platform of the images: this machine's, or the one that was asked for.
+
+    Raises:
+        ImageError: the Dockerfile has no such platform, or nobody runs its programs here.
+    """
+    ours = _run("dpkg", "--print-architecture").strip()
+    asked = os.environ.get(_VARIABLE) or ours
+    if asked not in _EMULATORS:
+        raise ImageError(f"{asked}: the Dockerfile is for {' and '.join(_EMULATORS)}")
+    if asked != ours and not Path("/proc/sys/fs/binfmt_misc", _EMULATORS[asked]).exists():
+        raise ImageError(f"nobody runs programs for {asked} here; on Debian: apt-get install qemu-user-static")
+    return asked
+
+
+def _make_base(base: str) -> None:
+    mirror = _mirror()
+    print(f"images: making the base, Debian {RELEASE} from {mirror} (two minutes, once)", file=sys.stderr)
+    with tempfile.TemporaryDirectory(dir=_store(), prefix="base-") as folder:
+        root = Path(folder, "root")
+        variant = ("--variant=minbase", f"--include={_BASE_PACKAGES[platform()]}", f"--arch={platform()}")
+        _run("debootstrap", *variant, RELEASE, str(root), mirror)
+        for certificate in sorted(_CERTIFICATES.glob("*.crt")):
+            shutil.copy(certificate, root / _CERTIFICATES.relative_to("/"))
+        _run("chroot", str(root), "update-ca-certificates")
+        for package in root.glob("var/cache/apt/archives/*.deb"):
+            package.unlink()
+        container = _buildah("from", "--arch", platform(), "scratch").strip()
+        _buildah("copy", "--quiet", container, str(root), "/")
+        path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        _buildah("config", "--env", path, container)
+        _buildah("commit", "--quiet", "--rm", container, base)
+
+
+def _mirror() -> str:
+    """Return where apt of this machine gets that release."""
+    chosen = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
+    mirrors = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", *chosen).split()
+    if not mirrors:
+        raise ImageError(f"apt of this machine has no source with Debian {RELEASE}, of which the base is made")
+    return mirrors[0]
+
+
+def _is_there(name: str, kind: str = "image") -> bool:
+    try:
+        _buildah("inspect", "--type", kind, name)
+    except ImageError:
+        return False
+    return True
+
+
+def _store() -> Path:
+    folder = cache() / "images"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _buildah(*arguments: str, loud: bool = False) -> str:
+    store = ("--root", str(_store() / "root"), "--runroot", str(_store() / "run"))
+    return _run("buildah", *store, *arguments, loud=loud)
+
+
+def _run(*command: str, loud: bool = False) -> str:
+    """Return the output; with `loud` it is printed as it comes, for steps of minutes."""
+    environment = {**os.environ, "BUILDAH_ISOLATION": "chroot", "DEBIAN_FRONTEND": "noninteractive"}
+    output = sys.stderr if loud else subprocess.PIPE
+    done = subprocess.run(command, env=environment, stdout=output, stderr=output, text=True, check=False)
+    if done.returncode:
+        said = "" if loud else f": {(done.stderr or done.stdout).strip()[-1000:]}"
+        raise ImageError(f"{' '.join(command)} failed{said}")
+    return done.stdout or ""
+
+
+@functools.cache
+def _ask_for_programs() -> None:
+    missing = [program for program in _PROGRAMS if shutil.which(program) is None]
+    if missing:
+        raise ImageError(f"{', '.join(missing)} not found; on Debian: {_GET_PROGRAMS}")
+    if os.geteuid():
+        raise ImageError("debootstrap and runc want root, for chroots and namespaces")
+
+
+def main(arguments: Sequence[str]) -> int:
+    unknown = set(arguments) - set(TARGETS)
+    if unknown:
+        print(f"images: {', '.join(sorted(unknown))}: the Dockerfile has {' and '.join(TARGETS)}", file=sys.stderr)
+        return 2
+    try:
+        for target in arguments or TARGETS:
+            image = build(target)
+            print(f"images: {target} {image.digest}, laid out in {image.root}")
+    except ImageError as error:
+        print(f"images: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

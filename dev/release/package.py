@@ -1,0 +1,108 @@
+"""`python -m dev.release.package [FOLDER]` builds the sdist and the wheel of this checkout in `dist` or FOLDER.
+
+The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so leftovers of earlier
+builds never get in. If the native path has been built, the wheel contains it and is specific to this platform. Nothing
+is downloaded: the build tools are those of `.venv`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from dev.native import BUILT
+
+ROOT = Path(__file__).parents[2]
+
+# What the distributions are made of; the rest of the checkout builds, tests and explains.
+_PARTS = ("pyproject.toml", "README.md", "LICENSE", "cdc_core", "translator", "spark_sink")
+
+# 2026-01-01: files in a wheel have times, and two builds of one source shall have the same.
+EPOCH = "1767225600"
+
+
+class Packages(NamedTuple):
+    """The files that were made."""
+
+    source: Path
+    wheel: Path
+
+
+def build(folder: Path) -> Packages:
+    """Make both in a folder, in place of what an earlier build left there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
+        old.unlink()
+    with tempfile.TemporaryDirectory(prefix="cdc-package-") as name:
+        work = Path(name)
+        _copy(work / "checkout")
+        source = folder / _call_backend("build_sdist", work / "checkout", folder)
+        with tarfile.open(source) as packed:
+            packed.extractall(work, filter="data")
+        plain = (
+            work / "wheels" / _call_backend("build_wheel", work / source.name.removesuffix(".tar.gz"), work / "wheels")
+        )
+        if BUILT.is_file():
+            plain = _with_native_path(plain, work)
+        wheel = folder / plain.name
+        shutil.copyfile(plain, wheel)
+    return Packages(source, wheel)
+
+
+def _copy(to: Path) -> None:
+    listed = _run(["git", "ls-files", "-z", *_PARTS], ROOT)
+    for name in filter(None, listed.split("\0")):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / name, to / name)
+
+
+def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
+    """Return the name of the file that a hook of the build backend made in a folder."""
+    folder.mkdir(exist_ok=True)
+    code = f"import sys, setuptools.build_meta as backend; print(backend.{hook}(sys.argv[1]))"
+    return _run([sys.executable, "-c", code, str(folder.resolve())], checkout).splitlines()[-1]
+
+
+def _with_native_path(plain: Path, work: Path) -> Path:
+    """Return the wheel with the extension in it, named after the platform; the stable ABI serves any newer Python."""
+    tool = [sys.executable, "-m", "wheel"]
+    _run([*tool, "unpack", "--dest", str(work / "unpacked"), str(plain)], work)
+    (unpacked,) = (work / "unpacked").iterdir()
+    shutil.copyfile(BUILT, unpacked / "translator" / "_native" / BUILT.name)
+    (work / "native").mkdir()
+    _run([*tool, "pack", "--dest-dir", str(work / "native"), str(unpacked)], work)
+    (packed,) = (work / "native").iterdir()
+    platform = "import sysconfig; print(sysconfig.get_platform().translate(str.maketrans('-.', '__')))"
+    tags = [
+        "--python-tag",
+        "cp311",
+        "--abi-tag",
+        "abi3",
+        "--platform-tag",
+        _run([sys.executable, "-c", platform], work),
+    ]
+    name = _run([*tool, "tags", "--remove", *tags, str(packed)], work).splitlines()[-1]
+    return packed.with_name(Path(name).name)
+
+
+def _run(command: list[str], folder: Path) -> str:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"package: {' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def main() -> None:
+    for path in build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist"):
+        print(f"{path} ({path.stat().st_size / 1024:.0f} KiB)")
+
+
+if __name__ == "__main__":
+    main()

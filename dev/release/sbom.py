@@ -1,0 +1,123 @@
+"""`python -m dev.release.sbom` writes a CycloneDX bill of materials and the licenses of each image to build/sbom.
+
+Syft lists what the images of `dev.release.images` contain: Debian packages, Python packages and jars. The native module
+is a single file that does not show its crates, so cargo lists those of dev/crates.sha256. `--build` first builds Syft,
+once, from the Go module proxy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from dev.go_program import GoProgram, GoProgramError
+from dev.native import CHECKSUMS, NativeError, checksums, locked_crate
+from dev.release.images import ROOT, TARGETS, BuiltImage, ImageError, built
+
+SYFT = GoProgram(
+    "Syft",
+    "syft",
+    "github.com/anchore/syft/cmd/syft",
+    "v1.57.1",
+    ".venv/bin/python -m dev.release.sbom --build",
+)
+
+Component: TypeAlias = Mapping[str, Any]
+
+_NOT_SAID = "not said"
+
+
+def bill(image: BuiltImage) -> dict[str, Any]:
+    """Return the bill of an image.
+
+    Raises:
+        GoProgramError: Syft was not built.
+        ImageError: it cannot read the image.
+        NativeError: cargo cannot say what the crates are.
+    """
+    name = ("--source-name", f"cdc-{image.target}", "--source-version", version("cdc-translator"))
+    command = [str(SYFT.built()), "scan", f"dir:{image.root}", *name, "--output", "cyclonedx-json", "--quiet"]
+    # It would ask its maker for a newer one.
+    environment = {**os.environ, "SYFT_CHECK_FOR_APP_UPDATE": "false"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ImageError(f"Syft cannot read {image.root}: {done.stderr.strip()[-1000:]}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    found["metadata"]["component"]["type"] = "container"
+    # Of files there are ten thousands; their packages are what is asked for.
+    packages = [one for one in found["components"] if one["type"] != "file"]
+    found["components"] = [*packages, *crates()] if list(image.root.glob("opt/**/rows.abi3.so")) else packages
+    return found
+
+
+def crates() -> list[Component]:
+    """Return the crates that the native path is compiled of."""
+    with locked_crate() as crate:
+        command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+        done = subprocess.run(command, cwd=crate, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NativeError(f"cargo metadata failed: {done.stderr.strip()[-1000:]}")
+    return [*components_of(json.loads(done.stdout)["packages"], checksums(CHECKSUMS.read_text()))]
+
+
+def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Component]:
+    """Give the crates with a checksum as components, of packages as `cargo metadata` describes them."""
+    for package in sorted(packages, key=lambda one: (one["name"], one["version"])):
+        checksum = known.get(f"{package['name']}-{package['version']}")
+        if checksum is not None:
+            yield {
+                "type": "library",
+                "name": package["name"],
+                "version": package["version"],
+                "purl": f"pkg:cargo/{package['name']}@{package['version']}",
+                "hashes": [{"alg": "SHA-256", "content": checksum}],
+                # Before SPDX's grammar there was a slash for "or".
+                "licenses": [{"expression": package["license"].replace("/", " OR ")}],
+            }
+
+
+def licences(components: list[Component]) -> str:
+    """Return a table of the components by what they say of their licence; those that say nothing come first."""
+    rows = sorted((licence_of(one), one["name"], one.get("version", "")) for one in components)
+    rows.sort(key=lambda row: row[0] != _NOT_SAID)
+    return "".join(f"{licence}\t{name}\t{number}\n" for licence, name, number in rows)
+
+
+def licence_of(component: Component) -> str:
+    """Return the licences of a component in one line."""
+    stated = [
+        one.get("expression") or one["license"].get("id") or one["license"].get("name") or ""
+        for one in component.get("licenses", [])
+    ]
+    return " AND ".join(" ".join(text.split()) for text in stated if text) or _NOT_SAID
+
+
+def _write(target: str, folder: Path) -> None:
+    found = bill(built(target))
+    (folder / f"{target}.cdx.json").write_text(json.dumps(found, indent=2) + "\n")
+    (folder / f"{target}.licences.tsv").write_text(licences(found["components"]))
+    silent = sum(licence_of(one) == _NOT_SAID for one in found["components"])
+    print(f"sbom: {folder}/{target}.cdx.json: {len(found['components'])} components, {silent} say no licence")
+
+
+def main() -> None:
+    """Write the files, or say what is missing."""
+    folder = ROOT / "build" / "sbom"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        if "--build" in sys.argv[1:]:
+            SYFT.build()
+        for target in TARGETS:
+            _write(target, folder)
+    except (GoProgramError, ImageError, NativeError) as error:
+        sys.exit(f"sbom: {error}")
+
+
+if __name__ == "__main__":
+    main()

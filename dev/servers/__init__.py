@@ -1,0 +1,1 @@
+"""Servers that tests and the demo start on this machine: Kafka, Spark, a registry, an object store, the product."""

@@ -1,0 +1,267 @@
+"""Three Kafka brokers in one KRaft cluster on this machine, each of which can be stopped, frozen, killed and started.
+
+    with Cluster() as cluster:
+        cluster.leader("topic", 0).kill()
+
+Every node is broker and controller; one may be away without the cluster losing its quorum. Topics have three replicas,
+of which two must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, PartitionMetadata
+
+from dev.servers.broker import (
+    LOOPBACK,
+    PORT_ATTEMPTS,
+    START_SECONDS,
+    Broker,
+    BrokerError,
+    PortTakenError,
+    free_port,
+    new_cluster_id,
+)
+from dev.servers.server import ServerError, hold
+
+NODES = 3
+IN_SYNC = 2
+
+SETTINGS = {
+    "default.replication.factor": str(NODES),
+    "min.insync.replicas": str(IN_SYNC),
+    "offsets.topic.replication.factor": str(NODES),
+    "transaction.state.log.replication.factor": str(NODES),
+    "transaction.state.log.min.isr": str(IN_SYNC),
+    "share.coordinator.state.topic.replication.factor": str(NODES),
+    "share.coordinator.state.topic.min.isr": str(IN_SYNC),
+    # A replica that is away leaves the set in sync after this time (default: 30 s).
+    "replica.lag.time.max.ms": "5000",
+    # Tests say when leaders go back.
+    "auto.leader.rebalance.enable": "false",
+    # Two of three look for a new controller while machines of tests are busy: the defaults of 1 and 2 s are too short.
+    "controller.quorum.election.timeout.ms": "3000",
+    "controller.quorum.fetch.timeout.ms": "4000",
+}
+
+
+class Node(Broker):
+    """One broker of a cluster; its ports are settled before the first start, for the others must know them."""
+
+    heap = "320m"
+
+    def __init__(self, number: int, directory: Path, ports: tuple[int, int], cluster: Cluster) -> None:
+        super().__init__(ports[0], directory, cluster.settings)
+        self.number = number
+        self._controller_port = ports[1]
+        self._cluster = cluster
+
+    def begin(self) -> None:
+        """Launches it; alone it does not answer, it takes two to have a controller."""
+        self._begin(self.settled_port())
+
+    def finish(self) -> None:
+        """Waits until it answers."""
+        self._finish(self.settled_port())
+
+    @property
+    def died(self) -> bool:
+        """Return whether the broker has ended without being told to."""
+        return self._process is not None and self._process.poll() is not None
+
+    def freeze(self) -> None:
+        """Stops it as a whole (SIGSTOP): its connections stay, and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def _settings(self, port: int) -> dict[str, str]:
+        own = {
+            "node.id": str(self.number),
+            "controller.quorum.voters": self._cluster.voters,
+            **self._places(port, self._controller_port),
+        }
+        return SETTINGS | own
+
+    def _cluster_id(self) -> str:
+        return self._cluster.id
+
+
+class Cluster:
+    """The nodes, and who leads what.
+
+    Args:
+        settings: of Kafka, put over ours on every node.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self.settings = dict(settings or {})
+        self.nodes: list[Node] = []
+        self.id = new_cluster_id()
+        self.voters = ""
+        self.directory = Path(tempfile.mkdtemp(prefix="cdc-cluster-"))
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def start(self) -> None:
+        """Starts all nodes and returns when each knows of all."""
+        for attempt in range(1, PORT_ATTEMPTS + 1):
+            self._settle()
+            try:
+                for node in self.nodes:
+                    node.begin()
+                for node in self.nodes:
+                    node.finish()
+            except PortTakenError:  # between asking and using; nobody has our addresses yet, so we ask for others
+                self._kill()
+                if attempt == PORT_ATTEMPTS:
+                    raise
+            except BaseException:
+                self._kill()
+                raise
+            else:
+                break
+        self._wait(
+            f"{NODES} brokers know each other", lambda: len(self._admin().list_topics(timeout=5).brokers) == NODES
+        )
+
+    def _settle(self) -> None:
+        ports: set[int] = set()
+        while len(ports) < 2 * NODES:
+            ports.add(free_port())
+        pairs = list(zip(*[iter(ports)] * 2, strict=True))
+        self.voters = ",".join(f"{number}@{LOOPBACK}:{port}" for number, (_, port) in enumerate(pairs, 1))
+        for number in range(1, NODES + 1):
+            shutil.rmtree(self.directory / str(number), ignore_errors=True)
+        self.nodes = [Node(number, self.directory / str(number), pair, self) for number, pair in enumerate(pairs, 1)]
+
+    def _kill(self) -> None:
+        for node in self.nodes:
+            node.kill()
+
+    def close(self) -> None:
+        """Ends every node that runs and removes the directory.
+
+        Raises:
+            ServerError: a node had ended by itself; the directory stays.
+        """
+        died = [node for node in self.nodes if node.died]
+        for node in self.nodes:
+            node.kill()  # in order the last one would look for a controller until its time is over
+        if died:
+            raise BrokerError(f"ended by themselves: {', '.join(f'node {node.number}, {node.log}' for node in died)}")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except ServerError as ended:
+            if error is None:
+                raise
+            error.add_note(str(ended))
+
+    # -- who does what
+
+    def node(self, number: int) -> Node:
+        return self.nodes[number - 1]
+
+    def leader(self, topic: str, partition: int) -> Node:
+        """The node that leads a partition; waits while there is none, or the broker asked does not know it yet."""
+
+        def led_by() -> int:
+            one = self._described(topic).get(partition)
+            return 0 if one is None else int(one.leader)
+
+        return self._known(f"{topic}/{partition} has a leader", led_by)
+
+    def coordinator(self, group: str) -> Node:
+        """The node that coordinates a consumer group; waits until there is one that answers."""
+
+        def coordinated_by() -> int:
+            admin = self._admin()  # kept until it has answered: its end is the end of what it was asked
+            (described,) = admin.describe_consumer_groups([group]).values()
+            return int(described.result(20).coordinator.id)
+
+        return self._known(f"{group} has a coordinator", coordinated_by)
+
+    def _known(self, what: str, ask: Callable[[], int]) -> Node:
+        """The node with the number that `ask` gives, once that is one: brokers say 0 or -1 for none."""
+        found = 0
+
+        def is_known() -> bool:
+            nonlocal found
+            found = ask()
+            return found > 0
+
+        self._wait(what, is_known)
+        return self.node(found)
+
+    def wait_in_sync(self, topics: Iterable[str]) -> None:
+        """Returns when every replica of these topics is in sync."""
+        for topic in topics:
+            self._wait(f"the replicas of {topic} are in sync", partial(self._is_in_sync, topic))
+
+    def _is_in_sync(self, topic: str) -> bool:
+        found = self._described(topic).values()
+        return bool(found) and all(len(one.isrs) == len(one.replicas) and one.leader > 0 for one in found)
+
+    def elect_preferred(self, topics: Iterable[str]) -> None:
+        """Gives the partitions of these topics back to their first replicas, which must be in sync."""
+        wanted = [TopicPartition(topic, number) for topic in topics for number in self._described(topic)]
+        admin = self._admin()
+        for place, error in admin.elect_leaders(ElectionType.PREFERRED, wanted).result(20).items():
+            if error is not None and error.code() != KafkaError.ELECTION_NOT_NEEDED:
+                raise BrokerError(f"{place}: {error.str()}")
+
+    def _described(self, topic: str) -> dict[int, PartitionMetadata]:
+        return dict(self._admin().list_topics(topic, timeout=10).topics[topic].partitions)
+
+    def _admin(self) -> AdminClient:
+        # A new one each time: its first answer is fresh. Callers keep it, a dropped client cancels its own requests.
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
+
+    @staticmethod
+    def _wait(what: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                if ready():
+                    return
+            except (KafkaException, TimeoutError):  # a node that goes, or one that does not answer: another is asked
+                pass
+            time.sleep(0.2)
+        raise BrokerError(f"{what}: not within {START_SECONDS:.0f} s")
+
+
+def _address(cluster: Cluster) -> str:
+    print(f"data and logs in {cluster.directory}; Ctrl-C ends it", file=sys.stderr)
+    return cluster.bootstrap
+
+
+def main() -> int:
+    return hold("cluster", Cluster(), _address)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

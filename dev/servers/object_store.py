@@ -1,0 +1,125 @@
+"""An S3 object store for tests, backed by a folder on this machine: versitygw.
+
+`python -m dev.servers.object_store --build` builds it into the user's cache from the Go module proxy, once, in about
+ninety seconds of CPU time. Go verifies every module against its checksum database.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from dev.go_program import GoProgram, GoProgramError
+from dev.servers.broker import LOOPBACK, hold_port
+from dev.servers.server import Server, ServerError, run_until_interrupted
+
+PROGRAM = GoProgram(
+    "the object store of the tests",
+    "versitygw",
+    "github.com/versity/versitygw/cmd/versitygw",
+    "v1.8.0",
+    ".venv/bin/python -m dev.servers.object_store --build",
+)
+
+# Says, as `none`, that it could not be built on this machine: tests are then skipped, and say so.
+VARIABLE = "CDC_OBJECT_STORE"
+
+BUCKET = "lake"
+ACCESS_KEY, SECRET_KEY = "cdc-access-key", "cdc-secret-key-of-the-tests"
+
+START_SECONDS = 120.0
+
+_HEALTH = "/health"
+
+
+class ObjectStoreError(ServerError):
+    """The object store does not run, or was not built."""
+
+
+class ObjectStore(Server):
+    """A store with one empty bucket; it keeps its port, and what it stores, over its ends and starts."""
+
+    name: ClassVar[str] = "object_store"
+    error = ObjectStoreError
+
+    def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
+        super().__init__(port, directory)
+        self._held: socket.socket | None = None
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{LOOPBACK}:{self.settled_port()}"
+
+    @property
+    def credentials(self) -> Mapping[str, str]:
+        """The keys, as the environment of programs has them."""
+        return {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
+
+    def start(self) -> None:
+        self._refuse_if_running("stop()")
+        try:
+            program = PROGRAM.built()
+        except GoProgramError as error:
+            raise ObjectStoreError(str(error)) from None
+        if self.port is None:
+            self._held = hold_port()
+            self.port = self._held.getsockname()[1]
+        objects = self.directory / "objects"
+        (objects / BUCKET).mkdir(parents=True, exist_ok=True)
+        keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
+        options = ("--port", f"{LOOPBACK}:{self.port}", "--health", _HEALTH, "--quiet", "--keep-alive")
+        # Attributes of objects lie in a folder beside: not every file system has extended ones.
+        sidecar = self.directory / "attributes"
+        sidecar.mkdir(exist_ok=True)
+        command = [str(program), *options, "posix", "--sidecar", str(sidecar), str(objects)]
+        self._launch(command, os.environ | keys)
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.stop()
+            raise
+
+    def kill(self) -> None:
+        """End it at once, in the middle of whatever it does."""
+        self._end(signal.SIGKILL)
+
+    def close(self) -> None:
+        super().close()
+        if self._held is not None:
+            self._held.close()
+
+    def _wait_until_it_answers(self) -> None:
+        process = self._running()
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                raise ObjectStoreError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+            try:
+                with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{_HEALTH}", timeout=START_SECONDS):
+                    return
+            except urllib.error.URLError:
+                time.sleep(0.05)
+        raise ObjectStoreError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--build" not in arguments:
+        return run_until_interrupted(ObjectStore, "store with S3", lambda store: f"{store.endpoint} {BUCKET}")
+    try:
+        print(PROGRAM.build())
+    except GoProgramError as error:
+        print(f"object store: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,368 @@
+"""The whole product on this machine: a translator and a sink as real processes, on a broker and in a folder.
+
+The demo and the end-to-end tests drive it; it knows how to start, kill and question the two, and nothing of their code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pyarrow
+import pyarrow.compute
+import yaml
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+from prometheus_client.parser import text_string_to_metric_families
+
+from dev.demo.writers import PARTITIONS, Raw
+from dev.jars import spark_jars
+from dev.servers.broker import LOOPBACK, hold_port
+from dev.servers.small_spark import SMALL_SPARK
+
+CANONICAL = "cdc.canonical"
+DEAD_LETTERS = f"{CANONICAL}.dlq"
+STOP_SECONDS = 60.0
+ANSWER_SECONDS = 120.0  # of a broker that runs: a bound for what hangs
+
+Account = dict[tuple[str, int], Counter[str]]
+"""(raw topic, partition) -> how many records are in, translated, dead, skipped, learned."""
+
+_ACCOUNTS = {
+    "cdc_records_in": "in",
+    "cdc_records_translated": "translated",
+    "cdc_records_dead": "dead",
+    "cdc_records_skipped": "skipped",
+    "cdc_records_learned": "learned",
+}
+
+_READER: dict[str, str | int | float | bool] = {
+    "group.id": "unused",
+    "enable.auto.commit": False,
+    # The client says where a partition ends, for behind its last record there may be marks of transactions; but not
+    # while the topic is written all the time.
+    "enable.partition.eof": True,
+    # The broker is not to wait for more at the end of a partition.
+    "fetch.wait.max.ms": 10,
+}
+
+_NO_COORDINATOR_YET = {
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError._TIMED_OUT,
+}
+
+
+class StackError(Exception):
+    """A part of the stack did not do what it should; the message names its log."""
+
+
+class Stack:
+    """One translator and one sink.
+
+    Args:
+        sources, projections: these sections of the translator's configuration.
+        max_offsets: bounds the sink's micro-batches.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        directory: Path,
+        sources: Sequence[Mapping[str, Any]],
+        max_offsets: int = 100_000,
+        projections: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.bootstrap = bootstrap
+        self.directory = directory
+        self.warehouse = directory / "warehouse"
+        # Between two starts, and before the first, somebody else would be given it.
+        self._port = hold_port()
+        self.web_port: int = self._port.getsockname()[1]
+        self._sources = sources
+        self._projections = projections
+        self._max_offsets = max_offsets
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        # librdkafka would fill the screen when the broker ends before its clients do
+        self._client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self._admin = AdminClient(self._client)
+        directory.mkdir(parents=True, exist_ok=True)
+        self._write("translator.yaml", self._translator_settings())
+        self._write("sink.yaml", self._sink_settings())
+
+    def _write(self, name: str, settings: Mapping[str, Any]) -> None:
+        text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+        (self.directory / name).write_text(text, encoding="utf-8")
+
+    def _translator_settings(self) -> dict[str, Any]:
+        return {
+            "group": "demo",
+            "kafka": {"bootstrap_servers": self.bootstrap},
+            "output": {"topic": CANONICAL},
+            "projections": list(self._projections),
+            "topics": {"create": True, "partitions": 4},
+            # The session is short, so that a translator that takes over from a killed one does not wait long. The other
+            # times bound what must not take so long on any machine, and pass for nothing where all is well.
+            "timing": {"session": 6, "rebalance": 45, "delivery": 30, "metadata_wait": 20},
+            "web": {"host": LOOPBACK, "port": self.web_port},
+            "sources": list(self._sources),
+        }
+
+    def _sink_settings(self) -> dict[str, Any]:
+        return {
+            "pipeline": "demo",
+            "kafka": {"bootstrap_servers": self.bootstrap},
+            "input": {"topic": CANONICAL},
+            "tables": {"warehouse": str(self.warehouse)},
+            "checkpoint": str(self.directory / "checkpoint"),
+            "batches": {"trigger_seconds": 1, "max_offsets": self._max_offsets},
+            "spark": {
+                "master": "local[2]",
+                "memory": "2g",
+                "jars": [str(jar) for jar in spark_jars()],
+                "conf": dict(SMALL_SPARK),
+            },
+        }
+
+    # -- raw topics
+
+    def create_raw_topics(self) -> None:
+        """The raw topics of all sources."""
+        names = [topic for source in self._sources for topic in source["topics"]]
+        for future in self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
+            future.result(30)
+
+    def feed(self, messages: Iterable[Raw]) -> Account:
+        """Writes messages in order; returns how many went where, under `in`."""
+        producer = Producer(self._client | {"linger.ms": 5, "enable.idempotence": True})
+        counts: Account = {}
+        for message in messages:
+            while True:
+                try:
+                    producer.produce(message.topic, message.value, message.key, message.partition)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+            counts.setdefault((message.topic, message.partition), Counter())["in"] += 1
+        if producer.flush(ANSWER_SECONDS):
+            raise StackError(f"the broker did not take the raw messages within {ANSWER_SECONDS:g} s")
+        return counts
+
+    def records(self, topic: str) -> list[Any]:
+        """Every record that a topic has now, partition by partition, as a reader of committed records sees it."""
+        numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
+        reader = Consumer(self._client | _READER)
+        ends = {}
+        for number in numbers:
+            _, ends[number] = reader.get_watermark_offsets(TopicPartition(topic, number), timeout=ANSWER_SECONDS)
+        reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+        found: dict[int, list[Any]] = {number: [] for number in numbers}
+        unread = {*numbers}
+        while unread:
+            fetched: list[Any] = reader.consume(10_000, 0.05)  # their offsets are never None, whatever types say
+            for record in fetched:
+                number = record.partition()
+                if (error := record.error()) is None:
+                    if record.offset() >= ends[number] - 1:
+                        unread.discard(number)
+                    if record.offset() < ends[number]:
+                        found[number].append(record)
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    unread.discard(number)
+        reader.close()
+        return [record for number in numbers for record in found[number]]
+
+    # -- processes
+
+    def start(self, name: str, *arguments: str, program: Path | None = None) -> subprocess.Popen[bytes]:
+        """Starts `translator` or `spark-sink` with its configuration; its output goes to NAME.log.
+
+        Args:
+            program: instead of the one that is installed.
+        """
+        program = program or Path(sys.executable).with_name(name)
+        config = {"translator": "translator.yaml", "spark-sink": "sink.yaml"}[name]
+        with self.log(name).open("ab") as log:
+            process = subprocess.Popen(
+                [program, "run", "-c", self.directory / config, *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                start_new_session=True,  # Ctrl-C is for us; we stop it in order. Its children die with it.
+            )
+        self._processes[name] = process
+        return process
+
+    def log(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def check(self) -> None:
+        """Raises StackError when a process that should run has ended."""
+        for name, process in self._processes.items():
+            code = process.poll()
+            if code is not None:
+                raise StackError(f"{name} ended with exit code {code}{self._tail(name)}")
+
+    def _tail(self, name: str) -> str:
+        lines = self.log(name).read_text(errors="replace").splitlines()[-15:]
+        return "".join(f"\n  {line[:400]}" for line in lines) + f"\n  (whole log: {self.log(name)})"
+
+    def stop(self, name: str) -> int:
+        """Ends a process in order (SIGTERM); returns its exit code."""
+        process = self._processes.pop(name)
+        process.terminate()
+        return process.wait(STOP_SECONDS)
+
+    def wait(self, name: str, seconds: float) -> int:
+        """Waits for a process that ends by itself."""
+        code = self._processes[name].wait(seconds)
+        del self._processes[name]
+        return code
+
+    def pid(self, name: str) -> int:
+        """The id of a process that was started."""
+        return self._processes[name].pid
+
+    def kill(self, name: str) -> None:
+        """Ends a process as a power cut would, and with it the processes that it started."""
+        process = self._processes.pop(name)
+        children = descendants(process.pid)
+        process.kill()
+        for pid in children:
+            _kill(pid)
+        process.wait(STOP_SECONDS)
+
+    def close(self) -> None:
+        """Ends whatever still runs."""
+        for process in self._processes.values():
+            process.terminate()
+        for name, process in list(self._processes.items()):
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill(name)
+        self._processes.clear()
+        self._port.close()
+
+    # -- what they say
+
+    def account(self) -> Account:
+        """The accounting of the running translator, from its /metrics; empty while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://{LOOPBACK}:{self.web_port}/metrics", timeout=5) as answer:
+                text = answer.read().decode()
+        except OSError:
+            return {}
+        counts: Account = {}
+        for family in text_string_to_metric_families(text):
+            word = _ACCOUNTS.get(family.name)
+            for sample in family.samples if word else ():
+                if sample.name.endswith("_total"):
+                    where = (sample.labels["topic"], int(sample.labels["partition"]))
+                    counts.setdefault(where, Counter())[str(word)] += int(sample.value)
+        return counts
+
+    def committed(self) -> dict[tuple[str, int], int]:
+        """(raw topic, partition) -> offset committed by the translator's group; empty while the broker cannot say."""
+        topics = [topic for source in self._sources for topic in source["topics"]]
+        asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
+        reader = Consumer(self._client | {"group.id": "demo", "enable.auto.commit": False})
+        try:
+            answer = reader.committed(asked, timeout=20)
+        except KafkaException as error:
+            if error.args[0].code() not in _NO_COORDINATOR_YET:
+                raise
+            return {}
+        finally:
+            reader.close()
+        return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a lakehouse table, without our own columns and deleted rows; none while it does not exist."""
+        try:
+            found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
+        except TableNotFoundError:
+            return []
+        found = found.filter(pyarrow.compute.is_null(found.column("_cdc_deleted_at")))
+        names = [name for name in found.column_names if not name.startswith("_cdc")]
+        singles = {field.name for field in found.schema if field.type == pyarrow.float32()}
+        return [
+            {name: _shortest(cell) if name in singles and cell is not None else cell for name, cell in row.items()}
+            for row in found.select(names).to_pylist()
+        ]
+
+
+def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None) -> None:
+    """Polls `ready()` until it is true.
+
+    Raises:
+        StackError: it was not within that time, or a process of the stack has ended.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        asked = time.monotonic()
+        if ready():
+            return
+        if stack is not None:
+            stack.check()
+        if (now := time.monotonic()) > deadline:
+            raise StackError(f"{what}: not within {seconds:g} s")
+        time.sleep(max(0.1, now - asked))  # a question that costs much is not to take a processor for itself
+
+
+def is_ready(port: int) -> bool:
+    """Ask a process whose pages are at that port."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids below a process, from /proc; empty where there is none."""
+    children: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = status.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        children.setdefault(int(fields[1]), []).append(int(status.parent.name))
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        queue += children.get(queue[0], [])
+        found += children.get(queue.pop(0), [])
+    return found
+
+
+def _shortest(single: float) -> float:
+    """A single-precision cell as the shortest decimal that names it: 5.1, not 5.099999904632568."""
+    return next(short for digits in range(6, 10) if numpy.float32(short := float(f"{single:.{digits}g}")) == single)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def read_record_file(path: Path) -> list[Raw]:
+    """The messages of a record file with topic and text value, for feeding."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [Raw(line["topic"], line.get("partition", 0), None, line["value"].encode()) for line in lines]
