@@ -1,0 +1,145 @@
+"""`python -m dev.pages.prose --seed N` prints sentences drawn at random from the prose of this repository.
+
+Shuffle them among sentences of projects you admire, and have someone who knows neither rate each from 1 to 5 for
+natural English (docs/writing.md). `--count` sets how many to draw; `--where` also prints the file and line of each.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import click
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("cdc_core", "translator", "spark_sink", "dev", "bench")
+_NO_PAGES = ("build", "artifacts", "node_modules", ".venv")
+
+Kind = Literal["docs", "docstring", "setting", "help", "log", "error"]
+KINDS: tuple[Kind, ...] = ("docs", "docstring", "setting", "help", "log", "error")
+
+_LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+_FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
+_SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\"(\[])")
+_SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):$")
+_WORDS = re.compile(r"[A-Za-z]{2,}")
+
+
+class Text(NamedTuple):
+    """A piece of prose; `line` is where it starts."""
+
+    path: Path
+    line: int
+    kind: Kind
+    text: str
+
+
+def prose() -> Iterator[Text]:
+    """Every page, docstring, setting description, help text, log event and error text, in order of path."""
+    for path in pages():
+        yield from _of_page(path)
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            yield from of_module(path, path.read_text(encoding="utf-8"))
+
+
+def pages() -> list[Path]:
+    """The Markdown files that people read."""
+    found = (path.relative_to(ROOT) for folder in ("docs", "helm") for path in (ROOT / folder).rglob("*.md"))
+    return sorted([*ROOT.glob("*.md"), *(ROOT / path for path in found if path.parts[0] not in _NO_PAGES)])
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, without the names of arguments and the marks of lists."""
+    found = []
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.)\s)|\n(?=\s+\w+: )", text):
+        joined = " ".join(line.strip() for line in paragraph.splitlines() if not _SECTION.match(line.strip()))
+        joined = re.sub(r"^(?:[-*>#]+|\d+\.)\s+|^\w+: (?=[a-z])", "", joined.strip())
+        found += [part.strip() for part in _SENTENCE_END.split(joined) if part.strip()]
+    return found
+
+
+def _of_page(path: Path) -> Iterator[Text]:
+    text = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), path.read_text(encoding="utf-8"))
+    text = re.sub(r"<!--.*?-->", lambda mark: "\n" * mark[0].count("\n"), text, flags=re.DOTALL)
+    paragraph: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if line.startswith("|"):
+            for cell in re.split(r"(?<!\\)\|", line.strip().strip("|")):
+                yield Text(path, number, "docs", cell.strip())
+        elif line.strip() and not line.startswith(("<", "#")):
+            paragraph.append(line)
+            continue
+        elif line.startswith("#"):
+            yield Text(path, number, "docs", line.lstrip("# "))
+        if paragraph:
+            yield Text(path, number - len(paragraph), "docs", "\n".join(paragraph))
+            paragraph = []
+
+
+def of_module(path: Path, source: str) -> Iterator[Text]:
+    """The docstrings and the strings of three words or more of a module."""
+    tree = ast.parse(source)
+    known: set[int] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str() as text) as constant):
+                known.add(id(constant))
+                yield Text(path, node.lineno, "docstring", text)
+            case ast.Call(func=function, args=arguments, keywords=keywords):
+                named: dict[str, Kind] = {"description": "setting", "help": "help", "short_help": "help"}
+                for keyword in keywords:
+                    if keyword.arg in named:
+                        yield from _strings(path, keyword.value, named[keyword.arg], known)
+                if isinstance(function, ast.Attribute) and function.attr in _LOG_METHODS and arguments:
+                    yield from _strings(path, arguments[0], "log", known)
+    yield from _strings(path, tree, "error", known)
+
+
+def _strings(path: Path, root: ast.AST, kind: Kind, known: set[int]) -> Iterator[Text]:
+    for node in ast.walk(root):
+        if id(node) in known:
+            continue
+        match node:
+            case ast.JoinedStr(values=values):
+                known.update(id(child) for child in ast.walk(node))
+                text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
+            case ast.Constant(value=str() as text):
+                known.add(id(node))
+            case _:
+                continue
+        if " " in text.strip() and len(_WORDS.findall(text)) >= (2 if kind == "log" else 3):
+            yield Text(path, node.lineno, kind, text)
+
+
+def sample(seed: int, count: int) -> list[tuple[Text, str]]:
+    """Sentences of five words or more with what they are from: as many of each kind as there are, if there are."""
+    drawn = random.Random(seed)
+    by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in KINDS}
+    for text in prose():
+        by_kind[text.kind] += [
+            (text, one) for one in sentences(text.text) if len(_WORDS.findall(one)) >= (3 if text.kind == "log" else 6)
+        ]
+    shares = {"docs": 0.4, "docstring": 0.3, "setting": 0.1, "help": 0.05, "log": 0.05, "error": 0.1}
+    chosen = [one for kind in KINDS for one in drawn.sample(by_kind[kind], round(count * shares[kind]))]
+    drawn.shuffle(chosen)
+    return chosen
+
+
+@click.command()
+@click.option("--seed", type=int, required=True, help="Seed of the draw; the same seed draws the same sentences.")
+@click.option("--count", type=int, default=60, show_default=True, help="Number of sentences.")
+@click.option("--where", is_flag=True, help="Print the file and the line of each sentence.")
+def main(seed: int, count: int, where: bool) -> None:
+    """Draw sentences for a blind rating."""
+    for number, (text, sentence) in enumerate(sample(seed, count), 1):
+        origin = f"  [{text.path.relative_to(ROOT)}:{text.line}, {text.kind}]" if where else ""
+        click.echo(f"{number}. {' '.join(sentence.split())}{origin}")
+
+
+if __name__ == "__main__":
+    main()
