@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +23,43 @@ class CommandGroup(click.Group):
         rows = [(name, command.get_short_help_str(_WHOLE)) for name, command in commands if command is not None]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+class LazyGroup(CommandGroup):
+    """A group that imports the module of a command only when the command runs, so that `--help` is quick.
+
+    Args:
+        commands: the summary of each command, by its name; its tests compare them with the commands' own.
+        modules: the module of a command that is not in the module of its own name.
+        package: the package that contains the modules.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        commands: Mapping[str, str],
+        modules: Mapping[str, str] | None = None,
+        package: str,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._summaries = commands
+        self._modules = modules or {}
+        self._package = package
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*self._summaries]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._summaries:
+            return None
+        module = import_module(f"{self._package}.{self._modules.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([*self._summaries.items()])
 
 
 json_option: Callable[[Command], Command] = click.option(

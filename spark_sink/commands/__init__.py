@@ -1,4 +1,4 @@
-"""The command line: one file per command; wiring and exit codes only.
+"""The command line. Only wiring and exit codes belong here.
 
 Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
 """
@@ -9,40 +9,46 @@ import sys
 
 import click
 
-from cdc_core.command_line import CommandGroup
-from spark_sink.commands.ask import adopt, discard, maintain, park, rebuild, register, resume, sweep
-from spark_sink.commands.check import check
-from spark_sink.commands.health import health
-from spark_sink.commands.look import batches, cut, quarantine, status, view
-from spark_sink.commands.run import run
+from cdc_core.command_line import LazyGroup
 from spark_sink.errors import ConfigError, FatalError
 
+# The packages of the extra `sink`, by their import names.
+_EXTRA = frozenset({"pyspark", "py4j", "deltalake", "pyiceberg", "pandas", "pyarrow"})
 
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+_COMMANDS = {
+    "run": "Write the canonical topic to tables until stopped.",
+    "check": "Check a configuration file, and with --connect everything else that `run` needs.",
+    "health": "Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.",
+    "status": "Show the tables, which of them are parked and why, and the newest batch.",
+    "batches": "List the newest batches: when each ended, the offsets it applied, and the tables it changed.",
+    "cut": "Print a consistent cut as JSON: table versions and topic offsets that belong together.",
+    "view": "Print the SQL of a view of TABLE with the columns of its source and its live rows.",
+    "quarantine": "Show events that could not be applied.",
+    "resume": "Replay the events of a parked TABLE and resume it.",
+    "discard": "Discard the events of a parked TABLE that tables.exclude now excludes.",
+    "park": "Park TABLE: it stays as it is, and its events wait until it is resumed.",
+    "rebuild": "Rebuild TABLE from the canonical topic into a new, empty table, and resume it.",
+    "adopt": "Assign TABLE to another source table, whose rows replace the earlier ones by key.",
+    "sweep": "Delete the rows of TABLE that a reload did not bring again.",
+    "maintain": "Compact, checkpoint and vacuum TABLE, or all tables.",
+    "register": "Register TABLE, or all tables, in the configured catalog.",
+}
+_MODULES = {
+    **dict.fromkeys(("resume", "discard", "park", "rebuild", "adopt", "sweep", "maintain", "register"), "ask"),
+    **dict.fromkeys(("status", "batches", "cut", "view", "quarantine"), "look"),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    commands=_COMMANDS,
+    modules=_MODULES,
+    package=__name__,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="cdc-translator", prog_name="spark-sink")
 def cli() -> None:
-    """The canonical topic into lakehouse tables."""
-
-
-for command in (
-    run,
-    check,
-    health,
-    status,
-    batches,
-    cut,
-    view,
-    quarantine,
-    resume,
-    discard,
-    park,
-    rebuild,
-    adopt,
-    sweep,
-    maintain,
-    register,
-):
-    cli.add_command(command)
+    """Apply the canonical topic to lakehouse tables."""
 
 
 def main() -> None:
@@ -55,3 +61,12 @@ def main() -> None:
     except FatalError as error:
         click.echo(f"spark-sink: {error}", err=True)
         sys.exit(1)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        click.echo(
+            f"spark-sink: the Python package {error.name} is not installed; "
+            "install the sink with its dependencies: pip install 'cdc-translator[sink]'",
+            err=True,
+        )
+        sys.exit(2)

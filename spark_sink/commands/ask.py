@@ -21,7 +21,7 @@ wait = click.option("--wait", "seconds", type=float, help="Wait so many seconds 
 @click.argument("table")
 @wait
 def resume(config: Path, table: str, seconds: float | None) -> None:
-    """Replay the events of a parked TABLE, and let it go on."""
+    """Replay the events of a parked TABLE and resume it."""
     _ask(config, "resume", table, None, seconds)
 
 
@@ -30,7 +30,7 @@ def resume(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def discard(config: Path, table: str, seconds: float | None) -> None:
-    """Give up the events of a parked TABLE that tables.exclude leaves out."""
+    """Discard the events of a parked TABLE that tables.exclude now excludes."""
     _ask(config, "discard", table, None, seconds)
 
 
@@ -39,7 +39,7 @@ def discard(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def park(config: Path, table: str, seconds: float | None) -> None:
-    """Leave TABLE as it is; its events wait until it is resumed."""
+    """Park TABLE: it stays as it is, and its events wait until it is resumed."""
     _ask(config, "park", table, None, seconds)
 
 
@@ -48,7 +48,7 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def rebuild(config: Path, table: str, seconds: float | None) -> None:
-    """Read the canonical topic again for TABLE alone, into an empty table in its place, and resume it.
+    """Rebuild TABLE from the canonical topic into a new, empty table, and resume it.
 
     Events that come meanwhile wait. Other tables are not affected. The old rows stay readable at the version before.
     The mode, the key and the sources of the table may have changed in the configuration.
@@ -62,7 +62,7 @@ def rebuild(config: Path, table: str, seconds: float | None) -> None:
 @click.option("--from", "source", required=True, help="The new owner, as source/db/schema/table.")
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
-    """Give TABLE to another source table, whose rows replace the earlier rows by key."""
+    """Assign TABLE to another source table, whose rows replace the earlier ones by key."""
     from spark_sink.operations.actions import parse_source
 
     parse_source(source)
@@ -75,7 +75,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.option("--before", required=True, help="A time with its offset from UTC, an epoch (0003), or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
-    """Delete rows of TABLE that were not written since: after a reload, those that it did not bring again."""
+    """Delete the rows of TABLE that a reload did not bring again."""
     from spark_sink.operations.sweep import parse_before
 
     parse_before(before)
@@ -88,7 +88,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and ask for nothing.")
 @wait
 def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
-    """Make the files of TABLE fewer, or of all tables: compact, checkpoint, vacuum."""
+    """Compact, checkpoint and vacuum TABLE, or all tables."""
     if not dry_run:
         _ask(config, "maintain", table, None, seconds)
         return
@@ -113,7 +113,10 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
 @click.argument("table", required=False)
 @wait
 def register(config: Path, table: str | None, seconds: float | None) -> None:
-    """Make TABLE known to the catalog of the configuration, or all tables; the sink does it by itself with new ones."""
+    """Register TABLE, or all tables, in the configured catalog.
+
+    The sink registers new tables automatically.
+    """
     _ask(config, "register", table, None, seconds)
 
 

@@ -15,7 +15,10 @@ from spark_sink.errors import FatalError
 @config_option
 @click.option("--connect", is_flag=True, help="Ask brokers, Java, the stores and the tables, too.")
 def check(config: Path, connect: bool) -> None:
-    """Check a configuration file, and with --connect all that `run` needs: a line for each question."""
+    """Check a configuration file, and with --connect everything else that `run` needs.
+
+    Each check prints one line.
+    """
     loaded = configured(config)
     loaded.kafka.spark_options()  # reads the files that it names
     click.echo(f"ok     settings: {config}")

@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 1.0
 @click.option("--timeout", default=0.0, show_default=True, type=click.FloatRange(0), help="Seconds to wait for it.")
 @click.argument("url")
 def health(url: str, timeout: float) -> None:
-    """Ask the sink whose `metrics.port` answers at URL (http://HOST:PORT) whether it works.
+    """Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.
 
     It works when it is alive and has planned its first batch, or the topic has none. Then its newest batch is told,
     what is to come, and how many tables are parked. Exit code 1: it does not answer, or says what is wrong.

@@ -65,7 +65,7 @@ def _counts(counts: dict[str, int]) -> str:
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="So many, the newest first.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each batch, for programs.")
 def batches(config: Path, limit: int, as_json: bool) -> None:
-    """List the newest batches: when each ended, the offsets of the topic that it applied, and the tables it changed.
+    """List the newest batches: when each ended, the offsets it applied, and the tables it changed.
 
     What changes tables between batches (a resume, a sweep) is a line without a number and without offsets.
     """
@@ -87,7 +87,7 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 @click.option("--batch", type=int, help="Behind this batch; the newest if not given.")
 @click.option("--checkpoint", help="Id of the checkpoint that the batch is of; that of the newest batch if not given.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
-    """Versions of all tables and offsets of the topic that belong together, as JSON."""
+    """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
     loaded = configured(config)
     from spark_sink.operations import status
 
@@ -110,7 +110,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 @click.option("--name", help="Of the view; the table's if not given, with _ for its dots.")
 @click.option("--from", "relation", help="Name that the table has in the engine, if it is not read by its folder.")
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
-    """Print the statement of a view of TABLE with the columns of its source, and the rows that are there."""
+    """Print the SQL of a view of TABLE with the columns of its source and its live rows."""
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
@@ -132,7 +132,7 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
 
 @click.group(cls=CommandGroup)
 def quarantine() -> None:
-    """Show what could not be applied."""
+    """Show events that could not be applied."""
 
 
 @quarantine.command()

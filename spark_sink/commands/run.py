@@ -14,7 +14,7 @@ from spark_sink.commands.configuration import config_option, configured
 @config_option
 @click.option("--available-now", is_flag=True, help="Stop at what is the end of the topic now.")
 def run(config: Path, available_now: bool) -> None:
-    """Write the canonical topic to tables until told to stop."""
+    """Write the canonical topic to tables until stopped."""
     # As process 1 of a container a program without a handler of its own cannot be stopped while Spark starts; the job
     # sets its own when the query runs.
     signals.end_at_once()

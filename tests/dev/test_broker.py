@@ -125,7 +125,7 @@ def test_no_two_listeners_with_one_port(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_command_ends_in_order(how: signal.Signals) -> None:
-    """`python -m dev.servers.broker` prints its address. Ctrl-C or SIGTERM leaves no process and no directory behind."""
+    """`python -m dev.servers.broker` prints its address; Ctrl-C or SIGTERM leaves no process and no directory."""
     with command("broker") as running:
         bootstrap, directory, java = _told_by(running)
         assert bootstrap.startswith(f"{LOOPBACK}:")

@@ -6,54 +6,45 @@ Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 
 import click
 
-from cdc_core.command_line import CommandGroup
+from cdc_core.command_line import LazyGroup
 from translator._native import way
 from translator.commands.remarks import say
 from translator.errors import CdcError, ConfigError
 
-_COMMANDS = (
-    "audit",
-    "capture",
-    "check",
-    "desk",
-    "diff",
-    "dlq",
-    "explain",
-    "init",
-    "learn",
-    "project",
-    "retranslate",
-    "run",
-    "schema",
-    "send",
-    "status",
-    "translate",
+_COMMANDS = {
+    "audit": "Account for every raw record by reading the topics themselves.",
+    "capture": "Write records of a topic to standard output as a record file, with row data unless they are masked.",
+    "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
+    "desk": "Serve the playground: paste a message to see its dialect, its events and the decisions behind them.",
+    "diff": "Pair the events of two topics by id and report the fields that differ.",
+    "dlq": "List, show, replay and discard dead letters.",
+    "explain": "Explain how one raw record is read: its form, its events, and the decisions behind them.",
+    "init": "Look at topics, recognize their dialects, and propose a configuration with the evidence for it.",
+    "learn": "Read the metadata messages of all raw topics into the metadata topic, from the beginning to now.",
+    "project": "Write the contents of the canonical topic to a new projection.",
+    "retranslate": "Translate a range of a raw topic again, into a topic of its own.",
+    "run": "Translate raw topics into the canonical topic until stopped.",
+    "schema": "Show and set table schemas: those of events, and learned metadata.",
+    "send": "Send the message in a file to a raw topic, and show what the running service makes of it.",
+    "status": "Show positions, lag, dead letters, held tables and the newest schemas.",
+    "translate": "Translate files of messages: events to standard output, the rest to standard error.",
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    commands=_COMMANDS,
+    package=__name__,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class _Commands(CommandGroup):
-    """The commands, each in the module of its name, which is imported when it is asked for: all take a second."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*_COMMANDS]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"translator.commands.{cmd_name}"), cmd_name)
-        return command
-
-
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(
     package_name="cdc-translator", prog_name="translator", message=f"%(prog)s, version %(version)s, {way()}"
 )
 def cli() -> None:
-    """Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
+    """Translate Qlik, DTS Avro, SharePlex and Canal messages into one canonical change envelope."""
 
 
 def main() -> None:
