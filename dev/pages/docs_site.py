@@ -2,29 +2,54 @@
 
 The pages are those of docs/, with README.md as the first one. In the repository, links can point to any file. The site
 has only pages, so a link to another file becomes the file's name. MkDocs is installed into build/docs-env from
-requirements-docs.lock, by hash, because no user of the programs needs it.
+requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams comes from npm
+into build/docs-assets, by hash too, and becomes part of the site, which loads nothing from elsewhere.
 """
 
 from __future__ import annotations
 
+import hashlib
+import html
 import os
 import posixpath
 import re
 import subprocess
 import sys
+import tarfile
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
+SITE = ROOT / "build" / "site"
+
+MERMAID = "mermaid@11.12.0"
+_MERMAID_FILE = ROOT / "build" / "docs-assets" / "mermaid.min.js"
+_MERMAID_SHA256 = "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343c4b"
+_MERMAID_URL = "assets/javascripts/mermaid.min.js"
+
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+# The pictures of the first page that are not written as Markdown.
+_SOURCE = re.compile(r'\b(src|srcset)="docs/([^"])')
+
+# Markdown that a page shows instead of rendering it: a table, a heading, a fence, bold text or a link.
+_UNRENDERED = re.compile(r"^\s*(\|.+\|\s*$|#{1,6} \S|```)|\*\*\S|\]\([^)\s]+\)", re.MULTILINE)
+_CODE = re.compile(r"<(pre|code|script|style|svg)\b.*?</\1>", re.DOTALL)
 
 
 def on_files(files: Any, *, config: Any) -> Any:
-    """Add the first page."""
+    """Add the first page, and the script that draws diagrams."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     file = import_module("mkdocs.structure.files").File
     files.append(file.generated(config, "index.md", content=in_site(text, "../README.md")))
+    if _MERMAID_FILE.is_file():
+        files.append(file.generated(config, _MERMAID_URL, abs_src_path=str(_MERMAID_FILE)))
+        config["extra_javascript"].append(_MERMAID_URL)
     return files
 
 
@@ -39,7 +64,8 @@ def in_site(markdown: str, page: str) -> str:
     Args:
         page: its path, seen from docs/.
     """
-    return _LINK.sub(lambda link: _mended(link, page), markdown)
+    mended = _LINK.sub(lambda link: _mended(link, page), markdown)
+    return _SOURCE.sub(r'\1="\2', mended) if page == "../README.md" else mended
 
 
 def _mended(link: re.Match[str], page: str) -> str:
@@ -56,17 +82,89 @@ def _mended(link: re.Match[str], page: str) -> str:
     return f"{mark}[{text}]({posixpath.relpath(path, folder)}{anchor})"
 
 
+def unrendered(page: str) -> list[str]:
+    """Return the lines of an HTML page that still contain Markdown."""
+    text = html.unescape(re.sub(r"<[^>]+>", "", _CODE.sub("", page)))
+    return [line.strip() for line in text.splitlines() if _UNRENDERED.search(line)]
+
+
+def _complaints() -> Iterator[str]:
+    for path in sorted(SITE.rglob("*.html")):
+        yield from (f"{path.relative_to(ROOT)}: {line}" for line in unrendered(path.read_text(encoding="utf-8")))
+
+
+class _SiteHandler(SimpleHTTPRequestHandler):
+    """Serves the site, and logs nothing."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args, directory=str(SITE))
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def _undrawn() -> Iterator[str]:
+    """The pages with a diagram that Chromium does not draw, where Chromium is installed."""
+    from dev.pages.browser import browser, is_there
+
+    pages = [
+        path for path in sorted(SITE.rglob("*.html")) if '<pre class="mermaid">' in path.read_text(encoding="utf-8")
+    ]
+    if not is_there() or not _MERMAID_FILE.is_file():
+        return
+    with ThreadingHTTPServer(("127.0.0.1", 0), _SiteHandler) as server, browser() as chromium:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for page in pages:
+            chromium.get(f"http://127.0.0.1:{server.server_port}/{page.relative_to(SITE)}")
+            # Material replaces the source by the drawing.
+            ends = time.monotonic() + 60
+            while chromium.find_elements("css selector", "pre.mermaid") and time.monotonic() < ends:
+                time.sleep(0.2)
+            left = chromium.find_elements("css selector", "pre.mermaid")
+            yield from (f"{page.relative_to(ROOT)}: a diagram that begins with {one.text[:60]!r}" for one in left)
+        server.shutdown()
+
+
+def _fetch_mermaid() -> None:
+    """Get the script from npm, unless it is here. Without npm, the site shows the source of diagrams."""
+    if _MERMAID_FILE.is_file():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["npm", "pack", "--silent", "--pack-destination", folder, MERMAID]
+        try:
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"docs: diagrams stay source text: npm cannot fetch {MERMAID}: {error}", file=sys.stderr)
+            return
+        (archive,) = Path(folder).iterdir()
+        with tarfile.open(archive) as packed:
+            member = packed.extractfile("package/dist/mermaid.min.js")
+            script = member.read() if member is not None else b""
+    found = hashlib.sha256(script).hexdigest()
+    if found != _MERMAID_SHA256:
+        sys.exit(f"docs: {MERMAID} has checksum {found}, expected {_MERMAID_SHA256}")
+    _MERMAID_FILE.parent.mkdir(parents=True, exist_ok=True)
+    _MERMAID_FILE.write_bytes(script)
+
+
 def main() -> None:
-    """Build the site; a link or an anchor that leads nowhere, or a page without a place, ends it with code 1."""
-    # Here, not above: MkDocs loads this file alone, and knows no other of ours.
+    """Build the site.
+
+    Exit code 1 means a dead link or anchor, a page that the navigation lacks, or Markdown that was not rendered.
+    """
+    # Not at the top of the file: MkDocs loads this file by its path, without the package.
     from dev.locked_environment import commands
 
     mkdocs = commands("docs") / "mkdocs"
-    # Material says at every build that its support ends in May 2027, and that Zensical, its successor, reads mkdocs.yml
-    # Not with --quiet: then warnings would not be counted, and nothing would be strict.
+    _fetch_mermaid()
+    # Material announces at every build that its support ends in May 2027, and that its successor, Zensical, reads
+    # mkdocs.yml. --quiet would hide that as well, but --strict counts only warnings that are printed.
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run([mkdocs, "build", "--strict"], cwd=ROOT, env=quiet, check=False)
-    sys.exit(built.returncode)
+    complaints = [*_complaints(), *_undrawn()]
+    for line in complaints:
+        print(f"docs: not rendered: {line}", file=sys.stderr)
+    sys.exit(built.returncode or bool(complaints))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The site: every page has its place, and links that only the repository can follow are none there.
+"""The documentation site: every page is in the navigation, links work in the site, and nothing stays Markdown.
 
-That all links and anchors lead somewhere, MkDocs says itself (`make docs`).
+`make docs` builds it. MkDocs itself reports dead links and anchors.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.pages.docs_site import in_site
+from dev.pages.docs_site import in_site, unrendered
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,8 +33,24 @@ def test_every_page_has_its_place_once() -> None:
         ("design.md", "[a](decisions/)", "[a](decisions/0001-delivery.md)"),
         ("../README.md", "[a](docs/masks.md#b) ![c](docs/pictures/d.png)", "[a](masks.md#b) ![c](pictures/d.png)"),
         ("../README.md", "[a](LICENSE)", "a (`LICENSE`)"),
+        ("../README.md", '<source srcset="docs/pictures/d.svg">', '<source srcset="pictures/d.svg">'),
     ],
 )
 def test_links(page: str, link: str, mended: str) -> None:
     """Those between pages stay; of the first page, which lies elsewhere in the repository, they are mended."""
     assert mended == in_site(link, page)
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        ("<p>| a | b |\n|---|---|</p>", ["| a | b |", "|---|---|"]),
+        ("<p>see [it](x.md)</p>", ["see [it](x.md)"]),
+        ("<p>**bold text</p>", ["**bold text"]),
+        ("<p>text\n## Heading</p>", ["## Heading"]),
+        ("<td>a || b, 2 ** 3</td><pre>| a |\n# x</pre><code>**kwargs</code>", []),
+    ],
+)
+def test_markdown_that_was_not_rendered(page: str, found: list[str]) -> None:
+    """A table, link, heading or mark that readers would see as text is reported; code is left alone."""
+    assert unrendered(page) == found
