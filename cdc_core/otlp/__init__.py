@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from cdc_core.otlp.settings import Otlp
+from cdc_core.otlp.settings import Otlp, Warn
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 __all__ = ["Otlp", "Warn", "reports"]
-
-
-class Warn(Protocol):
-    """Writes a line of the log."""
-
-    def __call__(self, event: str, /, **fields: object) -> object: ...
 
 
 def reports(

@@ -33,8 +33,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from prometheus_client import CollectorRegistry
 from prometheus_client import Metric as Family
 
-from cdc_core.otlp import Warn
-from cdc_core.otlp.settings import Otlp
+from cdc_core.otlp.settings import Otlp, Warn
 
 _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000

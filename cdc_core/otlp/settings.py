@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
 from pydantic import Field, SecretStr, field_validator
 
@@ -30,3 +31,9 @@ class Otlp(Section):
         if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
             raise ValueError("a name of headers has letters, digits and - alone")
         return value
+
+
+class Warn(Protocol):
+    """Writes a line of the log."""
+
+    def __call__(self, event: str, /, **fields: object) -> object: ...

@@ -17,6 +17,7 @@ from spark_sink.model.event import (
     Event,
 )
 from spark_sink.schema.evolution import Plan
+from spark_sink.tables.changes import Identity
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,
     ID,
@@ -27,10 +28,7 @@ from spark_sink.tables.meta_columns import (
     SET,
     TS,
 )
-from spark_sink.tables.protocols import (
-    ChangelogTable,
-    Identity,
-)
+from spark_sink.tables.protocols import ChangelogTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,9 @@ from spark_sink.table_report import (
     TableReport,
     WideStatement,
 )
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.control_tables import ParkedBook
-from spark_sink.tables.protocols import ChangelogTable, Marker, TableDdl, Tables
+from spark_sink.tables.protocols import ChangelogTable, TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
 from spark_sink.tables.table_properties import owner_properties
 

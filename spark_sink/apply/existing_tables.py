@@ -12,7 +12,8 @@ from spark_sink.errors import ConfigError, FatalError, Reason, Refused
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import TableSpec, match_rule
-from spark_sink.tables.protocols import LastSeen, OpenTable
+from spark_sink.tables.changes import LastSeen
+from spark_sink.tables.protocols import OpenTable
 
 # Opening a table waits for storage most of its time.
 _THREADS = 16

@@ -31,6 +31,7 @@ from spark_sink.model.version_timeline import TakenKey, Timeline, Truncate, Valu
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.schema.table_spec import SOURCE
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.meta_columns import (
     CURRENT,
     END_OP,
@@ -45,10 +46,7 @@ from spark_sink.tables.meta_columns import (
     START_TS,
     TURN,
 )
-from spark_sink.tables.protocols import (
-    HistoryTable,
-    Marker,
-)
+from spark_sink.tables.protocols import HistoryTable
 
 
 @dataclass(slots=True)

@@ -41,6 +41,7 @@ from spark_sink.model.row import (
 )
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan, TableShape
+from spark_sink.tables.changes import TableChanges
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,
     DELETED_AT,
@@ -49,10 +50,7 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     STATE,
 )
-from spark_sink.tables.protocols import (
-    MirrorTable,
-    TableChanges,
-)
+from spark_sink.tables.protocols import MirrorTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,9 @@ from spark_sink.events.row_numbers import RowNumbers, number_rows
 from spark_sink.model.event import in_order
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan
+from spark_sink.tables.changes import TableChanges
 from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, MARK_COLUMNS, POS, SCOPE, STATE
-from spark_sink.tables.protocols import MirrorTable, TableChanges
+from spark_sink.tables.protocols import MirrorTable
 
 # What a timestamp of every reader can be: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999

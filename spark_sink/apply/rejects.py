@@ -17,7 +17,8 @@ from spark_sink.events.parking import Parking
 from spark_sink.events.quarantine import Rejected
 from spark_sink.model.event import Event
 from spark_sink.table_report import Deferred, Done, Parked, TableCounters
-from spark_sink.tables.protocols import Marker, Tables
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.protocols import Tables
 
 # Commits that a table may make in one batch: versions of the next batch begin there.
 MAX_SEGMENTS = 4096

@@ -26,7 +26,8 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import Plan, TableShape
 from spark_sink.schema.statement_rules import CONCERN_NO_ROWS, StatementRules, answer_to
 from spark_sink.schema.table_spec import SOURCE
-from spark_sink.tables.protocols import HistoryTable, Marker, MirrorTable
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.protocols import HistoryTable, MirrorTable
 
 
 class Answered(NamedTuple):

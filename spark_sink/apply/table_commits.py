@@ -29,7 +29,8 @@ from spark_sink.model.event import (
 )
 from spark_sink.schema.evolution import Plan
 from spark_sink.table_report import Done, NeedsSpark, Parked
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable
+from spark_sink.tables.changes import Marker
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 
 # Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
 FORGOTTEN = "cdc.forgotten"

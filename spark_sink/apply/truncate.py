@@ -15,7 +15,8 @@ from spark_sink.model.event import (
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import Plan
 from spark_sink.schema.table_spec import SOURCE
-from spark_sink.tables.protocols import Deletion, Marker, MirrorTable
+from spark_sink.tables.changes import Deletion, Marker
+from spark_sink.tables.protocols import MirrorTable
 
 
 def truncate(

@@ -60,7 +60,8 @@ from spark_sink.table_report import (
     TableReport,
     WideStatement,
 )
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, LastSeen, MirrorTable, Tables
+from spark_sink.tables.changes import LastSeen
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
 # The memory of this process, as Linux tells it.
 _STATM = Path("/proc/self/statm")

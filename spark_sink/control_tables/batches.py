@@ -19,8 +19,8 @@ from spark_sink.events.offset_span import merge_spans
 from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.table_report import Parked, TableReport
+from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.delta.control_tables import Book, ParkedBook
-from spark_sink.tables.protocols import LastSeen, Marker
 
 BATCHES = f"{RESERVED}.batches"
 

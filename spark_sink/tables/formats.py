@@ -14,11 +14,12 @@ from spark_sink.errors import ConfigError
 from spark_sink.schema.engine_choice import EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format, Formats, format_of
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.maintenance import Compacted, TableFiles, TableMaintenance
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable, TableCreation, TableDdl
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, TableCreation, TableDdl
 from spark_sink.tables.staging import Staging
 
 if TYPE_CHECKING:

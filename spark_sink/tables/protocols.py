@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -13,67 +13,8 @@ from spark_sink.model.row import RowMark
 from spark_sink.model.version_timeline import TakenKey, Truncate, Version
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableColumn, TableShape
-
-if TYPE_CHECKING:
-    from spark_sink.tables.spark_operations import Order
-
-
-class Identity(NamedTuple):
-    """The identity of an event. The id alone is none: a topic made again gives its ids again."""
-
-    id: str
-    scope: str
-    pos: str
-
-
-class Marker(NamedTuple):
-    """The mark of a commit, by which it is never made twice: versions of one `app` only rise."""
-
-    app: str
-    version: int
-
-
-class TableChanges(NamedTuple):
-    """Rows to write in one commit, deleted ones among them.
-
-    `rows` has the table's columns and META_COLUMNS without UPDATED_AT, which becomes `at` in all of them (microseconds,
-    UTC; None: it stays as it is). `kept` holds, for columns
-    that some rows leave as they are stored, whether each row writes them; one that is not in it is written by each.
-    `inserts_only`: none is stored.
-    """
-
-    rows: pa.Table
-    kept: Mapping[str, pa.Array]
-    inserts_only: bool
-    at: int | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self.rows.num_rows)
-
-
-class LastSeen(NamedTuple):
-    """A table as the manifest knows it.
-
-    Args:
-        version: that the table had.
-        at: when the batch ended that reached it (microseconds, UTC); 0 where only a later time is known.
-    """
-
-    version: int
-    at: int = 0
-
-
-class Deletion(NamedTuple):
-    """When rows were deleted (microseconds, UTC).
-
-    Args:
-        at: the time of the event's raw record; `committed`: of its commit at the source, if known.
-        written: by the sink.
-    """
-
-    at: int
-    committed: int | None
-    written: int
+from spark_sink.tables.changes import Deletion, Identity, LastSeen, Marker, TableChanges
+from spark_sink.tables.spark_operations import Order
 
 
 class OpenTable(Protocol):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from spark_sink.tables.protocols import Deletion, Marker
+from spark_sink.tables.changes import Deletion, Marker
 
 
 class Merge(Struct, frozen=True, tag=True):

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 
+from spark_sink.tables.changes import Deletion
 from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, STATE, UPDATED_AT
-from spark_sink.tables.protocols import Deletion
 from spark_sink.tables.spark_operations import WRITTEN, Merge, merged
 from spark_sink.tables.staging import Staging
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from deltalake.fs import DeltaStorageHandler
 
 from spark_sink.schema.table_naming import RESERVED
+from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.meta_columns import (
     DELETED_AT,
     META_COLUMNS,
@@ -27,11 +28,6 @@ from spark_sink.tables.meta_columns import (
     UPDATED_AT,
 )
 from spark_sink.tables.mirror_reader import MirrorReader, Reach, reach_of
-from spark_sink.tables.protocols import (
-    Deletion,
-    Marker,
-    TableChanges,
-)
 from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
 
 # For key columns, the least and the greatest value that is looked for.

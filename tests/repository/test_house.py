@@ -77,9 +77,9 @@ def test_the_search_is_not_too_eager() -> None:
 
 
 def test_nothing_built_is_committed() -> None:
-    """Jars, wheels, byte code and locks of other tools stay out."""
+    """Jars, wheels, byte code, locks of other tools and state of daemons are never committed."""
     wrong = {".jar", ".whl", ".pyc"}
-    names = {"uv.lock", "package-lock.json"}
+    names = {"uv.lock", "package-lock.json", ".dmypy.json"}
     assert [] == [path for path in _committed() if path.suffix in wrong or path.name in names]
 
 

@@ -1,11 +1,12 @@
 """Arrows point one way: who may import whom, held by walking the imports of every file.
 
-The rooms of a package stand in the order in which data passes them. A room imports rooms that stand before it, and
-`cdc_core`; inside a room, files import each other freely (docs/architecture.md).
+The rooms of a package are listed in the order in which data passes through them. A room imports `cdc_core` and the
+rooms listed before it. Inside a room, files import each other without circles (docs/architecture.md).
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -223,10 +224,44 @@ def _modules() -> Iterator[tuple[str, Path]]:
             yield ".".join(parts[:-1] if path.name == "__init__.py" else parts), path
 
 
+def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the groups of modules that import each other, by way of others too, imports for type checking included."""
+    order = TopologicalSorter({module: [one for one in wanted if one != module] for module, wanted in imports.items()})
+    try:
+        order.prepare()
+    except CycleError as error:
+        return [error.args[1]]
+    return []
+
+
+def _module_of(imported: str, modules: Container[str]) -> str | None:
+    """The module that a full name is in, or is."""
+    parts = imported.split(".")
+    names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((name for name in names if name in modules), None)
+
+
 @pytest.mark.parametrize(("module", "path"), [pytest.param(*found, id=found[0]) for found in _modules()])
 def test_every_module_keeps_the_layers(module: str, path: Path) -> None:
     """No file of the products imports what its room may not know."""
     assert [] == violations(module, path.read_text(encoding="utf-8"), package=path.name == "__init__.py")
+
+
+def test_files_import_in_no_circle() -> None:
+    """Files inside a room may import each other, but in one direction."""
+    modules = dict(_modules())
+    imports = {}
+    for module, path in modules.items():
+        names = _imports(module, path.read_text(encoding="utf-8"), package=path.name == "__init__.py")
+        imports[module] = {found for name in names if (found := _module_of(name, modules)) is not None}
+    assert [] == circles(imports)
+
+
+def test_the_search_for_circles_finds() -> None:
+    """A circle of three files is found, and so is one between a package and a file in it; a file may name itself."""
+    assert circles({"a": ["b"], "b": ["c"], "c": ["a"]}) != []
+    assert circles({"a": ["a.b"], "a.b": ["a"]}) != []
+    assert circles({"a": ["a", "b"], "b": []}) == []
 
 
 def test_every_room_is_there() -> None:

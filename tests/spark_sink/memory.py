@@ -19,8 +19,8 @@ from spark_sink.model.version_timeline import End, TakenKey, Truncate, Version
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice, Engine
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.changes import Deletion, Identity, LastSeen, Marker, TableChanges
 from spark_sink.tables.meta_columns import MARK_COLUMNS
-from spark_sink.tables.protocols import Deletion, Identity, LastSeen, Marker, TableChanges
 from spark_sink.tables.spark_operations import Order
 
 

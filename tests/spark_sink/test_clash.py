@@ -22,7 +22,7 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Deferred, NeedsDdl, TableReport
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import PATTERN, Lake, Topic
 from tests.spark_sink.memory import MemoryTable, MemoryTables

@@ -18,8 +18,8 @@ from spark_sink.commands import main
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report
 
 SHOUTED = TableId("shop", "sales", None, "ORDERS")

@@ -20,10 +20,10 @@ from cdc_core.table_id import TableId
 from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.parking import Cause
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
-from spark_sink.tables.protocols import Marker
 
 # Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.
 CHECKPOINT_EVERY = "20"

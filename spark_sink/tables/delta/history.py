@@ -8,6 +8,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from spark_sink.model.version_timeline import TakenKey, Truncate
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
@@ -33,7 +34,6 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
 )
 from spark_sink.tables.mirror_reader import Reach
-from spark_sink.tables.protocols import Marker
 
 
 class DeltaHistory(HistoryReader, DeltaOpened):

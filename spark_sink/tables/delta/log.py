@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import write_deltalake
 
+from spark_sink.tables.changes import Identity, Marker
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
     commit,
@@ -20,10 +21,6 @@ from spark_sink.tables.meta_columns import (
     ID,
     POS,
     SCOPE,
-)
-from spark_sink.tables.protocols import (
-    Identity,
-    Marker,
 )
 
 # What each append tells in the log, so that the next batch need not read the table: `greatest` as JSON.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.delta.files import near
 from spark_sink.tables.delta.open_table import (
     DeltaOpened,
@@ -26,11 +27,6 @@ from spark_sink.tables.meta_columns import (
     UPDATED_AT,
 )
 from spark_sink.tables.mirror_reader import MirrorReader, Reach
-from spark_sink.tables.protocols import (
-    Deletion,
-    Marker,
-    TableChanges,
-)
 from spark_sink.tables.spark_operations import WRITTEN, merged
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 

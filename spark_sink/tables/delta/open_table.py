@@ -15,7 +15,7 @@ from spark_sink.errors import Overtaken
 from spark_sink.schema.column_types import sql_type_of_delta
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.protocols import LastSeen, Marker
+from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_sink.spark.session import session_settings
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.spark_ddl import quoted
 from spark_sink.tables.locations import location
 from spark_sink.tables.meta_columns import (
@@ -18,7 +19,6 @@ from spark_sink.tables.meta_columns import (
     POS,
     SCOPE,
 )
-from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
     Clear,
     Forget,

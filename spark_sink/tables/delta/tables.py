@@ -14,13 +14,14 @@ from spark_sink.events import parking, quarantine
 from spark_sink.schema.engine_choice import BY_FILE, Engine, EngineRules, choose, features
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.open_table import commit, committing, shape_of
 from spark_sink.tables.delta.staged import StagedMirror
 from spark_sink.tables.locations import location
-from spark_sink.tables.protocols import ChangelogTable, HistoryTable, Marker, MirrorTable
+from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 from spark_sink.tables.staging import Staging
 
 

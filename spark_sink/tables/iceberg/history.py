@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 from spark_sink.model.version_timeline import TakenKey, Truncate
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.history_reader import (
     HistoryReader,
     covered,
@@ -22,7 +23,6 @@ from spark_sink.tables.history_reader import (
 from spark_sink.tables.iceberg.open_table import IcebergOpened, near
 from spark_sink.tables.meta_columns import CURRENT, HISTORY_COLUMNS, POS, SCOPE
 from spark_sink.tables.mirror_reader import Reach, reach_of
-from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import CloseVersions, Merge, Order, SetProperties
 from spark_sink.tables.staging import Staging, bounds_of, values_of
 

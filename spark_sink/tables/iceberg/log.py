@@ -11,6 +11,7 @@ from pyiceberg.table import Table
 
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.changes import Identity, Marker
 from spark_sink.tables.history_reader import greatest_of
 from spark_sink.tables.iceberg.open_table import IcebergOpened, summary_property, within
 from spark_sink.tables.meta_columns import (
@@ -18,10 +19,6 @@ from spark_sink.tables.meta_columns import (
     LOG_COLUMNS,
     POS,
     SCOPE,
-)
-from spark_sink.tables.protocols import (
-    Identity,
-    Marker,
 )
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging

@@ -30,9 +30,9 @@ from pyiceberg.types import (
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
+from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.mirror_reader import Reach
-from spark_sink.tables.protocols import LastSeen
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from

@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from spark_sink.spark.session import session_settings
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, markers_of, version_of
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
-from spark_sink.tables.protocols import Marker
 from spark_sink.tables.spark_operations import (
     Clear,
     CloseVersions,

@@ -20,7 +20,7 @@ from spark_sink.table_report import (
     Outcome,
     Parked,
 )
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.spark_operations import Clear, Order
 from tests.spark_sink.records import report
 

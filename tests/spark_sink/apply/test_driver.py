@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 from deltalake import DeltaTable
 
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Marker
 from tests.spark_sink.changes import SCOPE, change, record, schema_of
 from tests.spark_sink.lake import Lake
 

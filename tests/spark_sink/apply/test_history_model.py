@@ -15,7 +15,7 @@ from cdc_core.table_id import TableId
 from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_spec import Mode, TableSpec
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import COLUMNS, History, history
 from tests.spark_sink.memory import MemoryHistory, micros

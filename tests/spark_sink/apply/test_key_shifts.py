@@ -17,7 +17,7 @@ from spark_sink.apply.history import build_versions
 from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.spark_sink.apply.test_model import PARTS
 from tests.spark_sink.changes import SCOPE, in_columns, schema_of
 from tests.spark_sink.key_shifts import Shifts, shifts

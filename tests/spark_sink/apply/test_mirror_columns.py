@@ -23,7 +23,7 @@ from spark_sink.events.image_table import NotInColumns, names_column, read_image
 from spark_sink.model.event import Event
 from spark_sink.model.row import Memory, RowMark
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.sizes import examples
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, in_columns, schema_of, text
 from tests.spark_sink.histories import history

@@ -14,7 +14,7 @@ from cdc_core.table_id import TableId
 from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.apply.truncate import truncate
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.memory import MemoryTable

@@ -35,8 +35,8 @@ from spark_sink.table_report import (
     Parked,
     TableReport,
 )
+from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Marker, TableChanges
 from spark_sink.tables.spark_operations import Clear
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.memory import MemoryTable, MemoryTables

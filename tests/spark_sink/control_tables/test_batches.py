@@ -25,9 +25,9 @@ from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.operations import status
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import Parked, TableReport
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.formats import FormatTables
-from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report
 
 TABLE = TableId("shop", "sales", None, "orders")

@@ -14,7 +14,7 @@ from spark_sink.apply.truncate import truncate
 from spark_sink.errors import Reason, Refused
 from spark_sink.model.event import Event, gap
 from spark_sink.schema.evolution import Plan, evolve
-from spark_sink.tables.protocols import Marker
+from spark_sink.tables.changes import Marker
 from tests.spark_sink.changes import OTHER_SCOPE, change, folding, schema_of
 from tests.spark_sink.memory import MemoryTable
 

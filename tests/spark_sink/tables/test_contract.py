@@ -17,14 +17,10 @@ from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import Format
+from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
-from spark_sink.tables.protocols import (
-    Deletion,
-    Marker,
-    MirrorTable,
-    TableChanges,
-)
+from spark_sink.tables.protocols import MirrorTable
 
 COLUMNS = (
     TableColumn("id", "string"),

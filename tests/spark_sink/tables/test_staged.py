@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.table_spec import Mode
+from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.delta.files import Bounds, by_file, by_query
 from spark_sink.tables.delta.history import DeltaHistory
 from spark_sink.tables.delta.log import DeltaLog
@@ -25,11 +26,6 @@ from spark_sink.tables.delta.tables import DeltaTables
 from spark_sink.tables.meta_columns import (
     META_COLUMNS,
     OWN_COLUMNS,
-)
-from spark_sink.tables.protocols import (
-    Deletion,
-    Marker,
-    TableChanges,
 )
 from spark_sink.tables.spark_operations import Clear, Forget, Merge, RaiseFloors, Retire
 from spark_sink.tables.table_properties import KEY_PROPERTY, MODE_PROPERTY, TABLE_PROPERTY

@@ -10,8 +10,8 @@ from cdc_core.table_id import TableId
 from spark_sink.control_tables.batches import Books
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
+from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Marker
 from tests.spark_sink.records import report
 from tests.translator.web._serving import served
 from tests.translator.web.test_desk import ask

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from spark_sink.errors import Overtaken
+from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta.mirror import DeltaMirror
-from spark_sink.tables.protocols import Marker, TableChanges
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 

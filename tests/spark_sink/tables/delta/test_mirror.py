@@ -10,9 +10,9 @@ from cdc_core.table_id import TableId
 from spark_sink.errors import Refused
 from spark_sink.events.quarantine import COLUMNS
 from spark_sink.schema.evolution import TableColumn, TableShape
+from spark_sink.tables.changes import Marker, TableChanges
 from spark_sink.tables.delta.mirror import DeltaMirror
 from spark_sink.tables.delta.tables import DeltaTables
-from spark_sink.tables.protocols import Marker, TableChanges
 from tests.spark_sink.lake import Lake, SparkLake
 
 SHAPE = TableShape(TableId("s", "d", None, "t"), (TableColumn("Id", "bigint"), TableColumn("it's", "string")), ("Id",))
