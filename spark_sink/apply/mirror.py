@@ -30,11 +30,9 @@ from spark_sink.model.event import (
     Latest,
 )
 from spark_sink.model.fold import Folded, fold
-from spark_sink.model.fold_in_order import quick_fold
 from spark_sink.model.row import (
     NOTHING,
     Content,
-    FoldedRow,
     IsRepeat,
     Row,
     RowMark,
@@ -72,7 +70,7 @@ class MirrorChanges:
     undecided: int = 0
 
     @classmethod
-    def of(cls, changes: TableChanges, rejected: list[Rejected], folded: Folded[FoldedRow]) -> MirrorChanges:
+    def of(cls, changes: TableChanges, rejected: list[Rejected], folded: Folded) -> MirrorChanges:
         deleted = sum(1 for row in folded.rows.values() if not row.exists)
         outlived = [Rejected(event.index, Reason.ROW_OUTLIVED, OUTLIVED) for event in folded.outlived]
         counts = (folded.stale, folded.late, folded.scope_changes, deleted, folded.undecided)
@@ -149,10 +147,6 @@ def fold_one_by_one(
         events = [event for event in events if event.index not in keyless]
     reader = ImageReader(plan)
     marks = table.marks(set(keys.values()))
-    quick = None if soft else quick_fold(events, keys, marks, table.floors)
-    if quick is not None:
-        with suppress(UnwritableRows):
-            return MirrorChanges.of(changes(quick.rows, marks, reader, plan.shape, table), rejected, quick)
     while True:
         folded = fold(events, keys, marks, table.floors, reached, _is_repeat(reader, plan.shape, table))
         try:
@@ -168,17 +162,17 @@ def fold_one_by_one(
             events = [instead.get(event.index, event) for event in events]
 
 
-def _last(rows: Mapping[Key, Row]) -> dict[Key, FoldedRow]:
+def _last(rows: Mapping[Key, Row]) -> dict[Key, Row]:
     return {key: row.last for key, row in rows.items() if not row.exists and row.last is not None}
 
 
 def changes(
-    folded: Mapping[Key, FoldedRow],
+    folded: Mapping[Key, Row],
     marks: Mapping[Key, RowMark],
     reader: ImageReader,
     shape: TableShape,
     table: MirrorTable,
-    last: Mapping[Key, FoldedRow] = MappingProxyType({}),
+    last: Mapping[Key, Row] = MappingProxyType({}),
 ) -> TableChanges:
     """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
     shown = {**folded, **last} if last else folded
@@ -220,7 +214,7 @@ def changes(
     return TableChanges(written_rows, kept, inserts_only=not any(key in marks for key in folded))
 
 
-def _contents(folded: Mapping[Key, FoldedRow], reader: ImageReader, shape: TableShape) -> list[Content]:
+def _contents(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape) -> list[Content]:
     contents = []
     unfit = set()
     images: list[Mapping[str, Any]] = []
@@ -273,9 +267,7 @@ def _fit(values: Values, sql: str) -> bool:
     return True
 
 
-def _asides(
-    folded: Mapping[Key, FoldedRow], reader: ImageReader, shape: TableShape, table: MirrorTable
-) -> dict[Key, Aside]:
+def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, table: MirrorTable) -> dict[Key, Aside]:
     """Return the rows that are set aside at the end of the batch, in the form in which they are stored."""
     pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
     if not pending:
@@ -325,7 +317,7 @@ def _is_repeat(reader: ImageReader, shape: TableShape, table: MirrorTable) -> Is
 
 
 def _meta_columns(
-    rows: Sequence[tuple[Key, FoldedRow]], contents: Sequence[Content], asides: Mapping[Key, Aside], shape: TableShape
+    rows: Sequence[tuple[Key, Row]], contents: Sequence[Content], asides: Mapping[Key, Aside], shape: TableShape
 ) -> dict[str, pa.Array]:
     for content in contents:
         if content.columns:
@@ -371,7 +363,7 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
-def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded[Row], unfit: set[Key]) -> list[Event]:
+def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
     """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Generic, TypeVar
 
 from spark_sink.errors import Reason, Refused
 from spark_sink.model.event import (
@@ -20,18 +19,15 @@ from spark_sink.model.event import (
     is_loaded,
 )
 from spark_sink.model.row import (
-    FoldedRow,
     IsRepeat,
     Row,
     RowMark,
     never,
 )
 
-R_co = TypeVar("R_co", bound=FoldedRow, covariant=True)
-
 
 @dataclass(slots=True)
-class Folded(Generic[R_co]):
+class Folded:
     """The rows that a batch touches, by key, and what was met on the way.
 
     Args:
@@ -39,7 +35,7 @@ class Folded(Generic[R_co]):
         outlived: events that would bring back a row which another scope has deleted since.
     """
 
-    rows: Mapping[Key, R_co]
+    rows: Mapping[Key, Row]
     stale: Counter[str] = field(default_factory=Counter)
     late: int = 0
     scope_changes: int = 0
@@ -54,7 +50,7 @@ def fold(
     floors: Mapping[str, str],
     latest: Mapping[str, Latest] = MappingProxyType({}),
     is_repeat: IsRepeat = never,
-) -> Folded[Row]:
+) -> Folded:
     """The rows after `events`, which are given in canonical order.
 
     Args:
@@ -109,12 +105,12 @@ def fold(
     return folded
 
 
-def _enter(event: Event, row: Row, floor: str, folded: Folded[Row]) -> None:
+def _enter(event: Event, row: Row, floor: str, folded: Folded) -> None:
     folded.late += event.pos < row.positions.get(event.scope, "")
     folded.scope_changes += row.enter(event, floor)
 
 
-def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row], is_repeat: IsRepeat) -> None:
+def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repeat: IsRepeat) -> None:
     """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
 
     Each side is guarded on its own: one of the two rows may have gone on since. Of two rows that had the old key in one
@@ -140,7 +136,7 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded[Row], is_
         new.aside = aside
 
 
-def _leave(row: Row, event: Event, folded: Folded[Row], is_repeat: IsRepeat) -> Row | None:
+def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row | None:
     had = row.exists
     left = row.leave(event, is_repeat)
     folded.undecided += had and left is None

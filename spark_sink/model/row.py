@@ -13,7 +13,7 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -77,23 +77,6 @@ class Content(NamedTuple):
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
-
-
-class FoldedRow(Protocol):
-    """A row as a batch leaves it: see `Row`."""
-
-    exists: bool
-    stored: Key | None
-    deleted_at: int
-
-    @property
-    def aside(self) -> SetAside | None: ...
-
-    def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content: ...
-
-    def keeps(self, name: str) -> bool: ...
-
-    def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark: ...
 
 
 class SetAside(NamedTuple):
