@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from cdc_core.envelope import ChangeEvent, Column, Origin, TableSchema, position
+from cdc_core.envelope import ChangeEvent, Column, Origin, TableSchema
+from cdc_core.position import position
 from translator.codecs.avro import AvroCodec
 
 PARTITIONS = 4

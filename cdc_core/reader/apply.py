@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from cdc_core.errors import quote
+from cdc_core.position import is_in_order
 from cdc_core.reader.change import Change, RowKey, RowValues
 from cdc_core.reader.errors import ApplyError
-from cdc_core.reader.kept_row import KeptRow, is_in_order
+from cdc_core.reader.kept_row import KeptRow
 from cdc_core.statement_notes import (
     COLUMN_RETYPED,
     COLUMN_REWRITTEN,

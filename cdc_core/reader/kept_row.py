@@ -12,15 +12,12 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from cdc_core.position import epoch, has_native, is_in_order
 from cdc_core.reader.change import Change
 from cdc_core.reader.values import Value, canonical_text
 from cdc_core.transaction import Aside
 
 RESETS = frozenset({"c", "r"})
-
-# The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.
-_EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
-_NO_NATIVE = "0" * 38
 
 
 class RowProgress(Struct, omit_defaults=True):
@@ -82,7 +79,7 @@ class KeptRow(Struct):
         if change.op != "r" or is_in_order(scope) or pos == self.progress.loaded:
             return False
         last = self.progress.positions.get(scope, "")
-        return last != pos and last[_EPOCH] == pos[_EPOCH] and last[_NATIVE] != _NO_NATIVE
+        return last != pos and epoch(last) == epoch(pos) and has_native(last)
 
     def enter(self, change: Change, floor: str) -> None:
         """Take the position of a change that is not stale."""
@@ -175,11 +172,6 @@ class KeptRow(Struct):
         progress.reset = pos
         progress.columns = {name: at for name, at in progress.columns.items() if at > pos}
         return {name: values[name] for name in progress.columns if name in values}
-
-
-def is_in_order(scope: str) -> bool:
-    """Tell whether a scope brings the changes of a row in order: `native:<source>/<task>` does not."""
-    return not scope.startswith("native:")
 
 
 def leaves_gaps(change: Change) -> bool:

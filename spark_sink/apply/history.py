@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from cdc_core.position import is_in_order
 from spark_sink.apply.mirror import OUTLIVED, instant, readable
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.arrow_values import column, image_value
@@ -23,7 +24,6 @@ from spark_sink.model.event import (
     Event,
     Key,
     gap,
-    in_order,
 )
 from spark_sink.model.fold import check_epoch
 from spark_sink.model.row import has_ended
@@ -248,7 +248,7 @@ class _Timelines:
         unsure = event.leaves_gaps
         if not event.resets:
             # Where events come in any order, an earlier change of the old row may still be on its way.
-            unsure = unsure or before is None or before.incomplete or not in_order(event.scope)
+            unsure = unsure or before is None or before.incomplete or not is_in_order(event.scope)
             values = {**(before.values if before else {}), **values}
         if line.outlives(event):
             self.outlived.append(Rejected(event.index, Reason.ROW_OUTLIVED, OUTLIVED))

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cdc_core.position import is_in_order
 from spark_sink.events.arrow_values import counting
 from spark_sink.events.event_columns import EventColumns
 from spark_sink.events.image_table import NotInColumns, names_column, read_images
 from spark_sink.events.row_numbers import RowNumbers, number_rows
-from spark_sink.model.event import in_order
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import Plan
 from spark_sink.tables.changes import TableChanges
@@ -59,7 +59,7 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
     """
     columns = _in_one_piece(events.columns)
     scopes = columns["scope"].dictionary_encode()
-    if not any(map(in_order, scopes.dictionary.to_pylist())):
+    if not any(map(is_in_order, scopes.dictionary.to_pylist())):
         raise NotInColumns
     rows = number_rows(columns["key"], columns["key_old"], plan.shape)
     stored = _Stored.of(table.mark_columns(pa.Table.from_batches([rows.keys])), rows, scopes.dictionary)
@@ -107,7 +107,7 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
     """The rows that are not folded in columns."""
     number, scope = rows.of_events, scopes.indices.cast(pa.int64())
     known = stored.scope.take(number)
-    unordered = pa.array([not in_order(name) for name in scopes.dictionary.to_pylist()]).take(scopes.indices)
+    unordered = pa.array([not is_in_order(name) for name in scopes.dictionary.to_pylist()]).take(scopes.indices)
     moves = pc.is_valid(rows.before)
     apart = pc.or_(pc.fill_null(pc.not_equal(scope, known), False), pc.invert(stored.whole.take(number)))
     alone = pc.or_(pc.or_(unordered, moves), apart)

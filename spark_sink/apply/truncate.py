@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from cdc_core.position import is_in_order
 from spark_sink.apply.mirror import changes, readable
 from spark_sink.errors import Reason, Refused
 from spark_sink.events.images import ImageReader
 from spark_sink.events.shared_tables import of_one_table
 from spark_sink.model.event import (
     Event,
-    in_order,
 )
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import Plan
@@ -51,7 +51,7 @@ def truncate(
         higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
         table.raise_floors({**table.floors, **higher})
         commits += 1
-    if not in_order(event.scope):
+    if not is_in_order(event.scope):
         commits += _cut_short(event, table, plan, now)
     if not soft:
         return commits + table.clear(marker)

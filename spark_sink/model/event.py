@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cdc_core.position import has_native, is_in_order
 from cdc_core.transaction import SourceTransaction
 
 # The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
@@ -100,20 +101,6 @@ class StatementImage(Struct, frozen=True):
     after: str | None = None
 
 
-# The fields of a position (docs/design.md §4.4): epoch, native position, offset, number.
-_EPOCH, _NATIVE = slice(0, 4), slice(5, 43)
-_NO_NATIVE = "0" * 38
-
-
-def epoch(pos: str) -> str:
-    return pos[_EPOCH]
-
-
 def is_loaded(scope: str, pos: str) -> bool:
     """Tell whether, under native order, it is the position of a snapshot row, which has no native part."""
-    return not in_order(scope) and pos[_NATIVE] == _NO_NATIVE
-
-
-def in_order(scope: str) -> bool:
-    """Tell whether a scope orders the events of a row: `native:<source>/<task>` does not (docs/design.md §4.4)."""
-    return not scope.startswith("native:")
+    return not is_in_order(scope) and not has_native(pos)

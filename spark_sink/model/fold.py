@@ -7,17 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from cdc_core.position import epoch
 from spark_sink.errors import Reason, Refused
-from spark_sink.model.event import (
-    DUPLICATE,
-    GAP,
-    TRUNCATED,
-    Event,
-    Key,
-    Latest,
-    epoch,
-    is_loaded,
-)
+from spark_sink.model.event import DUPLICATE, GAP, TRUNCATED, Event, Key, Latest, is_loaded
 from spark_sink.model.row import (
     IsRepeat,
     Row,

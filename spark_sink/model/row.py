@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from cdc_core.position import is_in_order
 from cdc_core.transaction import Aside, SourceTransaction
 from spark_sink.model.event import (
     DUPLICATE,
@@ -24,7 +25,6 @@ from spark_sink.model.event import (
     Event,
     Key,
     Latest,
-    in_order,
     is_loaded,
 )
 
@@ -161,7 +161,7 @@ class Row:
         last = self.positions.get(event.scope, "")
         if event.pos > last:
             return None
-        if in_order(event.scope) or event.pos in (last, self.loaded):
+        if is_in_order(event.scope) or event.pos in (last, self.loaded):
             return DUPLICATE
         if event.scope != self.scope or event.pos <= self.reset:
             return SUPERSEDED
@@ -265,7 +265,7 @@ class Row:
 
     def miss(self, event: Event) -> None:
         """An event that went to quarantine: the row is behind it until a later reset."""
-        open_turn = event.scope == self.scope and not in_order(event.scope)
+        open_turn = event.scope == self.scope and not is_in_order(event.scope)
         floor = self.reset if open_turn else self.positions.get(event.scope, "")
         if self.exists and event.pos > floor:
             self.incomplete = self.touched = True
@@ -280,7 +280,7 @@ class Row:
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
         # Where events come in any order, a change of the old row may still be on its way, and would not be found here.
-        self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not in_order(event.scope)
+        self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not is_in_order(event.scope)
 
     def _cut(self, pos: str) -> None:
         """Drop what is not later than a reset at this position."""
@@ -296,7 +296,7 @@ class Row:
         later position."""
         sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
-        ordered = self.scope is None or in_order(self.scope)
+        ordered = self.scope is None or is_in_order(self.scope)
         for image in self.images:
             values = read(image.event)
             if self.held and image.turn == self.held_turn:
@@ -316,7 +316,7 @@ class Row:
         """Return the sink's own columns to store, `aside` among them: it has the values of `self.aside`."""
         scope = self.scope or ""
         pos = self.positions[scope]
-        native = not in_order(scope)
+        native = not is_in_order(scope)
         return RowMark(
             scope,
             pos,

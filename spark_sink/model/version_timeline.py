@@ -14,13 +14,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from cdc_core.position import is_in_order
 from cdc_core.transaction import SourceTransaction
 from spark_sink.model.event import (
     DUPLICATE,
     SUPERSEDED,
     TRUNCATED,
     Event,
-    in_order,
 )
 
 Values = Mapping[str, Any]
@@ -127,7 +127,7 @@ class Timeline:
         last = self.versions[-1] if self.versions else None
         here = last is None or last.scope == event.scope
         seen = self._seen.get(event.scope, "")
-        if in_order(event.scope) and event.pos <= seen:
+        if is_in_order(event.scope) and event.pos <= seen:
             return DUPLICATE
         if event.pos <= (self._reached if here else seen):
             return SUPERSEDED

@@ -13,15 +13,11 @@ from typing import NamedTuple
 
 from deltalake.exceptions import DeltaError
 
-from cdc_core.envelope import position
+from cdc_core.position import epoch, position
 from spark_sink.apply.mirror import changes
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events.images import ImageReader
-from spark_sink.model.event import (
-    Event,
-    Key,
-    epoch,
-)
+from spark_sink.model.event import Event, Key
 from spark_sink.model.fold import fold
 from spark_sink.schema.evolution import DEFAULTS, evolve
 from spark_sink.spark.foreign_errors import reason

@@ -17,9 +17,9 @@ from cdc_core.envelope import (
     Detail,
     TableSchema,
     avro_schema,
-    position,
     schema_text,
 )
+from cdc_core.position import position
 from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY
 
 # docs/design.md §4.1, row by row: name -> type, `?` for "null or".

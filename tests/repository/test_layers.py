@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "cdc_core": (
-        *("errors", "config_mistakes", "config", "envelope", "statement_notes", "table_id", "transaction"),
+        *("errors", "config_mistakes", "config", "envelope", "position", "statement_notes", "table_id", "transaction"),
         *("wire_format", "reader"),
         *("kafka_settings", "otlp", "command_line"),
     ),

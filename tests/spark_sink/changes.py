@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, Tx, position
+from cdc_core.envelope import ChangeEvent, Column, Issue, Origin, TableSchema, Tx
+from cdc_core.position import position
 from spark_sink.events.event_columns import EventColumns
 from spark_sink.model.event import Event
 from tests.translator.examples import BLANK

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from cdc_core.envelope import position
+from cdc_core.position import position
 from spark_sink.model.event import Event
 from tests.spark_sink.changes import SCOPE, text
 

@@ -13,7 +13,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import unix_micros
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from cdc_core.reader.spark import decoded
 from dev.servers.broker import Broker
 from tests.cdc_core.reader.sources import value_of

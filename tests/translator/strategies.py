@@ -16,8 +16,8 @@ from cdc_core.envelope import (
     Issue,
     Origin,
     Tx,
-    position,
 )
+from cdc_core.position import position
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from cdc_core.envelope import position
+from cdc_core.position import native_scope, position
 from translator.errors import ConfigError, ErrorCode, MessageError, quote
 from translator.message import Dialect, Message, RowChange, Sequenced
 
@@ -48,7 +48,7 @@ class NativeOrder:
         """
         epoch = bisect_right(self._epochs, message.timestamp_ms * 1000)
         native = 0 if change.op == _SNAPSHOT else self._sequence(change.pos_native)
-        scope = f"native:{self._source}/{self._task_of(change)}"
+        scope = native_scope(self._source, self._task_of(change))
         return position(message.offset, n, native=native, epoch=epoch), scope
 
     def _sequence(self, native: str | None) -> int:

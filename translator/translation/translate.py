@@ -12,13 +12,8 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from cdc_core.envelope import (
-    ChangeEvent,
-    Context,
-    Origin,
-    TableSchema,
-    position,
-)
+from cdc_core.envelope import ChangeEvent, Context, Origin, TableSchema
+from cdc_core.position import position
 from translator.codecs.record import Record
 from translator.codecs.registered import UnregisteredSchema
 from translator.errors import ConfigError, ErrorCode, MessageError

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cdc_core.envelope import ChangeEvent, Issue, Tx, position
+from cdc_core.envelope import ChangeEvent, Issue, Tx
+from cdc_core.position import position
 from cdc_core.reader import ApplyError, Change, DictStore, KnownSchemas, RowStore, SqlStore, TableId, apply
 from spark_sink.model.event import Event
 from tests.spark_sink.histories import COLUMNS, History, history

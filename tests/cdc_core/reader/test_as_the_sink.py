@@ -10,7 +10,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cdc_core.envelope import Tx, position
+from cdc_core.envelope import Tx
+from cdc_core.position import position
 from cdc_core.reader import Change, DictStore, apply
 from spark_sink.model.event import Event
 from spark_sink.model.fold import fold

@@ -14,7 +14,8 @@ import duckdb
 import msgspec
 import pytest
 
-from cdc_core.envelope import ChangeEvent, Column, TableSchema, position
+from cdc_core.envelope import ChangeEvent, Column, TableSchema
+from cdc_core.position import position
 from cdc_core.reader import SQLITE, ApplyError, Change, DictStore, KnownSchemas, SqlDialect, SqlStore, apply
 from tests.cdc_core.reader.test_apply import delivered, in_memory, in_sql
 from tests.repository.pages import blocks, page, run, section

@@ -21,7 +21,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from spark_sink.config.table_rules import TableRules
 from spark_sink.errors import FatalError
 from spark_sink.schema.table_spec import Format

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.evolution import TableColumn, TableShape

@@ -12,7 +12,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.apply import worker
 from spark_sink.apply.rejects import MAX_SEGMENTS

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 import msgspec
 import pytest
 
-from cdc_core.envelope import ChangeEvent, position
+from cdc_core.envelope import ChangeEvent
+from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.apply.mirror import MirrorChanges, fold_into_changes
 from spark_sink.apply.truncate import truncate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cdc_core.envelope import position
+from cdc_core.position import position
 from cdc_core.table_id import TableId
 from spark_sink.errors import FatalError
 from spark_sink.model.row import RowMark

@@ -25,8 +25,8 @@ from cdc_core.envelope import (
     Issue,
     Origin,
     Tx,
-    position,
 )
+from cdc_core.position import position
 from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY, UPDATE
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1

@@ -17,8 +17,8 @@ from cdc_core.envelope import (
     Key,
     Origin,
     TableSchema,
-    position,
 )
+from cdc_core.position import position
 from tests.translator.examples import CONTEXT
 from tests.translator.strategies import INT64, TEXT
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 
 from bench.steps.fastavro_events import fastavro_datum
-from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema, position
+from cdc_core.envelope import ChangeEvent, Issue, Origin, Tx, avro_schema
+from cdc_core.position import position
 from cdc_core.wire_format import FINGERPRINT
 from tests.sizes import examples
 from tests.translator.codecs.corpus import CORPUS

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from cdc_core.envelope import ChangeEvent, Detail, Origin, position
+from cdc_core.envelope import ChangeEvent, Detail, Origin
+from cdc_core.position import position
 from tests.translator.codecs.debezium_readers import Image, root_of
 from tests.translator.examples import CONTEXT, DDL, UPDATE
 from tests.translator.strategies import events

@@ -21,7 +21,8 @@ import msgspec
 import pytest
 
 from cdc_core import envelope
-from cdc_core.envelope import ChangeEvent, avro_schema, position
+from cdc_core.envelope import ChangeEvent, avro_schema
+from cdc_core.position import position
 from cdc_core.reader import ChangeReader, DictStore, TableId, apply
 from dev.demo.sources import shop_sources
 from dev.java import find_java

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.position import number
 from translator.codecs.debezium.images import Columns, ConnectChange, refusal
 
 INT64_MAX = 2**63 - 1
@@ -105,7 +106,7 @@ def ordinal(event: ChangeEvent, index: int) -> int:
     offset = event.origin.offset
     if offset >= OFFSET_LIMIT:
         raise refusal(f"offset {offset} has no ordinal; source.lsn holds offsets below {OFFSET_LIMIT}")
-    n = int(event.pos[-6:])
+    n = number(event.pos)
     return offset << 21 | n << 1 | index
 
 

@@ -12,7 +12,8 @@ from itertools import product
 
 import msgspec
 
-from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, TableSchema, position
+from cdc_core.envelope import NO_KEY, ChangeEvent, Context, Detail, ImageText, Origin, TableSchema
+from cdc_core.position import position
 from translator._native.layout import (
     LayoutOperation,
     NativeLayout,

@@ -1,0 +1,44 @@
+"""The position of an event (docs/design.md §4.4): its form, its parts, and whether a scope brings events in order.
+
+A position is text that sorts: epoch (4 digits), native position (38), offset in the raw topic (19) and number of the
+event within its message (6), separated by dots. Positions compare only inside one scope.
+"""
+
+from __future__ import annotations
+
+_EPOCH, _NATIVE, _NUMBER = slice(0, 4), slice(5, 43), slice(64, 70)
+_NO_NATIVE = "0" * 38
+_ARRIVAL = f"0000.{_NO_NATIVE}."
+_NATIVE_SCOPE = "native:"
+
+
+def position(offset: int, n: int, *, native: int = 0, epoch: int = 0) -> str:
+    """Return the position of the event with number `n` in the message at `offset`."""
+    prefix = f"{epoch:04d}.{native:038d}." if native or epoch else _ARRIVAL
+    # `%` takes half the time of an f-string here, and a ready prefix a third of what is left (0.37 us, once per event).
+    return "%s%019d.%06d" % (prefix, offset, n)  # noqa: UP031
+
+
+def epoch(pos: str) -> str:
+    """Return the epoch, four digits."""
+    return pos[_EPOCH]
+
+
+def number(pos: str) -> int:
+    """Return the number of the event within its message."""
+    return int(pos[_NUMBER])
+
+
+def has_native(pos: str) -> bool:
+    """Return whether the position contains one of the source; that of a snapshot row does not."""
+    return pos[_NATIVE] != _NO_NATIVE
+
+
+def native_scope(source: str, task: str) -> str:
+    """Return the scope in which a source's own positions compare."""
+    return f"{_NATIVE_SCOPE}{source}/{task}"
+
+
+def is_in_order(scope: str) -> bool:
+    """Return whether the events of a row arrive in order of their positions. A native scope does not promise that."""
+    return not scope.startswith(_NATIVE_SCOPE)
