@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,11 @@ from cdc_core.reader import Change, DictStore, apply
 from spark_sink.model.event import Event
 from spark_sink.model.fold import fold
 from spark_sink.model.row import Row
+from tests.spark_sink.apply.test_model import applied
+from tests.spark_sink.histories import COLUMNS, history
 from tests.translator.examples import BLANK
+
+HISTORIES = 100
 
 KEYS = st.sampled_from(["1", "2", "3"])
 CELLS = st.none() | st.integers(0, 9)
@@ -101,3 +106,47 @@ def _by_the_reader(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def test_as_the_sink(changes: list[dict[str, Any]]) -> None:
     """Duplicates, key changes and partial images of two scopes lead to the same rows."""
     assert _by_the_sink(changes) == _by_the_reader(changes)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_histories_as_the_sink(part: int) -> None:
+    """Both native and arrival order, truncates, withheld columns, repeats: in batches, the sink has the same table."""
+    differing = []
+    for seed in range(part * HISTORIES, (part + 1) * HISTORIES):
+        made = history(seed)
+        table = applied(made)
+        store = DictStore()
+        apply([_change(event) for batch in made.batches for event in batch], store)
+        by_reader: list[Any] = [{}, set()]
+        for id in store.tables():
+            by_reader = [_told_rows(store.rows(id)), {key[0] for key in store.incomplete(id)}]
+        visible = table.visible()
+        by_sink = [_told_rows(visible), {key[0] for key in visible if table.remembered[key].incomplete}]
+        if by_reader != by_sink:
+            differing.append((seed, by_reader, by_sink))
+    assert differing == []
+
+
+def _told_rows(rows: Mapping[Any, Mapping[str, Any]]) -> dict[Any, dict[str, Any]]:
+    return {key[0]: {name: row.get(name) for name in COLUMNS} for key, row in rows.items()}
+
+
+def _change(event: Event) -> Change:
+    """The change that the sink's event was read from."""
+    after = None if event.after is None else event.after.decode()
+    made = msgspec.structs.replace(
+        BLANK,
+        id=str(event.index),
+        table="t",
+        kind="row",
+        op=event.op,
+        pos=event.pos,
+        pos_scope=event.scope,
+        ts_commit_us=event.committed,
+        key=None if event.op == "t" else event.key,
+        key_old=event.key_old,
+        after=after,
+        after_state="full" if event.full else "partial",
+        unavailable=["d"] if event.withholds else None,
+    )
+    return Change.of(made, None)
