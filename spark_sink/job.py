@@ -1,14 +1,14 @@
-"""The running query: started, restarted after one known fault of Spark and to take batches of another size, stopped
-between batches; nowhere else."""
+"""The life of the streaming query: start, restart, and stop between batches."""
 
 from __future__ import annotations
 
+import enum
 import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import structlog
 from pyspark.errors import StreamingQueryException
@@ -28,31 +28,83 @@ from spark_sink.operations.registration import Registration
 from spark_sink.probes import Health
 from spark_sink.spark import session as spark_session
 from spark_sink.spark.checkpoint import check_id
-from spark_sink.spark.failures import SPARK_ERRORS, failure, overtaken
+from spark_sink.spark.failures import SPARK_ERRORS, failure, is_metrics_fault, overtaken
 from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
 
-# A start that replays a batch meets the fault once; more is something else.
+# A start that replays a batch meets the fault once. More often, the cause is another one.
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
 
-# It writes a stack trace for a batch that shall not begin, and one for the fault that follows when it is begun again.
+# It writes a stack trace for a batch that was turned away, and one for the fault when that batch begins again.
 _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
-class _Stopping(Exception):
-    """Raised in place of a batch that shall not begin."""
+class _TurnedAway(Exception):
+    """Raised instead of running a batch, because the query is about to end."""
+
+
+class _Order(enum.IntEnum):
+    """What the query does after the running batch."""
+
+    CONTINUE = 0
+    RESTART = 1
+    """End and start again: only a start can change the size of batches, or use executors that joined later."""
+    STOP = 2
+
+
+class _Orders:
+    """The order in force. The query's thread, the main thread and signal handlers give orders; STOP is final."""
+
+    def __init__(self) -> None:
+        # Reentrant: a signal handler runs in a thread that may hold it.
+        self._lock = threading.RLock()
+        self._order = _Order.CONTINUE
+
+    @property
+    def current(self) -> _Order:
+        return self._order
+
+    @property
+    def stop(self) -> bool:
+        return self._order is _Order.STOP
+
+    def give(self, order: _Order) -> None:
+        """Set an order, unless a stronger one is in force."""
+        with self._lock:
+            self._order = max(self._order, order)
+
+    def restarted(self) -> None:
+        """Clear RESTART, which a start of the query fulfils."""
+        with self._lock:
+            if self._order is _Order.RESTART:
+                self._order = _Order.CONTINUE
+
+
+@dataclass
+class _Run:
+    """One start of the query.
+
+    Args:
+        cores: of all executors when Spark planned the query.
+        batches: the number of batches that began.
+        ended_by: the exception that ended its last batch, if one did.
+    """
+
+    cores: int
+    batches: int = 0
+    ended_by: Exception | None = None
 
 
 def _unexpected(record: logging.LogRecord) -> bool:
-    """Py4J logs what comes out of a batch."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], _Stopping | FatalError)
+    """Py4J logs every exception of a batch. These two are expected, or reported elsewhere."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], _TurnedAway | FatalError)
 
 
 class Job:
-    """One streaming query over its life, restarts included."""
+    """A streaming query over its whole life, restarts included."""
 
     def __init__(
         self,
@@ -75,56 +127,48 @@ class Job:
         self._maintenance = maintenance
         self._registration = registration
         self._health = health
-        # The last batch took all that it might: more waits, and maintenance does too.
+        # The last batch was as large as allowed, so more events wait, and maintenance waits for them.
         self._behind = False
         self._starting = starting
-        # Its id, until the first batch has found it there still.
-        self._unsure: str | None = checkpoint
-        # Held by whoever writes tables: the query's thread in a batch, or this one for commands while no batch comes.
+        # The id of the checkpoint, until the first batch has verified it.
+        self._unverified: str | None = checkpoint
+        # Held while tables are written: by the query's thread in a batch, or by the main thread for commands between.
         self._writing = threading.Lock()
         self._requests_run_at = time.monotonic()
         self._available_now = available_now
-        self._stopping = threading.Event()
-        self._failure: Exception | None = None
         batches = settings.batches
         self._pace = Pace(batches.max_offsets, batches.target_seconds, batches.worker_megabytes)
-        # Between a change of the limit or the cores and the next start of the query, which alone can take it.
-        self._resizing = threading.Event()
-        # Of all executors, when the query was planned.
-        self._cores = 0
+        self._orders = _Orders()
+        self._run_of_query = _Run(cores=0)
         self._restarts = 0
-        self._turned_away = False
         self._muted = False
-        self._first = True
 
     def run(self) -> None:
         """Run until the end, a stop, or a failure."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
-            # What was asked for while the sink was down. A run to the end of the topic may have no second occasion.
+            # Commands that were queued while the sink was down. A run with --available-now may get no second chance.
             with self._health.working():
-                while self._requests.run() and self._available_now and not self._stopping.is_set():
+                while self._requests.run() and self._available_now and not self._orders.stop:
                     pass
             while not self._finished(self._start()):
                 pass
-            if self._available_now and not self._stopping.is_set():
+            if self._available_now and not self._orders.stop:
                 self._maintenance.turn()
-        log.info("stopped" if self._stopping.is_set() else "caught up")
+        log.info("stopped" if self._orders.stop else "caught up")
 
     def stop(self) -> None:
-        """Let the running batch end, and begin no other."""
-        self._stopping.set()
+        """Let the running batch end, and start no other."""
+        self._orders.give(_Order.STOP)
 
     def _on_signal(self, name: str) -> None:
         log.info("stopping after the running batch", signal=name)
         self.stop()
 
     def _start(self) -> StreamingQuery:
-        self._resizing.clear()
-        self._mute_spark_log(self._turned_away)
-        self._turned_away = False
-        self._first = True
-        self._cores = spark_session.follow_cores(self._spark)
+        self._orders.restarted()
+        self._mute_spark_log(isinstance(self._run_of_query.ended_by, _TurnedAway))
+        self._run_of_query = _Run(spark_session.follow_cores(self._spark))
         records = stream(self._spark, self._settings, self._starting, self._pace.limit)
         writer = records.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._settings.checkpoint)
@@ -138,12 +182,13 @@ class Job:
             raise overtaken(error, self._settings.checkpoint) or failure(error) from None
 
     def _batch(self, records: DataFrame, batch: int) -> None:
-        if self._stopping.is_set() or self._resizing.is_set():
-            self._turned_away = True
+        run = self._run_of_query
+        if self._orders.current is not _Order.CONTINUE:
+            run.ended_by = _TurnedAway()
             self._mute_spark_log(True)
-            raise _Stopping
-        self._mute_spark_log(self._muted and self._first)
-        self._first = False
+            raise run.ended_by
+        self._mute_spark_log(self._muted and run.batches == 0)
+        run.batches += 1
         self._health.begin()
         try:
             with self._writing:
@@ -158,54 +203,58 @@ class Job:
                 self._resize(reports, perf_counter() - started)
                 self._spread()
         except Exception as error:
-            # Through Spark it would come back as text.
-            self._failure = failure(error) if isinstance(error, SPARK_ERRORS) else error
-            self._mute_spark_log(isinstance(self._failure, FatalError))  # which says it all, once, at the end
-            raise self._failure from None
+            # Kept here, because Spark reports it as text only.
+            run.ended_by = failure(error) if isinstance(error, SPARK_ERRORS) else error
+            # A FatalError is reported in full, once, when the sink ends.
+            self._mute_spark_log(isinstance(run.ended_by, FatalError))
+            raise run.ended_by from None
 
     def _check_checkpoint(self) -> None:
-        """Spark has written what the first batch takes: from here on the checkpoint is ours, if it still is."""
-        if self._unsure is not None:
-            check_id(self._spark, self._settings.checkpoint, self._unsure)
-            self._unsure = None
+        """Verify in the first batch, for which Spark has written to the checkpoint, that no other sink took it over."""
+        if self._unverified is not None:
+            check_id(self._spark, self._settings.checkpoint, self._unverified)
+            self._unverified = None
 
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
-        """Let the query end if later batches shall be of another size. One that Spark has planned by then begins with
-        the next start, and is of the old size."""
+        """Restart the query if later batches should have another size.
+
+        A batch that Spark has planned by then keeps the old size and runs after the restart.
+        """
         if any(report.counters.skipped for report in reports):
-            return  # in part it was done before a crash: what it costs as a whole is not known
+            return  # A part of the batch was done before a crash, so the time of the whole batch is not known.
         taken = merge_spans(report.extent for report in reports).offsets
         self._behind = taken >= FULL * self._pace.limit
         change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
         if change is not None:
             log.info("batch size changed", **{"from": change.before, "to": change.after, "why": change.why})
-            self._resizing.set()
+            self._orders.give(_Order.RESTART)
 
     def _spread(self) -> None:
-        """Let the query end if executors have come since it was planned: the next start reads with all of them."""
+        """Restart the query if executors joined after it was planned, so that all of them read."""
         cores: int = self._spark.sparkContext.defaultParallelism
-        if cores > self._cores:
-            log.info("more cores", **{"from": self._cores, "to": cores})
-            self._resizing.set()
+        planned = self._run_of_query.cores
+        if cores > planned:
+            log.info("more cores", **{"from": planned, "to": cores})
+            self._orders.give(_Order.RESTART)
 
     def _mute_spark_log(self, muted: bool) -> None:
-        """A batch was turned away: nobody has to hear of it, up to the end of its second beginning."""
+        """Mute Spark's log of a batch that was turned away, until that batch has begun again."""
         if muted != self._muted:
             spark_session.log_level(self._spark, _NOISY_LOGGER, "OFF" if muted else "ERROR")
             self._muted = muted
 
     def _run_requests(self) -> None:
-        """Execute commands; between batches."""
+        """Execute queued commands between batches."""
         self._requests.run()
         self._requests_run_at = time.monotonic()
 
     def _maintain(self) -> None:
-        """Take a turn of maintenance, if one is due and no events wait for it."""
+        """Maintain tables if a turn is due and no events wait."""
         if not self._behind and self._maintenance.is_due():
             self._maintenance.turn()
 
     def _work_when_idle(self) -> None:
-        """Maintain tables between two batches, and execute commands while none comes to a topic that is at rest."""
+        """Maintain tables between two batches, and execute commands while an idle topic brings no batch."""
         if not self._writing.acquire(blocking=False):
             return
         try:
@@ -216,47 +265,37 @@ class Job:
             self._writing.release()
 
     def _finished(self, query: StreamingQuery) -> bool:
-        """Wait for the query; whether it is done with, rather than to be started again."""
-        stopped = False
+        """Wait until the query ends; return False if it has to start again."""
+        run, stopped = self._run_of_query, False
         try:
             while not query.awaitTermination(POLL_SECONDS):
                 self._health.beat()
                 if self._health.missing() and query.lastProgress is not None:
-                    self._health.begin()  # it was looked for a batch, and there may be none
-                ending = self._stopping.is_set() or self._resizing.is_set()
-                if ending and not query.status["isTriggerActive"]:
+                    self._health.begin()  # Spark has looked for a batch, and there may be none.
+                if self._orders.current is not _Order.CONTINUE and not query.status["isTriggerActive"]:
                     query.stop()
                     stopped = True
-                elif not self._stopping.is_set():
+                elif not self._orders.stop:
                     with self._health.working():
                         self._work_when_idle()
         except StreamingQueryException as error:
-            if self._turned_away:
-                self._restarts = 0
-                return self._stopping.is_set()
-            if self._failure is None and _is_metrics_fault(query) and self._restarts < MAX_RESTARTS:
-                self._restarts += 1
-                fault = "NullPointerException in KafkaMicroBatchStream.metrics"
-                log.warning("query restarted", fault=fault, count=self._restarts)
-                return False
-            if isinstance(self._failure, FatalError):
-                raise self._failure from None
-            if self._failure is None and (other := overtaken(error, self._settings.checkpoint)):
-                raise other from None
-            raise FatalError(f"the streaming query failed: {_first_line(self._failure or error)}") from error
-        # One that ended by itself is at the end of the topic.
-        return self._stopping.is_set() or not stopped
-
-
-def _is_metrics_fault(query: StreamingQuery) -> bool:
-    """Spark 4.1.1: a start that replays a batch dies after that batch was acknowledged (apache/spark PR 56526)."""
-    failure: Any = query._jsq.exception()
-    cause = failure.get().cause() if failure.isDefined() else None
-    if cause is None or cause.getClass().getName() != "java.lang.NullPointerException":
-        return False
-    frames = cause.getStackTrace()
-    where = [frame.getClassName() for frame in frames[:1] if frame.getMethodName() == "metrics"]
-    return any("KafkaMicroBatchStream" in name for name in where)
+            match run.ended_by:
+                case _TurnedAway():
+                    self._restarts = 0
+                    return self._orders.stop
+                case FatalError() as fatal:
+                    raise fatal from None
+                case None if is_metrics_fault(query) and self._restarts < MAX_RESTARTS:
+                    self._restarts += 1
+                    fault = "NullPointerException in KafkaMicroBatchStream.metrics"
+                    log.warning("query restarted", fault=fault, count=self._restarts)
+                    return False
+                case None if (other := overtaken(error, self._settings.checkpoint)) is not None:
+                    raise other from None
+                case cause:
+                    raise FatalError(f"the streaming query failed: {_first_line(cause or error)}") from error
+        # A query that nobody stopped has reached the end of the topic.
+        return self._orders.stop or not stopped
 
 
 def _first_line(error: Exception) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import takewhile
+from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink.errors import FatalError, Overtaken
 
@@ -100,3 +102,17 @@ def _places(frames: list[re.Match[str]]) -> Iterator[str]:
     for frame in frames:
         folders = frame["file"].split("/")
         yield f"{'/'.join(folders[-2:])}:{frame['line']}"
+
+
+def is_metrics_fault(query: StreamingQuery) -> bool:
+    """Return whether a query died of the fault of Spark 4.1.1 that only a restart cures (apache/spark PR 56526).
+
+    A start that replays a batch dies of it after the batch was acknowledged.
+    """
+    died: Any = query._jsq.exception()
+    cause = died.get().cause() if died.isDefined() else None
+    if cause is None or cause.getClass().getName() != "java.lang.NullPointerException":
+        return False
+    frames = cause.getStackTrace()
+    where = [frame.getClassName() for frame in frames[:1] if frame.getMethodName() == "metrics"]
+    return any("KafkaMicroBatchStream" in name for name in where)

