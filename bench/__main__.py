@@ -17,6 +17,9 @@ from dev.servers.broker import Broker
 
 RESULT = "result.json"
 
+_PICTURES = "benchmarks"
+"""Folder of a page's pictures, unless the page is in such a folder itself."""
+
 
 def main() -> int:
     """Exit code 1 when something that was to be measured could not be."""
@@ -58,7 +61,8 @@ def main() -> int:
     (arguments.out / RESULT).write_bytes(msgspec.json.format(msgspec.json.encode(result)))
     report = write_report(result, arguments.out)
     if arguments.page is not None:
-        write_report(result, arguments.page.parent / "benchmarks", page=arguments.page)
+        folder = arguments.page.parent
+        write_report(result, folder if folder.name == _PICTURES else folder / _PICTURES, page=arguments.page)
     _say(f"the report is {report}")
     failed = [one for one in result.cases if one.failure and not result.contestants[one.case.contestant].missing]
     return 1 if failed else 0

@@ -26,7 +26,7 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
 
 
 def write_report(result: BenchResult, folder: Path, page: Path | None = None) -> Path:
-    """Write pictures into a folder and the report beside them, or into its section of a page.
+    """Write the pictures into a folder, and the report next to them or into its section of a page.
 
     Raises:
         ValueError: the page has no such section.
@@ -36,7 +36,7 @@ def write_report(result: BenchResult, folder: Path, page: Path | None = None) ->
     for name, picture in pictures.items():
         (folder / name).write_text(picture, encoding="utf-8")
     to = page or folder / "report.md"
-    text = render(result, pictures, f"{folder.name}/" if page else "")
+    text = render(result, pictures, "" if page is None or page.parent == folder else f"{folder.name}/")
     if page is not None:
         whole = page.read_text(encoding="utf-8")
         before, found, old = whole.partition(f"\n{HEADING}")
@@ -53,7 +53,7 @@ def render(result: BenchResult, pictures: Mapping[str, str], prefix: str) -> str
     parts = [_machine(result)]
     parts += [_comparison(result, name, cases) for name, cases in result.of("contestants").items()]
     if "contestants.svg" in pictures:
-        parts.append(f"![Processor time of a message, by contestant]({prefix}contestants.svg)")
+        parts.append(f"![Processor time per message, by contestant]({prefix}contestants.svg)")
     for section in _QUESTIONS:
         parts += _question(result, section)
         if section == "columns" and "rate-by-columns.svg" in pictures:
@@ -71,7 +71,7 @@ def _machine(result: BenchResult) -> str:
     return (
         f"{result.day}: {m.processor}, {m.processors} processors, {m.memory_gib:.0f} GiB; {m.system}; {m.python}; "
         f"load average {m.load_before:.1f} before, {m.load_after:.1f} after. Profile {result.profile}: {settings}. "
-        f"The translator's way: {service.way if service else 'not asked'}."
+        f"Translation path: {service.way if service else 'not asked'}."
     )
 
 
@@ -80,8 +80,8 @@ def _machine(result: BenchResult) -> str:
 
 def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> str:
     head = (
-        *("contestant", "messages/s", "MB/s", "us a message", "of the loop", "MiB", "first record s", "its cpu s"),
-        *("latency p50 ms", "p99 ms"),
+        *("contestant", "messages/s", "MB/s", "us/message", "relative to loop", "memory MiB", "startup s"),
+        *("startup CPU s", "latency p50 ms", "p99 ms"),
     )
     loop = next((found for found in cases if found.case.contestant == _LOOP and found.runs), None)
     rows, missing = [], []
@@ -106,7 +106,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
             ]
         )
     size = next((found.bytes_per_message for found in cases), 0.0)
-    title = f"### {name}: {cases[0].case.columns} columns, {size:.0f} bytes a message"
+    title = f"### {name}: {cases[0].case.columns} columns, {size:.0f} bytes per message"
     notes = "".join(f"\n\nNot measured: {_one_line(text)}." for text in missing)
     return f"{title}\n\n{table(head, rows)}{notes}"
 
@@ -128,7 +128,7 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
     rows = [[name, *(_cell(columns[column].get(name)) for column in order)] for name in formats]
-    yield f"### {title}\n\nThe translator, at least once: messages/s, and microseconds of processor time a message."
+    yield f"### {title}\n\nThe translator, at least once: messages/s, and microseconds of processor time per message."
     yield table(("format", *order), rows)
 
 
@@ -149,16 +149,17 @@ def _cell(found: CaseResult | None) -> str:
 def _steps(result: BenchResult) -> Iterator[str]:
     if not result.steps:
         return
-    head = ("format", "decode", "build", "encode", "the pipeline, whole", "the service, whole")
+    head = ("format", "decode", "build", "encode", "whole pipeline", "whole service")
     rows = []
     for name, steps in result.steps.items():
         figures = [*python_steps(steps).values(), steps.pipeline]
         whole = _usual(result, name)
         rows.append([name, *(f"{figure:.1f}" for figure in figures), f"{_cpu(whole):.1f}" if whole else ""])
     yield (
-        "### Where the time goes\n\nMicroseconds of processor time a message, in one process with delivery in memory; "
-        "the last column is the service's of the tables above, with Faust and Kafka's clients. The steps are Python's; "
-        "each is the difference of two measurements, whose errors meet in it. The pipeline goes the translator's way."
+        "### Where the time goes\n\n"
+        "Microseconds of processor time per message, in one process with delivery in memory. The last column is from "
+        "the tables above and includes Faust and the Kafka clients. The steps are those of the plain path. Each step "
+        "is the difference of two measurements and has the errors of both. The pipeline uses the path of the translator."
     )
     yield table(head, rows)
 
@@ -194,7 +195,7 @@ def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
 def _versions(result: BenchResult) -> str:
     lines = []
     for name, facts in result.contestants.items():
-        told = [f"way: {facts.way}"] if facts.way else []
+        told = [f"path: {facts.way}"] if facts.way else []
         said = (
             f"not there: {_one_line(facts.missing)}"
             if facts.missing
@@ -218,7 +219,7 @@ def draw(result: BenchResult) -> dict[str, str]:
         lines = {name: points for name, points in swept.items() if points}
         pictures["rate-by-columns.svg"] = line_chart("Rate by columns", "columns", "messages/s", lines)
     if result.steps:
-        pictures["cost-by-component.svg"] = bar_chart("Cost by component", "us a message", components(result))
+        pictures["cost-by-component.svg"] = bar_chart("Cost by component", "us/message", components(result))
     compared = {
         f"{name}: {found.case.contestant}" if len(result.of("contestants")) > 1 else found.case.contestant: {
             "cpu": _cpu(found)
@@ -228,7 +229,7 @@ def draw(result: BenchResult) -> dict[str, str]:
         if found.runs
     }
     if compared:
-        pictures["contestants.svg"] = bar_chart("Processor time by contestant", "us a message", compared)
+        pictures["contestants.svg"] = bar_chart("Processor time by contestant", "us/message", compared)
     return pictures
 
 

@@ -42,7 +42,7 @@ def _rows(text: str, heading: str) -> Iterator[list[str]]:
 
 def test_contestants(recorded: BenchResult) -> None:
     """Median and range over the runs, the ratio to the loop of the same format, latency where there is one."""
-    rows = {row[0]: row[1:] for row in _rows(render(recorded, {}, ""), "canal: 12 columns, 1110 bytes a message")}
+    rows = {row[0]: row[1:] for row in _rows(render(recorded, {}, ""), "canal: 12 columns, 1110 bytes per message")}
     assert rows == {
         "bare loop": ["80 000", "88.8", "12.0 (11.5–12.5)", "1.00", "100", "1.0", "0.8", "", ""],
         "translator": ["15 000", "16.6", "72.0 (70.0–74.0)", "6.00", "130", "4.0", "3.0", "40", "90"],
@@ -78,13 +78,13 @@ def test_components_of_the_native_path(recorded: BenchResult) -> None:
     recorded.contestants["translator"] = ContestantFacts("cdc-translator 0.1.0", "native 0.1.0")
     (parts,) = components(recorded).values()
     assert parts == {"pipeline": 42.0, "Kafka, Faust": 30.0}
-    assert "way: native 0.1.0" in render(recorded, {}, "")
+    assert "path: native 0.1.0" in render(recorded, {}, "")
 
 
 def test_machine_and_way(recorded: BenchResult) -> None:
     """The figures are of a machine, a load, settings and a way."""
     text = render(recorded, {}, "")
-    for said in ("A processor, 2 processors, 24 GiB", "load average 0.5 before, 3.0 after", "seed 7", "way: python"):
+    for said in ("A processor, 2 processors, 24 GiB", "load average 0.5 before, 3.0 after", "seed 7", "path: python"):
         assert said in text
 
 
