@@ -1,4 +1,4 @@
-"""The Grafana dashboards of both charts, generated from tables of panels.
+"""Generate the Grafana dashboards of both charts from tables of panels.
 
 `python -m dev.pages.dashboards` writes helm/*/dashboards/*.json. Tests compare the files with the tables, and the
 tables with the metrics of the programs.
@@ -13,21 +13,21 @@ from typing import Any, NamedTuple
 
 _HELM = Path(__file__).parents[2] / "helm"
 
-# A row of the grid has 24 columns: three panels.
+# A row of the grid has 24 columns, enough for three panels.
 _WIDTH, _HEIGHT, _IN_A_ROW = 8, 8, 3
 
-# The pods that the dashboard's variables choose.
+# Label matchers for the pods selected by the dashboard's variables.
 _PODS = 'namespace="$namespace",pod=~"$pod"'
 
 
 class Panel(NamedTuple):
-    """A panel with lines over time.
+    """A time series panel.
 
     Args:
         about: what it shows, and what to look for.
-        query: PromQL, in which PODS stands for the label matchers of the chosen pods.
-        legend: the name of a line, of its labels.
-        unit: Grafana's name of it.
+        query: PromQL, with PODS in place of the label matchers of the selected pods.
+        legend: name of a line, made from its labels.
+        unit: Grafana's name of the unit.
     """
 
     title: str
@@ -42,10 +42,11 @@ def _rate(metric: str, by: str) -> str:
 
 
 def _came(metric: str, by: str, window: str) -> str:
-    """How many came in a window.
+    """Return a query for the number of occurrences in a window.
 
-    Prometheus' increase() begins with the second value of a series, and the first dead letter of a code begins one.
-    So of one that was not there when the window began all count; after a restart those of the life that had most.
+    Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
+    series. For a series that did not exist at the start of the window, the query therefore uses its maximum. After a
+    restart within the window, that is the maximum of a single process.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
@@ -56,126 +57,126 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
     "translator": (
         Panel(
             "Records read",
-            "Raw records that were read and accounted for.",
+            "Raw records that were read and have an outcome.",
             _rate("cdc_records_in_total", "source"),
             "{{source}}",
             "cps",
         ),
         Panel(
             "Events written",
-            "Records of events, by topic: the canonical one and projections.",
+            "Records of events by topic: the canonical topic and projections.",
             _rate("cdc_records_out_total", "output"),
             "{{output}}",
             "cps",
         ),
         Panel(
-            "Behind the source",
-            "From the commit of the last event at its source to its acknowledgement; as it was while a source rests.",
+            "Source lag",
+            "Time from the commit of the last event at the source to its acknowledgement. Constant while idle.",
             "max by (source) (cdc_source_lag_seconds{PODS})",
             "{{source}}",
             "s",
         ),
         Panel(
-            "Behind the topics",
-            "Age of the oldest raw record that was not acknowledged. Zero at rest; it grows while a partition stands.",
+            "Topic lag",
+            "Age of the oldest unacknowledged raw record. Zero when idle; it grows while a partition is blocked.",
             "max by (source) (cdc_partition_lag_seconds{PODS})",
             "{{source}}",
             "s",
         ),
         Panel(
-            "Unread",
-            "Offsets of raw topics that were not acknowledged.",
+            "Backlog",
+            "Offsets of raw topics that are not acknowledged.",
             "sum by (source) (cdc_partition_lag_records{PODS})",
             "{{source}}",
         ),
         Panel(
             "Dead letters",
-            "Raw records that could not be translated, in the last hour, by reason. Zero is what is wanted.",
+            "Raw records that could not be translated in the last hour, by error code. Should be zero.",
             _came("cdc_records_dead_total", "source, code", "1h"),
             "{{source}} {{code}}",
         ),
         Panel(
-            "Refused by projections",
-            "Records that are in the canonical topic and not in a projection, in the last hour.",
+            "Rejected by projections",
+            "Records of the last hour that are in the canonical topic but missing from a projection.",
             _came("cdc_records_refused_total", "output, code", "1h"),
             "{{output}} {{code}}",
         ),
         Panel(
             "Held and waiting",
-            "Tables that wait for the replay of a dead letter, and partitions that wait for metadata.",
+            "Tables that are held until a dead letter is replayed, and partitions that wait for metadata.",
             "sum(cdc_tables_held{PODS}) + sum(cdc_partitions_waiting{PODS})",
             "held and waiting",
         ),
         Panel(
             "Changes by operation",
-            "Events by operation, or kind where they are no rows.",
+            "Events by operation, or by kind if they are not rows.",
             _rate("cdc_events_out_total", "op"),
             "{{op}}",
             "cps",
         ),
         Panel(
             "Busiest tables",
-            "The ten tables with most events.",
+            "The ten tables with the most events.",
             "topk(10, " + _rate("cdc_table_events_total", "source, table") + ")",
             "{{source}} {{table}}",
             "cps",
         ),
         Panel(
             "Oldest copies",
-            "The ten tables whose newest acknowledged change was committed longest ago.",
+            "The ten tables whose newest acknowledged change has the oldest commit time.",
             "topk(10, time() - max by (source, table) (cdc_table_commit_timestamp_seconds{PODS}))",
             "{{source}} {{table}}",
             "s",
         ),
         Panel(
             "Native path",
-            "Raw records that the native path took, or why it did not.",
+            "Raw records that the native path translated, or the reason why it did not.",
             _rate("cdc_native_messages_total", "outcome"),
             "{{outcome}}",
             "cps",
         ),
         Panel(
             "In flight",
-            "Records with the producer, not yet reported on. Flat and high: the brokers take nothing.",
+            "Records in the producer without a delivery report. If flat and high, the brokers do not accept records.",
             "sum by (pod) (cdc_events_in_flight{PODS})",
         ),
-        Panel("Partitions", "Partitions that a pod owns.", "sum by (pod) (cdc_partitions_assigned{PODS})"),
+        Panel("Partitions", "Partitions owned by each pod.", "sum by (pod) (cdc_partitions_assigned{PODS})"),
         Panel(
             "Rebalances",
-            "How often a pod gave its partitions up, in the last hour.",
+            "How often each pod lost its partitions in the last hour.",
             _came("cdc_rebalances_total", "pod", "1h"),
         ),
     ),
     "spark-sink": (
         Panel(
             "Events read",
-            "Row events that were read, of the busiest tables.",
+            "Row events read, for the busiest tables.",
             "topk(10, " + _rate("cdc_sink_events_total", "table") + ")",
             "{{table}}",
             "cps",
         ),
         Panel(
-            "Records to come",
-            "How far the tables were behind the topic when the newest batch had ended.",
+            "Backlog",
+            "Records that were not applied when the newest batch ended.",
             "cdc_sink_lag_records{PODS}",
         ),
         Panel(
             "Latency",
-            "From the commit at the source to the commit of the table, of 99 events in 100.",
+            "99th percentile of the time from the commit at the source to the commit of the table.",
             "histogram_quantile(0.99, sum by (le) (rate(cdc_sink_latency_seconds_bucket{PODS}[$__rate_interval])))",
-            "99 of 100",
+            "p99",
             "s",
         ),
         Panel(
             "Time since the newest batch",
-            "A topic at rest has no batches; with records to come it is trouble.",
+            "An idle topic has no batches. If there is a backlog, this indicates a problem.",
             "time() - (cdc_sink_last_batch_timestamp_seconds{PODS} > 0)",
             "{{pod}}",
             "s",
         ),
         Panel(
-            "Where batches spend their time",
-            "Seconds of each phase a second.",
+            "Batch time by phase",
+            "Seconds spent in each phase, per second.",
             'sum by (phase) (rate(cdc_sink_batch_seconds_total{PODS,phase!~"total|fold|write"}[$__rate_interval]))',
             "{{phase}}",
             "percentunit",
@@ -184,31 +185,31 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         Panel("Parked tables", "Tables that wait for `spark-sink resume`.", "cdc_sink_parked_tables{PODS}"),
         Panel(
             "Quarantined events",
-            "Events that could not be applied, in the last hour, by reason. Zero is what is wanted.",
+            "Events that could not be applied in the last hour, by reason. Should be zero.",
             _came("cdc_sink_quarantined_events_total", "reason", "1h"),
             "{{reason}}",
         ),
         Panel(
             "Events that changed nothing",
-            "What came again or late, by why.",
+            "Duplicate and late events, by reason.",
             _rate("cdc_sink_stale_events_total", "reason"),
             "{{reason}}",
             "cps",
         ),
         Panel(
             "Maintenance",
-            "Steps that were done, in the last day.",
+            "Maintenance steps of the last day.",
             _came("cdc_sink_maintenance_steps_total", "step", "1d"),
             "{{step}}",
         ),
         Panel(
-            "Maintenance that failed",
-            "Tables that were left for later, in the last day.",
+            "Failed maintenance",
+            "Tables whose maintenance was postponed in the last day.",
             _came("cdc_sink_maintenance_failures_total", "pod", "1d"),
         ),
         Panel(
-            "Columns beside",
-            "Columns that came beside another, whose type the source went beyond.",
+            "Additional columns",
+            "Columns that were added because a source column outgrew the type of its table column.",
             "sum by (pod) (cdc_sink_columns_beside_total{PODS})",
         ),
     ),
@@ -216,7 +217,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
 
 
 def dashboards() -> dict[Path, str]:
-    """The content of each file, by its path."""
+    """Return the content of each file by its path."""
     return {
         _HELM / chart / "dashboards" / f"{chart}.json": json.dumps(_dashboard(chart, panels), indent=2) + "\n"
         for chart, panels in DASHBOARDS.items()

@@ -37,9 +37,9 @@ def test_a_panel(tmp_path: Path) -> None:
 
     try:
         wait_until("it was looked at", _PATIENCE, lambda: server.value("up"))
-        wait_until("the panel has data", _PATIENCE, lambda: found("Behind the source"))
-        assert [("erp", 3.0), ("shop", 7.0)] == [(one.name, one.values[-1][1]) for one in found("Behind the source")]
-        assert [] == found("Unread")
+        wait_until("the panel has data", _PATIENCE, lambda: found("Source lag"))
+        assert [("erp", 3.0), ("shop", 7.0)] == [(one.name, one.values[-1][1]) for one in found("Source lag")]
+        assert [] == found("Backlog")
     finally:
         server.close()
         pages.shutdown()
