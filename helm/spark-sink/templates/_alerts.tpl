@@ -1,5 +1,5 @@
 {{/*
-The alerts, of this release's pods alone. Each has a section in docs/runbooks/spark-sink.md, by its name.
+The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a section for each, with its name.
 */}}
 {{- define "spark-sink.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "spark-sink.fullname" .)) -}}
@@ -9,7 +9,7 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/sp
   for: 10m
   labels: {severity: critical}
   annotations:
-    summary: The sink does not answer
+    summary: The sink does not respond
     runbook_url: {{ $runbook }}#sinkdown
 - alert: SinkStalled
   expr: >-
@@ -17,7 +17,7 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/sp
     and cdc_sink_lag_records{ {{- $pods -}} } > 0
   labels: {severity: critical}
   annotations:
-    summary: '{{ `No batch was applied for {{ $value | humanizeDuration }}, and events wait` }}'
+    summary: '{{ `Events are waiting, but no batch was applied for {{ $value | humanizeDuration }}` }}'
     runbook_url: {{ $runbook }}#sinkstalled
 - alert: SinkFallsBehind
   expr: >-
@@ -26,21 +26,21 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/sp
   for: 30m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `{{ $value | humanize }} records wait, and they become more` }}'
+    summary: '{{ `The backlog of {{ $value | humanize }} records keeps growing` }}'
     runbook_url: {{ $runbook }}#sinkfallsbehind
 - alert: SinkTablesParked
   expr: cdc_sink_parked_tables{ {{- $pods -}} } > 0
   for: 5m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `{{ $value }} tables are parked; their events wait` }}'
+    summary: '{{ `{{ $value }} tables are parked, and their events wait` }}'
     runbook_url: {{ $runbook }}#sinktablesparked
 - alert: SinkRowsUnaccounted
   expr: >-
     {{- include "spark-sink.grew" (dict "metric" "cdc_sink_statements_unaccounted_total" "pods" $pods "by" "table, note") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: '{{ `The table {{ $labels.table }} differs from its source, or may: {{ $labels.note }}` }}'
+    summary: '{{ `Table {{ $labels.table }} may differ from its source: {{ $labels.note }}` }}'
     runbook_url: {{ $runbook }}#sinkrowsunaccounted
 - alert: SinkQuarantine
   expr: >-
@@ -54,19 +54,19 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/sp
     {{- include "spark-sink.grew" (dict "metric" "cdc_sink_columns_beside_total" "pods" $pods "by" "pod") | nindent 4 }}
   labels: {severity: info}
   annotations:
-    summary: A column has a further version, as the type at the source went beyond it
+    summary: A source column outgrew its type, so the table has an additional column
     runbook_url: {{ $runbook }}#sinkcolumnsbeside
 - alert: SinkMaintenanceFails
   expr: sum by (pod) (increase(cdc_sink_maintenance_failures_total{ {{- $pods -}} }[6h])) > 3
   labels: {severity: warning}
   annotations:
-    summary: Files of tables are not tidied up
+    summary: Maintenance of table files fails
     runbook_url: {{ $runbook }}#sinkmaintenancefails
 - alert: SinkCatalogRefuses
   expr: >-
     {{- include "spark-sink.grew" (dict "metric" "cdc_sink_registration_failures_total" "pods" $pods "by" "pod") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: The catalog did not take a table
+    summary: A table could not be registered in the catalog
     runbook_url: {{ $runbook }}#sinkcatalogrefuses
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* Name of every object: the release's, with the chart's unless it is part of it already. */}}
+{{/* The name of every object: the release's name, plus the chart's unless the release's name contains it. */}}
 {{- define "spark-sink.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -10,13 +10,13 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the pods; it cannot change between two versions of a release. */}}
+{{/* The labels that select the pods. They cannot change between two versions of a release. */}}
 {{- define "spark-sink.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* What names the pod of `helm test`: another name, so that nothing that selects the sink's pod selects it. */}}
+{{/* The labels of the pod of `helm test`. They differ, so that selectors for the sink's pod do not match it. */}}
 {{- define "spark-sink.testLabels" -}}
 app.kubernetes.io/name: {{ printf "%s-test" (default .Chart.Name .Values.nameOverride | trunc 58 | trimSuffix "-") }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -47,8 +47,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 
 {{/*
-The configuration file. As JSON, which is YAML with every string in quotes: toYaml leaves a few strings bare that the
-program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+08).
+The configuration file as JSON, which is YAML with every string in quotes. toYaml does not quote some strings that the
+program's YAML reader interprets as something else ("=", "<<", 2022-03-20T00:00:00+08).
 */}}
 {{- define "spark-sink.config" -}}
 {{- $config := deepCopy .Values.config -}}
@@ -59,7 +59,7 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- toPrettyJson $config -}}
 {{- end -}}
 
-{{/* Settings of Spark for executors in pods of their own; config.spark.conf wins over them. As JSON. */}}
+{{/* Spark settings for executors in separate pods, as JSON. config.spark.conf overrides them. */}}
 {{- define "spark-sink.executorConf" -}}
 {{- $conf := dict
   "spark.executor.instances" (toString .Values.executors.instances)
@@ -85,8 +85,8 @@ program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+0
 {{- end -}}
 
 {{/*
-What a pod that Spark makes has beside what Spark gives it: credentials in its own environment, never in Spark's settings.
-Arguments: root, role (driver or executor). Only the driver asks Kubernetes for something.
+Additions to a pod that Spark creates: credentials in its environment, never in Spark's settings.
+Arguments: root, role (driver or executor). Only the driver uses the Kubernetes API.
 */}}
 {{- define "spark-sink.sparkPod" -}}
 {{- $role := .role -}}
@@ -126,7 +126,7 @@ runAsNonRoot: true
 {{- with .Values.userId }}
 runAsUser: {{ . | int64 }}
 runAsGroup: {{ . | int64 }}
-# Mounted Secrets and claims belong to this group, so that the process can read the ones and write the others.
+# This group owns mounted Secrets and claims, so that the process can read and write them.
 fsGroup: {{ . | int64 }}
 fsGroupChangePolicy: OnRootMismatch
 {{- end }}
@@ -208,7 +208,7 @@ affinity:
 {{- end -}}
 
 {{/*
-Whether a path outlives the pod: an object store's URL, or a folder in a mounted claim. Says "yes" or nothing.
+Whether a path outlives the pod: the URL of an object store, or a folder in a mounted claim. Returns "yes" or nothing.
 Arguments: path, claims.
 */}}
 {{- define "spark-sink.lasting" -}}
@@ -224,50 +224,50 @@ yes
 {{- end -}}
 {{- end -}}
 
-{{/* Refuses values that are valid one by one but cannot work together. */}}
+{{/* Reject values that are valid on their own but contradict each other. */}}
 {{- define "spark-sink.check" -}}
 {{- $config := .Values.config -}}
 {{- if not $config.pipeline -}}
-{{- fail "config.pipeline is not set: give this sink a name, and never change it." -}}
+{{- fail "config.pipeline is not set. Set it to a name for this sink, and never change it." -}}
 {{- end -}}
 {{- if not (dig "kafka" "bootstrap_servers" "" $config) -}}
-{{- fail "config.kafka.bootstrap_servers is not set: give the brokers as host:port, separated by commas." -}}
+{{- fail "config.kafka.bootstrap_servers is not set. Set it to the brokers as host:port, separated by commas." -}}
 {{- end -}}
 {{- $master := dig "spark" "master" "" $config | default "" -}}
 {{- if and (eq .Values.mode "pod") (not $master) -}}
-{{- fail "config.spark.master is not set: there is no spark-submit in the pod that would say where Spark runs, so give local[N] or the URL of a cluster." -}}
+{{- fail "config.spark.master is not set. The pod does not use spark-submit, so set it to local[N] or the URL of a cluster." -}}
 {{- end -}}
 {{- if and (eq .Values.mode "pod") (hasPrefix "k8s://" $master) -}}
-{{- fail (printf "config.spark.master is %s, and mode is pod: executors in pods of their own need the rights that mode: executors gives." $master) -}}
+{{- fail (printf "config.spark.master is %s, and mode is pod. Executors in separate pods need the rights of mode: executors." $master) -}}
 {{- end -}}
 {{- if and (eq .Values.mode "executors") (not (hasPrefix "k8s://" $master)) -}}
-{{- fail (printf "mode is executors, and config.spark.master is %s: give k8s://https://kubernetes.default.svc, or the URL of another API server." $master) -}}
+{{- fail (printf "mode is executors, and config.spark.master is %s. Set it to k8s://https://kubernetes.default.svc, or the URL of another API server." $master) -}}
 {{- end -}}
 {{- if and (eq .Values.mode "operator") (or $master (dig "spark" "memory" "" $config)) -}}
-{{- fail "mode is operator, and its SparkApplication says where Spark runs and with what memory: set config.spark.master and config.spark.memory to null." -}}
+{{- fail "mode is operator, and its SparkApplication defines where Spark runs and its memory. Set config.spark.master and config.spark.memory to null." -}}
 {{- end -}}
 {{- if and .Values.networkPolicy.enabled (ne .Values.mode "pod") -}}
-{{- fail (printf "networkPolicy.enabled, and mode is %s: driver and executors talk to each other and to Kubernetes on ports that Spark chooses; write a policy of your own (extraObjects)." .Values.mode) -}}
+{{- fail (printf "networkPolicy.enabled, and mode is %s. Driver and executors communicate with each other and with Kubernetes on ports that Spark chooses. Write your own policy (extraObjects)." .Values.mode) -}}
 {{- end -}}
 {{- range $watched := list "podMonitor" "prometheusRule" -}}
 {{- if and (index $.Values $watched).enabled (not (include "spark-sink.metricsPort" $)) -}}
-{{- fail (printf "%s.enabled, and config.metrics.port is not set: the sink serves no metrics then." $watched) -}}
+{{- fail (printf "%s.enabled, and config.metrics.port is not set, so the sink serves no metrics." $watched) -}}
 {{- end -}}
 {{- if and (index $.Values $watched).enabled (eq $.Values.mode "operator") -}}
-{{- fail (printf "%s.enabled, and mode is operator: the pods are the operator's; it has monitors of its own." $watched) -}}
+{{- fail (printf "%s.enabled, and mode is operator. The pods belong to the operator, which has its own monitors." $watched) -}}
 {{- end -}}
 {{- end -}}
 {{- $claims := .Values.claims -}}
 {{- range $setting, $path := dict "config.checkpoint" $config.checkpoint "config.tables.warehouse" (dig "tables" "warehouse" "" $config) -}}
 {{- if not $path -}}
-{{- fail (printf "%s is not set: give a folder in one of the claims, or the URL of an object store." $setting) -}}
+{{- fail (printf "%s is not set. Set it to a folder in one of the claims, or the URL of an object store." $setting) -}}
 {{- end -}}
 {{- if not (include "spark-sink.lasting" (dict "path" $path "claims" $claims)) -}}
-{{- fail (printf "%s is %s, a folder of the pod that is lost when the pod ends: put it below the mountPath of one of the claims, or give the URL of an object store." $setting $path) -}}
+{{- fail (printf "%s is %s, a folder of the pod that is lost when the pod ends. Use a folder below the mountPath of one of the claims, or the URL of an object store." $setting $path) -}}
 {{- end -}}
 {{- end -}}
 {{- $passwords := dict -}}
-{{- /* Words may stand before the secret of these: Bearer ${TOKEN}, id:${SECRET}. */ -}}
+{{- /* These can have words before the secret: Bearer ${TOKEN}, id:${SECRET}. */ -}}
 {{- $worded := dict -}}
 {{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
 {{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
@@ -284,13 +284,13 @@ yes
 {{- $password := $value | default "" | toString -}}
 {{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
 {{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
-{{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
+{{- fail (printf "config.%s holds a password, which must not be in a ConfigMap. Write ${NAME}, and add the Secret to secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}
 {{- $names := list -}}
 {{- range concat .Values.secretEnv .Values.env -}}
 {{- if has .name $names -}}
-{{- fail (printf "the variable %s is given twice in secretEnv and env: which one counts would be left to chance." .name) -}}
+{{- fail (printf "the variable %s is defined twice in secretEnv and env. Remove one of the definitions." .name) -}}
 {{- end -}}
 {{- $names = append $names .name -}}
 {{- end -}}
@@ -300,23 +300,23 @@ yes
 {{- range regexFindAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}" (include "spark-sink.config" .) -1 -}}
 {{- $name := . | trimPrefix "${" | trimSuffix "}" -}}
 {{- if not (has $name $names) -}}
-{{- fail (printf "config asks for the variable %s, which neither secretEnv nor env gives: the program would stop at start." .) -}}
+{{- fail (printf "config asks for the variable %s, which neither secretEnv nor env defines. The program would exit at startup." .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The port of metrics; nothing where there are none. */}}
+{{/* The port of metrics, or nothing if metrics are disabled. */}}
 {{- define "spark-sink.metricsPort" -}}
 {{- with dig "metrics" "port" "" .Values.config -}}{{- . | int -}}{{- end -}}
 {{- end -}}
 
-{{/* The ports of what the settings name, as a JSON list: brokers, the issuer of tokens, the object store. */}}
+{{/* The ports in the settings, as a JSON list: brokers, token issuer, object store. */}}
 {{- define "spark-sink.outgoingPorts" -}}
 {{- $ports := list -}}
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
 {{- $port := regexFind "[0-9]+$" (trim .) -}}
 {{- if not $port -}}
-{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here; write it in config.kafka.bootstrap_servers." .) -}}
+{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here. Add it in config.kafka.bootstrap_servers." .) -}}
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
@@ -342,8 +342,8 @@ yes
 {{- end -}}
 
 {{/*
-A counter grew in the last ten minutes, or is new: Prometheus' increase() does not count the first value of a series, and
-the first event in quarantine is the one to hear of. Arguments: metric, pods (label matchers), by (labels).
+A counter grew in the last ten minutes, or is new. Prometheus' increase() does not count the first value of a series, but
+the first event in quarantine matters most. Arguments: metric, pods (label matchers), by (labels).
 */}}
 {{- define "spark-sink.grew" -}}
 {{- $series := printf "%s{%s}" .metric .pods -}}

@@ -1,5 +1,5 @@
 {{/*
-The alerts, of this release's pods alone. Each has a section in docs/runbooks/translator.md, by its name.
+The alerts, for the pods of this release only. docs/runbooks/translator.md has a section for each, with its name.
 */}}
 {{- define "translator.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "translator.fullname" .)) -}}
@@ -10,7 +10,7 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   for: 10m
   labels: {severity: critical}
   annotations:
-    summary: No pod of the translator answers
+    summary: No pod of the translator responds
     runbook_url: {{ $runbook }}#translatordown
 {{- end }}
 - alert: TranslatorStalled
@@ -20,14 +20,14 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   for: 10m
   labels: {severity: critical}
   annotations:
-    summary: '{{ `{{ $labels.pod }} has read records and acknowledges none` }}'
+    summary: '{{ `{{ $labels.pod }} has read records but acknowledges none` }}'
     runbook_url: {{ $runbook }}#translatorstalled
 - alert: TranslatorBehind
   expr: max by (source) (cdc_partition_lag_seconds{ {{- $pods -}} }) > {{ .Values.prometheusRule.lagSeconds }}
   for: 10m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `Raw records of the source {{ $labels.source }} wait for {{ $value | humanizeDuration }}` }}'
+    summary: '{{ `Raw records of source {{ $labels.source }} have been waiting for {{ $value | humanizeDuration }}` }}'
     runbook_url: {{ $runbook }}#translatorbehind
 - alert: TranslatorLag
   expr: >-
@@ -36,60 +36,60 @@ The alerts, of this release's pods alone. Each has a section in docs/runbooks/tr
   for: 10m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `Events of the source {{ $labels.source }} come {{ $value | humanizeDuration }} after their commit` }}'
+    summary: '{{ `Events of source {{ $labels.source }} arrive {{ $value | humanizeDuration }} after their commit` }}'
     runbook_url: {{ $runbook }}#translatorlag
 - alert: TranslatorDeadLetters
   expr: >-
     {{- include "translator.grew" (dict "metric" "cdc_records_dead_total" "pods" $pods "by" "source, code") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: '{{ `Dead letters of the source {{ $labels.source }}: {{ $labels.code }}` }}'
+    summary: '{{ `Dead letters of source {{ $labels.source }}: {{ $labels.code }}` }}'
     runbook_url: {{ $runbook }}#translatordeadletters
 - alert: TranslatorProjectionRefused
   expr: >-
     {{- include "translator.grew" (dict "metric" "cdc_records_refused_total" "pods" $pods "by" "source, output, code") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: '{{ `The topic {{ $labels.output }} does not have all events of {{ $labels.source }}: {{ $labels.code }}` }}'
+    summary: '{{ `Topic {{ $labels.output }} lacks events of {{ $labels.source }}: {{ $labels.code }}` }}'
     runbook_url: {{ $runbook }}#translatorprojectionrefused
 - alert: TranslatorTablesHeld
   expr: sum(cdc_tables_held{ {{- $pods -}} }) > 0
   for: 5m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `{{ $value }} tables wait for the replay of a dead letter` }}'
+    summary: '{{ `{{ $value }} tables are held until a dead letter is replayed` }}'
     runbook_url: {{ $runbook }}#translatortablesheld
 - alert: TranslatorWaitsForMetadata
   expr: sum by (pod) (cdc_partitions_waiting{ {{- $pods -}} }) > 0
   for: 15m
   labels: {severity: warning}
   annotations:
-    summary: '{{ `{{ $value }} partitions wait for metadata of their next record` }}'
+    summary: '{{ `{{ $value }} partitions wait for the metadata of their next record` }}'
     runbook_url: {{ $runbook }}#translatorwaitsformetadata
 - alert: TranslatorMetadataConflict
   expr: >-
     {{- include "translator.grew" (dict "metric" "cdc_metadata_conflicts_total" "pods" $pods "by" "source") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: '{{ `Metadata of the source {{ $labels.source }} contradict each other` }}'
+    summary: '{{ `Metadata of source {{ $labels.source }} is contradictory` }}'
     runbook_url: {{ $runbook }}#translatormetadataconflict
 - alert: TranslatorStatementNotApplied
   expr: >-
     {{- include "translator.grew" (dict "metric" "cdc_statements_not_applied_total" "pods" $pods "by" "source, table, note") | nindent 4 }}
   labels: {severity: warning}
   annotations:
-    summary: '{{ `Rows of {{ $labels.table }} of the source {{ $labels.source }} changed without events: {{ $labels.note }}` }}'
+    summary: '{{ `Rows of {{ $labels.table }} in source {{ $labels.source }} changed without events: {{ $labels.note }}` }}'
     runbook_url: {{ $runbook }}#translatorstatementnotapplied
 - alert: TranslatorNativePathDisabled
   expr: max by (source) (cdc_native_path_disabled{ {{- $pods -}} }) > 0
   labels: {severity: warning}
   annotations:
-    summary: '{{ `The native path and the plain path differ for the source {{ $labels.source }}; the plain path is used` }}'
+    summary: '{{ `The native path and the plain path differ for source {{ $labels.source }}; the plain path is used` }}'
     runbook_url: {{ $runbook }}#translatornativepathdisabled
 - alert: TranslatorRebalances
   expr: sum by (pod) (increase(cdc_rebalances_total{ {{- $pods -}} }[30m])) > 5
   labels: {severity: warning}
   annotations:
-    summary: '{{ `{{ $labels.pod }} gave its partitions up {{ $value | humanize }} times in half an hour` }}'
+    summary: '{{ `{{ $labels.pod }} lost its partitions {{ $value | humanize }} times in half an hour` }}'
     runbook_url: {{ $runbook }}#translatorrebalances
 {{- end -}}

@@ -1,4 +1,4 @@
-{{/* Name of every object: the release's, with the chart's unless it is part of it already. */}}
+{{/* The name of every object: the release's name, plus the chart's unless the release's name contains it. */}}
 {{- define "translator.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- if .Values.fullnameOverride -}}
@@ -10,7 +10,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What selects the pods; it cannot change between two versions of a release. */}}
+{{/* The labels that select the pods. They cannot change between two versions of a release. */}}
 {{- define "translator.selectorLabels" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -41,28 +41,28 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 
 {{/*
-The configuration file. As JSON, which is YAML with every string in quotes: toYaml leaves a few strings bare that the
-program's YAML reader takes for something else ("=", "<<", 2022-03-20T00:00:00+08).
+The configuration file as JSON, which is YAML with every string in quotes. toYaml does not quote some strings that the
+program's YAML reader interprets as something else ("=", "<<", 2022-03-20T00:00:00+08).
 */}}
 {{- define "translator.config" -}}
 {{- $named := ternary (dict "group_instance_id" "${POD_NAME}") (dict) .Values.staticMembership -}}
 {{- merge $named .Values.config | toPrettyJson -}}
 {{- end -}}
 
-{{/* What a pod of ours may do; the same for the one of `helm test`, as are the next three. */}}
+{{/* The security context of the pods. The pod of `helm test` uses this and the next three, too. */}}
 {{- define "translator.podSecurityContext" -}}
 runAsNonRoot: true
 {{- with .Values.userId }}
 runAsUser: {{ . | int64 }}
 runAsGroup: {{ . | int64 }}
-# Mounted Secrets belong to this group, so that the process can read them.
+# This group owns mounted Secrets, so that the process can read them.
 fsGroup: {{ . | int64 }}
 {{- end }}
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
 
-{{/* The variables of the program's configuration; nothing where there are none. */}}
+{{/* The variables for the program's configuration, or nothing if there are none. */}}
 {{- define "translator.env" -}}
 {{- if or .Values.secretEnv .Values.env .Values.staticMembership }}
 env:
@@ -120,40 +120,40 @@ volumeMounts:
 {{- end }}
 {{- end -}}
 
-{{/* Port of probes and metrics. */}}
+{{/* The port of probes and metrics. */}}
 {{- define "translator.port" -}}
 {{- dig "web" "port" 0 .Values.config | int -}}
 {{- end -}}
 
-{{/* How often the startup probe asks, every 5 seconds: enough to wait for registry and brokers, then for the catalog. */}}
+{{/* The number of startup probes, one every 5 seconds: enough to wait for registry, brokers and the catalog. */}}
 {{- define "translator.startupQuestions" -}}
 {{- $brokers := dig "timing" "broker_wait" 0 .Values.config | float64 -}}
 {{- $services := ternary 1.0 2.0 (empty .Values.config.registry) -}}
 {{- divf (addf (mulf $services $brokers) .Values.probes.startup.catalogSeconds) 5 | ceil | int -}}
 {{- end -}}
 
-{{/* Refuses values that are valid one by one but cannot work together. */}}
+{{/* Reject values that are valid on their own but contradict each other. */}}
 {{- define "translator.check" -}}
 {{- $config := .Values.config -}}
 {{- if not (dig "kafka" "bootstrap_servers" "" $config) -}}
-{{- fail "config.kafka.bootstrap_servers is not set: give the brokers as host:port, separated by commas." -}}
+{{- fail "config.kafka.bootstrap_servers is not set. Set it to the brokers as host:port, separated by commas." -}}
 {{- end -}}
 {{- if not $config.sources -}}
-{{- fail "config.sources is empty: give at least one source with its name, dialect and topics." -}}
+{{- fail "config.sources is empty. Add at least one source with its name, dialect and topics." -}}
 {{- end -}}
 {{- if not (has (dig "web" "host" "" $config) (list "0.0.0.0" "::")) -}}
-{{- fail (printf "config.web.host is %q, but the kubelet and Prometheus reach a pod from outside: leave it at 0.0.0.0 (or :: for IPv6)." (dig "web" "host" "" $config | toString)) -}}
+{{- fail (printf "config.web.host is %q, but the kubelet and Prometheus reach a pod from outside. Leave it at 0.0.0.0 (or :: for IPv6)." (dig "web" "host" "" $config | toString)) -}}
 {{- end -}}
 {{- $port := include "translator.port" . | int -}}
 {{- if or (lt $port 1) (gt $port 65535) -}}
-{{- fail "config.web.port must be a number from 1 to 65535: the probes and the Service need to know it." -}}
+{{- fail "config.web.port must be a number from 1 to 65535, because the probes and the Service use it." -}}
 {{- end -}}
 {{- $rebalance := dig "timing" "rebalance" 0 $config -}}
 {{- if le (float64 .Values.terminationGracePeriodSeconds) (float64 $rebalance) -}}
-{{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds: a pod would be killed while it hands over its partitions. Raise the first above the second." .Values.terminationGracePeriodSeconds $rebalance) -}}
+{{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds. A pod would be killed while it hands over its partitions. Raise terminationGracePeriodSeconds above config.timing.rebalance." .Values.terminationGracePeriodSeconds $rebalance) -}}
 {{- end -}}
 {{- $registry := $config.registry | default dict -}}
-{{- /* Words may stand before the secret of these: Bearer ${TOKEN}. */ -}}
+{{- /* These can have words before the secret: Bearer ${TOKEN}. */ -}}
 {{- $worded := dict -}}
 {{- $passwords := dict "registry.password" (dig "password" "" $registry) "masks.key" (dig "masks" "key" "" $config) -}}
 {{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
@@ -166,60 +166,60 @@ volumeMounts:
 {{- $password := $value | default "" | toString -}}
 {{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
 {{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
-{{- fail (printf "config.%s holds a password, and the ConfigMap is no place for one: write ${NAME} and name the Secret in secretEnv." $setting) -}}
+{{- fail (printf "config.%s holds a password, which must not be in a ConfigMap. Write ${NAME}, and add the Secret to secretEnv." $setting) -}}
 {{- end -}}
 {{- end -}}
 {{- if ne (empty .Values.test.topic) (empty .Values.test.message) -}}
-{{- fail "test.topic and test.message belong together: give both, and `helm test` sends the message to the topic, or neither." -}}
+{{- fail "test.topic and test.message belong together. Set both, so that `helm test` sends the message to the topic, or neither." -}}
 {{- end -}}
 {{- if and .Values.strimzi.enabled (not .Values.strimzi.cluster) -}}
-{{- fail "strimzi.enabled, and strimzi.cluster is not set: name the Kafka of Strimzi's in which topics and user are made." -}}
+{{- fail "strimzi.enabled, and strimzi.cluster is not set. Set it to the Strimzi Kafka cluster for topics and user." -}}
 {{- end -}}
 {{- if .Values.scaledObject.enabled -}}
 {{- if lt (int .Values.scaledObject.maxReplicas) (int .Values.scaledObject.minReplicas) -}}
 {{- fail "scaledObject.maxReplicas is below scaledObject.minReplicas." -}}
 {{- end -}}
 {{- if contains "${" (dig "kafka" "bootstrap_servers" "" $config) -}}
-{{- fail "scaledObject.enabled: KEDA asks the brokers itself and knows none of our variables; write them in config.kafka.bootstrap_servers." -}}
+{{- fail "scaledObject.enabled: KEDA connects to the brokers itself and does not know the variables of the pod. Write the brokers into config.kafka.bootstrap_servers." -}}
 {{- end -}}
 {{- range $source := $config.sources -}}
 {{- range $topic := $source.topics -}}
 {{- if regexMatch "[*?]" $topic -}}
-{{- fail (printf "scaledObject.enabled: KEDA knows the lag of topics by name, and source %v reads the pattern %q; name its topics, or scale by replicas." $source.name $topic) -}}
+{{- fail (printf "scaledObject.enabled: KEDA needs topic names, but source %v reads the pattern %q. List its topics, or scale by replicas." $source.name $topic) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if $config.group_instance_id -}}
-{{- fail "config.group_instance_id is one name, which only one process may have: leave it out, and say staticMembership, which names each pod." -}}
+{{- fail "config.group_instance_id is one name, which only one process can have. Remove it and set staticMembership, which gives each pod a name." -}}
 {{- end -}}
 {{- $names := ternary (list "POD_NAME") list .Values.staticMembership -}}
 {{- range concat .Values.secretEnv .Values.env -}}
 {{- if has .name $names -}}
-{{- fail (printf "the variable %s is given twice in secretEnv and env: which one counts would be left to chance." .name) -}}
+{{- fail (printf "the variable %s is defined twice in secretEnv and env. Remove one of the definitions." .name) -}}
 {{- end -}}
 {{- $names = append $names .name -}}
 {{- end -}}
 {{- range regexFindAll "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}" (include "translator.config" .) -1 -}}
 {{- $name := . | trimPrefix "${" | trimSuffix "}" -}}
 {{- if not (has $name $names) -}}
-{{- fail (printf "config asks for the variable %s, which neither secretEnv nor env gives: the program would stop at start." .) -}}
+{{- fail (printf "config asks for the variable %s, which neither secretEnv nor env defines. The program would exit at startup." .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Pods of a StatefulSet keep their names, and with them their places in the consumer group. */}}
+{{/* Pods of a StatefulSet keep their names, and therefore their membership in the consumer group. */}}
 {{- define "translator.kind" -}}
 {{- ternary "StatefulSet" "Deployment" .Values.staticMembership -}}
 {{- end -}}
 
-{{/* The ports of what the settings name, as a JSON list: brokers, a schema registry, the issuer of tokens. */}}
+{{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer. */}}
 {{- define "translator.outgoingPorts" -}}
 {{- $ports := list -}}
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
 {{- $port := regexFind "[0-9]+$" (trim .) -}}
 {{- if not $port -}}
-{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here; write it in config.kafka.bootstrap_servers." .) -}}
+{{- fail (printf "networkPolicy.enabled: the port of the broker %q is not known here. Add it in config.kafka.bootstrap_servers." .) -}}
 {{- end -}}
 {{- $ports = append $ports (int $port) -}}
 {{- end -}}
@@ -234,8 +234,8 @@ volumeMounts:
 {{- end -}}
 
 {{/*
-A counter grew in the last ten minutes, or is new: Prometheus' increase() does not count the first value of a series, and
-the first dead letter is the one to hear of. Arguments: metric, pods (label matchers), by (labels).
+A counter grew in the last ten minutes, or is new. Prometheus' increase() does not count the first value of a series, but
+the first dead letter matters most. Arguments: metric, pods (label matchers), by (labels).
 */}}
 {{- define "translator.grew" -}}
 {{- $series := printf "%s{%s}" .metric .pods -}}
