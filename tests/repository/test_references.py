@@ -1,7 +1,7 @@
-"""References lead somewhere: the page is there, and so is the section or the rule that is named.
+"""Check that every reference to a page, a section or a rule has a target.
 
-`docs/design.md §4.2` names a section of a page, `docs/sink-design.md, R14` a rule of the sink. A bare `§4.2` stands in
-the code and the tests of a dialect, and is of its page in docs/formats/.
+`docs/design.md §4.2` refers to a section of a page, and `docs/sink-design.md, R14` to a rule of the sink. A bare `§4.2`
+in the code and the tests of a dialect refers to the dialect's pages in docs/formats/, which share one numbering.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ DIALECTS = ("canal", "dts_avro", "qlik", "shareplex")
 
 @cache
 def sections(page: str) -> frozenset[str]:
-    """The numbers of a page's headings (`4`, `3a`, `6.5`), of list items (`4.3`) and of rules (`R14`, `C3`)."""
+    """Return the numbers of headings (`4`, `3a`, `6.5`), list items (`4.3`) and rules (`R14`, `C3`).
+
+    Pages of a format (`canal.md`, `canal_values.md`) count as one page.
+    """
     found, heading = set(), ""
-    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+    pages = [ROOT / page, *(ROOT / page).parent.glob(f"{Path(page).stem}_*.md")]
+    for line in "\n".join(path.read_text(encoding="utf-8") for path in pages).splitlines():
         if named := re.match(r"#{2,4} (\d+[a-z]?(?:\.\d+)*)", line):
             heading = named[1]
             found.add(heading)
@@ -38,8 +42,8 @@ def sections(page: str) -> frozenset[str]:
 
 
 def page_of(path: str) -> str | None:
-    """The page that a bare section in a file is of."""
-    places = ("translator/dialects/{}/", "tests/translator/dialects/{}/", "docs/formats/{}.md")
+    """Return the page that a bare section number in a file refers to."""
+    places = ("translator/dialects/{}/", "tests/translator/dialects/{}/", "docs/formats/{}")
 
     named = [name for name in DIALECTS for place in places if path.startswith(place.format(name))]
     return f"docs/formats/{named[0]}.md" if named else None

@@ -1,6 +1,6 @@
-"""The requirements of each dialect, the tests that show them, and the page that lists both.
+"""List the requirements of each dialect and the tests that cover them, and write the page with both.
 
-A test names the requirements that it shows (requirements.toml) by the marker `requirement`, a case by a last line
+A test names the requirements (requirements.toml) that it covers by the marker `requirement`, and a case by a last line
 `Shows:` in its about.md. `python -m tests.translator.dialects.requirements` writes the page.
 """
 
@@ -19,18 +19,18 @@ from tests.translator.dialects.case import CASES, find_cases, shown_by
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "requirements.md"
 _HEAD = """# Requirements of the dialects
 
-What each dialect does with the messages of its writers, and the tests that show it, below `tests/translator/`. Written
-by `python -m tests.translator.dialects.requirements` from the markers of the tests.
+This page lists the requirements of each dialect and the tests in `tests/translator/` that cover them.
+`python -m tests.translator.dialects.requirements` generates it from the markers of the tests.
 """
 
 REQUIREMENTS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
     Path(__file__).with_name("requirements.toml").read_text(encoding="utf-8")
 )
-"""The words of the requirements by dialect and group."""
+"""The texts of the requirements by dialect and group."""
 
 
 def identified() -> dict[str, str]:
-    """Return the words of every requirement by its id, `<dialect>.<group>.<number from 1>`."""
+    """Return the text of every requirement by its ID, `<dialect>.<group>.<number from 1>`."""
     return {
         f"{dialect}.{group}.{number}": words
         for dialect, groups in REQUIREMENTS.items()
@@ -40,7 +40,7 @@ def identified() -> dict[str, str]:
 
 
 def shown() -> dict[str, list[str]]:
-    """Return the tests by requirement, `<file>::<test>` below tests/translator, sorted; cases in brackets."""
+    """Return the sorted tests of each requirement, as `<file>::<test>` in tests/translator, with cases in brackets."""
     found: dict[str, list[str]] = {}
     for test, ids in sorted([*_marked(), *_cases()]):
         for name in ids:
@@ -54,7 +54,7 @@ def page() -> str:
     lines = [_HEAD]
     for dialect in REQUIREMENTS:
         lines += [f"## {dialect}", "", f"The format: [{dialect}.md]({dialect}.md)", ""]
-        lines += ["| requirement | what | tests |", "| --- | --- | --- |"]
+        lines += ["| requirement | text | tests |", "| --- | --- | --- |"]
         own = {name: words for name, words in identified().items() if name.startswith(f"{dialect}.")}
         for name, words in own.items():
             named = "<br>".join(f"`{test}`" for test in tests_by_id.get(name, ()))
@@ -71,7 +71,7 @@ def _marked() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _of(holder: Any, path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the marked tests of a module or of a class of tests."""
+    """Yield the marked tests of a module or a test class."""
     for name, found in vars(holder).items():
         if name.startswith("Test") and isinstance(found, type):
             yield from _of(found, f"{path}::{name}")
